@@ -1,0 +1,3 @@
+//! mcpzip: one MCP server in front of all the others.
+pub mod mcp;
+pub mod tool;

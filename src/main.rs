@@ -1,0 +1,2 @@
+//! The `mcpzip` binary.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Raw MCP messages: envelopes, ids, framing and splicing.
+pub mod object;

@@ -1,0 +1,142 @@
+//! The members of a raw JSON object, found without building values.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The members of a JSON object in their order, keys and values in their own bytes.
+///
+/// Duplicate keys stay, whatever their depth; [`Object::get`] takes the last one, as most JSON readers do.
+#[derive(Debug, Default)]
+pub struct Object<'a> {
+    members: Vec<(&'a RawValue, &'a RawValue)>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads the members of `raw`.
+    ///
+    /// # Errors
+    /// When `raw` is not an object.
+    pub fn parse(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(raw.get())
+    }
+
+    /// The value of `key`, if it is there.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.iter().filter(|(k, _)| k == key).map(|(_, value)| value).last()
+    }
+
+    /// The value of `key` as text, if it is a string; parts that are no Unicode (a lone surrogate) become `U+FFFD`.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<String> {
+        self.get(key).and_then(text)
+    }
+
+    /// The members, keys as text.
+    pub fn iter(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> + '_ {
+        self.members.iter().map(|(key, value)| (key_text(key), *value))
+    }
+
+    /// The members, keys and values in their own bytes.
+    #[must_use]
+    pub fn members(&self) -> &[(&'a RawValue, &'a RawValue)] {
+        &self.members
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for Members<'a> {
+            type Value = Object<'a>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+                    members.push(member);
+                }
+                Ok(Object { members })
+            }
+        }
+        deserializer.deserialize_map(Members(std::marker::PhantomData))
+    }
+}
+
+/// The text of a JSON string; parts that are no Unicode become `U+FFFD`. `None` for any other value.
+#[must_use]
+pub fn text(raw: &RawValue) -> Option<String> {
+    let json = raw.get();
+    if !json.starts_with('"') {
+        return None;
+    }
+    serde_json::from_str(json).ok().or_else(|| lossy_text(json))
+}
+
+/// `serde_json` hands a string's bytes to a byte visitor even where they are no UTF-8 (a lone surrogate).
+fn lossy_text(json: &str) -> Option<String> {
+    struct Bytes;
+    impl Visitor<'_> for Bytes {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON string")
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<String, E> {
+            Ok(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
+    serde_json::Deserializer::from_str(json).deserialize_bytes(Bytes).ok()
+}
+
+fn key_text(key: &RawValue) -> Cow<'_, str> {
+    let json = key.get();
+    let inner = &json[1..json.len() - 1];
+    if inner.contains('\\') { Cow::Owned(text(key).unwrap_or_default()) } else { Cow::Borrowed(inner) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn members_keep_order_duplicates_and_bytes() {
+        let json = raw(r#"{"b": 1e400, "a":[ 1 ],"b":"\ud83d", "\u0063":{"\ud83d":0}}"#);
+        let object = Object::parse(&json).unwrap();
+        let keys: Vec<_> = object.iter().map(|(key, value)| (key.into_owned(), value.get())).collect();
+        assert_eq!(
+            keys,
+            [
+                ("b".to_owned(), "1e400"),
+                ("a".to_owned(), "[ 1 ]"),
+                ("b".to_owned(), r#""\ud83d""#),
+                ("c".to_owned(), r#"{"\ud83d":0}"#)
+            ]
+        );
+        assert_eq!(object.get("b").unwrap().get(), r#""\ud83d""#);
+    }
+
+    #[test]
+    fn a_lone_surrogate_costs_one_character_only() {
+        assert_eq!(text(&raw(r#""a\ud83db""#)).unwrap(), "a\u{fffd}\u{fffd}\u{fffd}b");
+        assert_eq!(text(&raw(r#""\u00e9""#)).unwrap(), "é");
+        assert_eq!(text(&raw("7")), None);
+    }
+
+    #[test]
+    fn only_an_object_has_members() {
+        assert!(Object::parse(&raw("[1]")).is_err());
+    }
+}

@@ -1,0 +1,204 @@
+use std::fmt;
+
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::mcp::object::{Object, text};
+use crate::tool::{NameError, ToolName};
+
+/// What a server says of one tool, read leniently from the raw JSON of its `tools/list` entry.
+///
+/// Only what ranking and display need is looked at; the JSON itself stays as it came. A part of the wrong type counts
+/// as absent, so that one odd tool never costs the others.
+#[derive(Debug, Clone)]
+pub struct Definition<'a> {
+    /// The tool's name on its server.
+    pub name: ToolName,
+    /// The title for people, from `title` or `annotations.title`.
+    pub title: Option<String>,
+    /// The description; empty when the server gave none.
+    pub description: String,
+    /// The JSON Schema of the arguments, verbatim.
+    pub input_schema: Option<&'a RawValue>,
+    /// The parameters of the schema's top level, in its order.
+    pub parameters: Vec<Parameter<'a>>,
+    /// What the annotations claim.
+    pub hints: Hints,
+}
+
+/// A parameter at the top level of a tool's input schema.
+#[derive(Debug, Clone)]
+pub struct Parameter<'a> {
+    /// The property's name.
+    pub name: String,
+    /// Its description; empty when there is none.
+    pub description: String,
+    /// Whether the schema lists it as required.
+    pub required: bool,
+    /// The property's own schema, verbatim.
+    pub schema: &'a RawValue,
+}
+
+/// A tool's annotations (specification, server/tools): what the server claims its tool does. Untrusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// `readOnlyHint`.
+    pub read_only: Option<bool>,
+    /// `destructiveHint`.
+    pub destructive: Option<bool>,
+    /// `idempotentHint`.
+    pub idempotent: Option<bool>,
+}
+
+/// The first 16 bytes of the SHA-256 of a tool's JSON: equal hashes mean an unchanged tool.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolHash([u8; 16]);
+
+impl<'a> Definition<'a> {
+    /// Reads one entry of a `tools/list` result.
+    ///
+    /// # Errors
+    /// When it is no object or has no usable name, so that nothing could call it.
+    pub fn parse(raw: &'a RawValue) -> Result<Self, DefinitionError> {
+        let object = Object::parse(raw).map_err(|_| DefinitionError::NotAnObject)?;
+        let name = ToolName::new(&object.text("name").ok_or(DefinitionError::NoName)?)?;
+        let annotations = object.get("annotations").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let input_schema = object.get("inputSchema");
+        Ok(Self {
+            name,
+            title: object.text("title").or_else(|| annotations.text("title")),
+            description: object.text("description").unwrap_or_default(),
+            input_schema,
+            parameters: input_schema.map(parameters).unwrap_or_default(),
+            hints: Hints {
+                read_only: flag(&annotations, "readOnlyHint"),
+                destructive: flag(&annotations, "destructiveHint"),
+                idempotent: flag(&annotations, "idempotentHint"),
+            },
+        })
+    }
+}
+
+/// Why an entry of a tool list is no tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// It is not a JSON object.
+    #[error("the entry is not an object")]
+    NotAnObject,
+    /// It has no name, or one that is not a string.
+    #[error("the entry has no name")]
+    NoName,
+    /// Its name is empty.
+    #[error(transparent)]
+    Name(#[from] NameError),
+}
+
+fn flag(annotations: &Object<'_>, key: &str) -> Option<bool> {
+    match annotations.get(key)?.get() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn parameters(schema: &RawValue) -> Vec<Parameter<'_>> {
+    let Ok(schema) = Object::parse(schema) else { return Vec::new() };
+    let Some(Ok(properties)) = schema.get("properties").map(Object::parse) else { return Vec::new() };
+    let required: Vec<&RawValue> =
+        schema.get("required").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let required: Vec<String> = required.into_iter().filter_map(text).collect();
+    properties
+        .iter()
+        .map(|(name, schema)| Parameter {
+            description: Object::parse(schema).ok().and_then(|o| o.text("description")).unwrap_or_default(),
+            required: required.iter().any(|r| *r == name),
+            name: name.into_owned(),
+            schema,
+        })
+        .collect()
+}
+
+impl Hints {
+    /// How a search hit marks the tool: `read`, `write` or `destructive`; `None` when the server says nothing.
+    #[must_use]
+    pub fn label(self) -> Option<&'static str> {
+        match self {
+            Self { read_only: Some(true), .. } => Some("read"),
+            Self { destructive: Some(true), .. } => Some("destructive"),
+            Self { read_only: Some(false), .. } | Self { destructive: Some(false), .. } => Some("write"),
+            _ => None,
+        }
+    }
+
+    /// Whether a call may be sent twice without harm, if the server is right.
+    #[must_use]
+    pub fn is_repeatable(self) -> bool {
+        self.read_only == Some(true) || self.idempotent == Some(true)
+    }
+}
+
+impl ToolHash {
+    /// The hash of a tool's JSON.
+    #[must_use]
+    pub fn of(json: &[u8]) -> Self {
+        let digest = Sha256::digest(json);
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&digest[..16]);
+        Self(hash)
+    }
+
+    /// Reads what `Display` printed.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        u128::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 32).map(|n| Self(n.to_be_bytes()))
+    }
+}
+
+impl fmt::Display for ToolHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for ToolHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn an_odd_tool_keeps_what_can_be_read() {
+        let json = raw(
+            r#"{"name":"t","description":7,"inputSchema":{"type":"object","required":["b",3],"properties":{"a":true,"b":{"description":"the b"}}},"annotations":{"readOnlyHint":"yes","title":"T"}}"#,
+        );
+        let tool = Definition::parse(&json).unwrap();
+        assert_eq!(tool.description, "");
+        assert_eq!(tool.title.as_deref(), Some("T"));
+        assert_eq!(tool.hints, Hints::default());
+        let parameters: Vec<_> =
+            tool.parameters.iter().map(|p| (p.name.as_str(), p.required, p.description.as_str())).collect();
+        assert_eq!(parameters, [("a", false, ""), ("b", true, "the b")]);
+    }
+
+    #[test]
+    fn an_entry_without_a_name_is_no_tool() {
+        assert_eq!(Definition::parse(&raw("[]")).unwrap_err(), DefinitionError::NotAnObject);
+        assert_eq!(Definition::parse(&raw(r#"{"name":1}"#)).unwrap_err(), DefinitionError::NoName);
+        assert!(Definition::parse(&raw(r#"{"name":""}"#)).is_err());
+    }
+
+    #[test]
+    fn a_hash_survives_its_text() {
+        let hash = ToolHash::of(b"{}");
+        assert_eq!(ToolHash::from_hex(&hash.to_string()), Some(hash));
+        assert_eq!(ToolHash::from_hex("xyz"), None);
+    }
+}

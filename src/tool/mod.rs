@@ -1,0 +1,12 @@
+//! What a tool is called and what its server says of it.
+//!
+//! [`ServerName`] and [`ToolName`] are checked once, where they enter; everything below passes them on as they are.
+//! The joined form `server__tool`, which agents see, is printed and parsed only here.
+
+mod definition;
+mod name;
+
+
+pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
+pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
+

@@ -1,0 +1,168 @@
+use std::fmt;
+use std::sync::Arc;
+
+/// What stands between a server's and a tool's name in the names that agents see.
+pub const SEPARATOR: &str = "__";
+
+const MAX_SERVER_NAME: usize = 64;
+
+/// The name a user gave a server: 1 to 64 of letters, digits, `-`, `_` and `.`, without `__`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerName(Arc<str>);
+
+/// A tool's name as its server spells it; any text but the empty one.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolName(Arc<str>);
+
+/// A tool of a server, written `server__tool`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QualifiedName {
+    /// The server that has the tool.
+    pub server: ServerName,
+    /// The tool's own name there.
+    pub tool: ToolName,
+}
+
+/// Why a text cannot be a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing was written.
+    #[error("a name cannot be empty")]
+    Empty,
+    /// More than 64 characters.
+    #[error("server name `{name}` is longer than {MAX_SERVER_NAME} characters")]
+    TooLong {
+        /// The text as it was written.
+        name: String,
+    },
+    /// A character outside of the permitted ones.
+    #[error("server name `{name}` contains `{character}`; letters, digits, `-`, `_` and `.` are allowed")]
+    Character {
+        /// The text as it was written.
+        name: String,
+        /// The first one that is not allowed.
+        character: char,
+    },
+    /// It contains what separates server from tool.
+    #[error("server name `{name}` contains `{SEPARATOR}`, which separates a server from its tool")]
+    Separator {
+        /// The text as it was written.
+        name: String,
+    },
+}
+
+impl ServerName {
+    /// Checks `name`.
+    ///
+    /// # Errors
+    /// When it is empty, too long, or has characters that a server name may not have.
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        let owned = || name.to_owned();
+        if name.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if let Some(character) = name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
+            return Err(NameError::Character { name: owned(), character });
+        }
+        if name.len() > MAX_SERVER_NAME {
+            return Err(NameError::TooLong { name: owned() });
+        }
+        if name.contains(SEPARATOR) {
+            return Err(NameError::Separator { name: owned() });
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ToolName {
+    /// Takes `name` as it is.
+    ///
+    /// # Errors
+    /// When it is empty.
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        if name.is_empty() { Err(NameError::Empty) } else { Ok(Self(name.into())) }
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl QualifiedName {
+    /// Every way to read `name` as `server__tool`, the first separator first.
+    ///
+    /// A server name may end and a tool name may begin with `_`, so there can be more than one; whoever knows the
+    /// servers decides.
+    pub fn readings(name: &str) -> impl Iterator<Item = Self> + '_ {
+        (0..name.len()).filter(move |at| name.as_bytes()[*at..].starts_with(SEPARATOR.as_bytes())).filter_map(move |at| {
+            Some(Self {
+                server: ServerName::new(&name[..at]).ok()?,
+                tool: ToolName::new(&name[at + SEPARATOR.len()..]).ok()?,
+            })
+        })
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Debug for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for QualifiedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{SEPARATOR}{}", self.server, self.tool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_name_keeps_to_its_characters() {
+        for good in ["a", "git-hub", "a.b_c", &"x".repeat(64)] {
+            assert_eq!(ServerName::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a b", "ä", "a/b", "a__b", &"x".repeat(65)] {
+            assert!(ServerName::new(bad).is_err(), "{bad} was taken");
+        }
+    }
+
+    #[test]
+    fn a_joined_name_is_split_at_the_first_separator_first() {
+        let readings: Vec<_> = QualifiedName::readings("git__fetch__doc").collect();
+        assert_eq!(readings.len(), 1, "`git__fetch` is no server name");
+        assert_eq!(readings[0].server.as_str(), "git");
+        assert_eq!(readings[0].tool.as_str(), "fetch__doc");
+        assert_eq!(readings[0].to_string(), "git__fetch__doc");
+        let both: Vec<_> = QualifiedName::readings("a___b").map(|n| n.server.to_string()).collect();
+        assert_eq!(both, ["a", "a_"]);
+    }
+}
