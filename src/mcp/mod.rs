@@ -1,2 +1,25 @@
-//! Raw MCP messages: envelopes, ids, framing and splicing.
+//! Raw MCP messages: envelopes, ids, framing and splicing, the same for every wire and protocol revision.
+//!
+//! A message is looked at only as far as its envelope; `params` and `result` stay in the bytes they came in. This is
+//! what lets a result pass through unchanged, whatever it holds, and what keeps a relayed call cheap.
+//!
+//! *Invariant*: nothing here knows a server, a tool or a transport, and nothing here writes a payload it has parsed.
+
+pub mod envelope;
+mod error_code;
+pub mod frame;
+mod id;
+pub mod lines;
 pub mod object;
+pub mod outbox;
+mod revision;
+mod scan;
+
+pub use envelope::{Envelope, Malformed, Message, Outcome, Request};
+pub use error_code::ErrorCode;
+pub use frame::Frame;
+pub use id::RequestId;
+pub use lines::{Line, LineReader};
+pub use object::Object;
+pub use outbox::{Closed, Outbox};
+pub use revision::Revision;

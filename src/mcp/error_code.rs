@@ -1,0 +1,28 @@
+use std::fmt;
+
+/// The code of a JSON-RPC error (specification 2026-07-28, basic).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorCode(pub i64);
+
+impl ErrorCode {
+    /// The text is no JSON.
+    pub const PARSE: Self = Self(-32700);
+    /// JSON, but no request.
+    pub const INVALID_REQUEST: Self = Self(-32600);
+    /// No such method here.
+    pub const METHOD_NOT_FOUND: Self = Self(-32601);
+    /// The parameters do not fit the method; also an unknown outer tool.
+    pub const INVALID_PARAMS: Self = Self(-32602);
+    /// A fault of ours.
+    pub const INTERNAL: Self = Self(-32603);
+    /// The protocol revision is not served; `data` has `supported` and `requested`.
+    pub const UNSUPPORTED_VERSION: Self = Self(-32022);
+    /// More requests in flight than a session may have. Our own code, outside of the reserved range.
+    pub const TOO_MANY_REQUESTS: Self = Self(-31001);
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

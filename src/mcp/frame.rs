@@ -1,0 +1,145 @@
+//! Messages on their way out, spliced around payloads that are copied, never rewritten.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+
+use super::{ErrorCode, RequestId};
+
+/// One outgoing message: what stands before the payload, the payload in the bytes it came in, what stands behind.
+///
+/// It has no line end; the transport adds what it needs.
+#[derive(Debug, Clone, Default)]
+pub struct Frame {
+    /// The envelope up to the payload.
+    pub head: Vec<u8>,
+    /// The payload.
+    pub body: Bytes,
+    /// The rest of the envelope.
+    pub tail: Vec<u8>,
+}
+
+impl Frame {
+    /// The answer to request `id`: `result` is a JSON object; `members`, such as `"resultType":"complete"`, are put in
+    /// front of its own.
+    #[must_use]
+    pub fn result(id: &RequestId, members: &str, result: Bytes) -> Self {
+        let mut head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#).into_bytes();
+        let body = if members.is_empty() {
+            result
+        } else {
+            head.push(b'{');
+            head.extend_from_slice(members.as_bytes());
+            let rest = rest_of_object(&result);
+            if !rest.starts_with(b"}") {
+                head.push(b',');
+            }
+            rest
+        };
+        Self { head, body, tail: b"}".to_vec() }
+    }
+
+    /// The error answer to request `id`, or to one whose id could not be made out; `data` is JSON.
+    #[must_use]
+    pub fn error(id: Option<&RequestId>, code: ErrorCode, message: &str, data: Option<&str>) -> Self {
+        let id = id.map_or("null", RequestId::as_json);
+        let mut head = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{}"#, quoted(message));
+        if let Some(data) = data {
+            let _ = write!(head, r#","data":{data}"#);
+        }
+        head.push_str("}}");
+        Self::from(head)
+    }
+
+    /// An error object of another peer, passed on under our id.
+    #[must_use]
+    pub fn relayed_error(id: &RequestId, error: Bytes) -> Self {
+        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#).into_bytes();
+        Self { head, body: error, tail: b"}".to_vec() }
+    }
+
+    /// A request of ours; `params` is what stands before, in and behind the part that is relayed.
+    #[must_use]
+    pub fn request(id: u64, method: &str, params: Self) -> Self {
+        let mut head = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#).into_bytes();
+        head.extend_from_slice(&params.head);
+        let mut tail = params.tail;
+        tail.push(b'}');
+        Self { head, body: params.body, tail }
+    }
+
+    /// A notification with JSON `params`.
+    #[must_use]
+    pub fn notification(method: &str, params: &str) -> Self {
+        Self::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#))
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.len() + self.tail.len()
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<String> for Frame {
+    fn from(text: String) -> Self {
+        Self { head: text.into_bytes(), ..Self::default() }
+    }
+}
+
+/// `text` as a JSON string.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a string is always JSON")
+}
+
+/// What follows the opening brace of a JSON object, without leading space.
+fn rest_of_object(object: &Bytes) -> Bytes {
+    debug_assert!(object.starts_with(b"{"), "only objects are spliced into");
+    let space = object[1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    object.slice(1 + space..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    fn text(frame: &Frame) -> String {
+        String::from_utf8([&frame.head[..], &frame.body, &frame.tail].concat()).unwrap()
+    }
+
+    fn id(json: &str) -> RequestId {
+        RequestId::parse(&RawValue::from_string(json.to_owned()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn members_are_put_in_front_and_the_rest_is_copied() {
+        #[track_caller]
+        fn check(members: &str, result: &str, expected: &str) {
+            let frame = Frame::result(&id("1.0"), members, Bytes::copy_from_slice(result.as_bytes()));
+            assert_eq!(text(&frame), format!(r#"{{"jsonrpc":"2.0","id":1.0,"result":{expected}}}"#));
+        }
+        let odd = r#"{"n":1e400,"s":"\ud83d", "n":2}"#;
+        check("", odd, odd);
+        check(r#""r":1"#, odd, r#"{"r":1,"n":1e400,"s":"\ud83d", "n":2}"#);
+        check(r#""r":1"#, "{}", r#"{"r":1}"#);
+        check(r#""r":1"#, "{ \n }", r#"{"r":1}"#);
+        check(r#""r":1"#, "{ \"a\":0}", r#"{"r":1,"a":0}"#);
+    }
+
+    #[test]
+    fn an_error_quotes_its_message() {
+        let frame = Frame::error(None, ErrorCode::PARSE, "a \"b\"\n", Some("[1]"));
+        assert_eq!(
+            text(&frame),
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"a \"b\"\n","data":[1]}}"#
+        );
+    }
+}

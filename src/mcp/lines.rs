@@ -1,0 +1,150 @@
+//! Newline-delimited messages, as stdio carries them, read under a size limit.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use memchr::memchr;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::RequestId;
+use super::scan::IdScan;
+
+/// What is asked of the reader at once; small messages share a chunk, large ones double it as they grow.
+const CHUNK: usize = 64 * 1024;
+
+/// Reads lines from a byte stream; what is read but not yet handed out stays in here, so that a dropped `next` loses nothing.
+#[derive(Debug)]
+pub struct LineReader<R> {
+    reader: R,
+    buffer: BytesMut,
+    /// How much of `buffer` is known to hold no line end.
+    scanned: usize,
+    limit: usize,
+    oversized: Option<Oversized>,
+    ended: bool,
+}
+
+/// One line.
+#[derive(Debug)]
+pub enum Line {
+    /// A message, without its line end; never blank.
+    Message(Bytes),
+    /// A line beyond the limit; it was read to its end and dropped.
+    TooLong {
+        /// Its size in bytes.
+        length: u64,
+        /// The id of the message it was, if one could be made out.
+        id: Option<RequestId>,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Oversized {
+    length: u64,
+    scan: IdScan,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// Reads lines of at most `limit` bytes.
+    pub fn new(reader: R, limit: usize) -> Self {
+        Self { reader, buffer: BytesMut::new(), scanned: 0, limit, oversized: None, ended: false }
+    }
+
+    /// The next line; `None` at the end of the stream. A last line without its end counts.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no input.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            while let Some(at) = memchr(b'\n', &self.buffer[self.scanned..]) {
+                let mut line = self.buffer.split_to(self.scanned + at + 1);
+                line.truncate(line.len() - 1);
+                self.scanned = 0;
+                if let Some(line) = self.finish(line) {
+                    return Ok(Some(line));
+                }
+            }
+            self.scanned = self.buffer.len();
+            if self.ended {
+                let line = self.buffer.split();
+                self.scanned = 0;
+                return Ok(self.finish(line));
+            }
+            if self.scanned > self.limit || self.oversized.is_some() {
+                self.discard();
+            }
+            self.fill().await?;
+        }
+    }
+
+    async fn fill(&mut self) -> io::Result<()> {
+        if self.buffer.capacity() - self.buffer.len() < CHUNK / 4 {
+            self.buffer.reserve(CHUNK.max(self.buffer.len()));
+        }
+        self.ended = self.reader.read_buf(&mut self.buffer).await? == 0;
+        Ok(())
+    }
+
+    /// Lets go of what is buffered of a line that is too long, after a look for its id.
+    fn discard(&mut self) {
+        let oversized = self.oversized.get_or_insert_default();
+        oversized.length += self.buffer.len() as u64;
+        oversized.scan.feed(&self.buffer);
+        self.buffer.clear();
+        self.scanned = 0;
+    }
+
+    fn finish(&mut self, line: BytesMut) -> Option<Line> {
+        if let Some(mut oversized) = self.oversized.take() {
+            oversized.scan.feed(&line);
+            return Some(Line::TooLong { length: oversized.length + line.len() as u64, id: oversized.scan.id() });
+        }
+        if line.len() > self.limit {
+            return Some(Line::TooLong { length: line.len() as u64, id: IdScan::of(&line) });
+        }
+        let line = line.freeze();
+        let trimmed = line.trim_ascii();
+        (!trimmed.is_empty()).then(|| Line::Message(line.slice_ref(trimmed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8], limit: usize) -> Vec<String> {
+        let mut reader = LineReader::new(input, limit);
+        let mut lines = Vec::new();
+        while let Some(line) = reader.next().await.unwrap() {
+            lines.push(match line {
+                Line::Message(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Line::TooLong { length, id } => format!("too long: {length} {id:?}"),
+            });
+        }
+        lines
+    }
+
+    #[tokio::test]
+    async fn lines_end_where_they_should() {
+        assert_eq!(lines(b"a\n\r\n  \nb\r\nc", 100).await, ["a", "b", "c"]);
+        assert!(lines(b"", 100).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_is_dropped_and_named_and_the_next_one_is_read() {
+        let long = format!("{{\"id\":7,\"x\":\"{}\"}}", "y".repeat(300_000));
+        let input = format!("{long}\nnext\n");
+        assert_eq!(lines(input.as_bytes(), 1000).await, [format!("too long: {} Some(7)", long.len()), "next".into()]);
+        let short = "z".repeat(1001);
+        assert_eq!(lines(format!("{short}\nnext").as_bytes(), 1000).await, ["too long: 1001 None", "next"]);
+    }
+
+    #[tokio::test]
+    async fn a_large_line_within_the_limit_comes_whole() {
+        let long = "x".repeat(1_000_000);
+        assert_eq!(lines(format!("{long}\n").as_bytes(), 2_000_000).await, [long]);
+    }
+}
