@@ -102,6 +102,16 @@ impl Outbox {
         Ok(())
     }
 
+    /// Appends a message that may be lost, a progress notification say, unless too much is waiting already.
+    pub fn offer(&self, frame: &Frame) {
+        let mut queue = self.queue();
+        if queue.state == State::Open && queue.waiting < LIMIT {
+            queue.append(frame);
+            drop(queue);
+            self.0.ready.notify_one();
+        }
+    }
+
     /// No more messages; what waits is still written.
     pub fn close(&self) {
         let mut queue = self.queue();

@@ -1,0 +1,84 @@
+//! Files that survive a crash and that others cannot read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Creates `directory` and its parents, open to the user alone.
+///
+/// # Errors
+/// When it cannot be created.
+pub fn create_private_directory(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+/// A file created with `options` is open to the user alone.
+pub fn private(options: &mut OpenOptions) {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    #[cfg(not(unix))]
+    let _ = options;
+}
+
+/// Replaces the file at `path` by one with `parts` as its content: whoever reads it, and whenever the power fails, it
+/// is the old one or the new one. The directory is created where needed.
+///
+/// # Errors
+/// When it cannot be written; the old file is then untouched.
+pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let directory = path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))?;
+    create_private_directory(directory)?;
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
+    let written = write_synced(&temporary, parts).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // It may not exist; nothing else can be done about it.
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    sync_directory(directory)
+}
+
+fn write_synced(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    private(&mut options);
+    let mut file = options.open(path)?;
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.sync_data()
+}
+
+/// Makes a rename in `directory` outlast a power cut; only Unix lets a directory be opened for that.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b/file");
+        replace(&path, &[b"one", b"two"]).unwrap();
+        replace(&path, &[b"three"]).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"three");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a temporary file stayed");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::metadata(directory.path().join("a")).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::tool::ServerName;
+
+/// Why a server cannot be reached. Shared by everybody who waited for the same attempt.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No server of this name is configured.
+    #[error("no server `{server}` is configured")]
+    Unknown {
+        /// The name that was asked for.
+        server: ServerName,
+    },
+    /// It is switched off in the configuration.
+    #[error("server `{server}` is disabled in the configuration")]
+    Disabled {
+        /// Its name.
+        server: ServerName,
+    },
+    /// Its configuration entry cannot be used.
+    #[error("server `{server}`: {reason}")]
+    Configuration {
+        /// Its name, as written.
+        server: String,
+        /// What is wrong with the entry.
+        reason: String,
+    },
+    /// Its transport is not spoken by this release.
+    #[error("server `{server}` uses {transport}, which this release does not speak; it runs stdio servers")]
+    Transport {
+        /// Its name.
+        server: ServerName,
+        /// The transport's name.
+        transport: &'static str,
+    },
+    /// Its process could not be started.
+    #[error("server `{server}` did not start: cannot run `{command}`: {source}")]
+    Spawn {
+        /// Its name.
+        server: ServerName,
+        /// The program.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It ended before the handshake was through.
+    #[error("server `{server}` ended during the handshake ({status}){}", said(.stderr))]
+    Ended {
+        /// Its name.
+        server: ServerName,
+        /// How its process ended.
+        status: String,
+        /// The end of what it wrote to stderr.
+        stderr: String,
+    },
+    /// It did not answer the handshake in time.
+    #[error("server `{server}` gave no answer to the handshake within {limit:?}{}", said(.stderr))]
+    Timeout {
+        /// Its name.
+        server: ServerName,
+        /// The time it had.
+        limit: Duration,
+        /// The end of what it wrote to stderr.
+        stderr: String,
+    },
+    /// It answered the handshake with an error, or with something else.
+    #[error("server `{server}` refused the handshake: {reason}")]
+    Handshake {
+        /// Its name.
+        server: ServerName,
+        /// What it said, or what is wrong with it.
+        reason: String,
+    },
+    /// mcpzip itself is ending.
+    #[error("mcpzip is shutting down")]
+    ShuttingDown,
+}
+
+/// Why a request to a server has no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    /// There is no connection, and none could be made; nothing was sent.
+    #[error(transparent)]
+    Connect(#[from] Arc<ConnectError>),
+    /// The connection ended before the answer came.
+    #[error("server `{server}` went away during the call ({reason})")]
+    Lost {
+        /// Its name.
+        server: ServerName,
+        /// How it went.
+        reason: String,
+        /// Whether the request may have reached it, so that repeating it could act twice.
+        may_have_acted: bool,
+    },
+    /// The time limit passed.
+    #[error("server `{server}` gave no answer within {limit:?}")]
+    Timeout {
+        /// Its name.
+        server: ServerName,
+        /// The time it had.
+        limit: Duration,
+    },
+    /// The answer is larger than a message may be.
+    #[error("the answer of server `{server}` has {length} bytes, more than the limit of {limit}")]
+    TooLarge {
+        /// Its name.
+        server: ServerName,
+        /// The answer's size in bytes.
+        length: u64,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The answer could not be read.
+    #[error("server `{server}` sent an answer that cannot be read: {reason}")]
+    Malformed {
+        /// Its name.
+        server: ServerName,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// As many calls as the server may have are running and waiting.
+    #[error("server `{server}` is busy: {running} calls are running and {waiting} are waiting")]
+    Busy {
+        /// Its name.
+        server: ServerName,
+        /// Calls under way.
+        running: usize,
+        /// Calls queued behind them.
+        waiting: usize,
+    },
+}
+
+impl CallError {
+    /// Whether the same request may be sent again without the risk of acting twice.
+    #[must_use]
+    pub fn is_unsent(&self) -> bool {
+        matches!(self, Self::Lost { may_have_acted: false, .. })
+    }
+
+    /// Whether the connection went away under the request.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; its stderr ends with: {stderr}") }
+}

@@ -1,0 +1,116 @@
+//! How a connection is opened in either era of the protocol.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::CallError;
+use super::connection::{Link, Reply};
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Frame, Object, Revision};
+
+/// What a server said of itself when the connection was opened.
+#[derive(Debug, Clone)]
+pub struct Introduction {
+    /// The protocol revision that is spoken with it.
+    pub revision: Revision,
+    /// `serverInfo.name` and `.version`, for display only.
+    pub software: Option<String>,
+    /// What it tells agents about itself.
+    pub instructions: Option<String>,
+    /// Members for the `_meta` of every request; empty where the era needs none.
+    stamp: String,
+}
+
+/// How the opening of a connection failed.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The server speaks the modern era only; it wants a fresh process, as it may have locked this one.
+    ModernOnly,
+    /// It said no, or something that cannot be understood.
+    Refused(String),
+    /// No answer came.
+    NoAnswer(CallError),
+}
+
+/// Who we are, as JSON.
+#[must_use]
+pub(super) fn client_info() -> String {
+    format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
+}
+
+impl Introduction {
+    /// Members for the `_meta` of every request (2026-07-28, basic/index), empty for a server with a handshake.
+    pub(super) fn request_meta(&self) -> &str {
+        &self.stamp
+    }
+
+    /// Opens a connection by the handshake (up to 2025-11-25, basic/lifecycle).
+    pub(super) async fn legacy(link: &Arc<Link>, limit: Duration) -> Result<Self, Refusal> {
+        let params = format!(
+            r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#,
+            Revision::NEWEST_LEGACY,
+            client_info()
+        );
+        let result = answer(link.request("initialize", |_| Frame::from(params), limit, None).await)?;
+        let result = object(&result)?;
+        let version = result.text("protocolVersion").ok_or_else(|| Refusal::Refused("it named no protocol version".into()))?;
+        let revision = Revision::parse(&version)
+            .filter(|revision| !revision.is_modern())
+            .ok_or_else(|| Refusal::Refused(format!("it wants protocol revision `{version}`")))?;
+        link.notify("notifications/initialized");
+        Ok(Self::new(revision, &result, result.get("serverInfo"), String::new()))
+    }
+
+    /// Opens a connection without a handshake (2026-07-28, server/discover).
+    pub(super) async fn modern(link: &Arc<Link>, limit: Duration) -> Result<Self, Refusal> {
+        let stamp = format!(
+            r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{{}}"#,
+            Revision::V2026_07_28,
+            client_info()
+        );
+        let params = format!(r#"{{"_meta":{{{stamp}}}}}"#);
+        let result = answer(link.request("server/discover", |_| Frame::from(params), limit, None).await)?;
+        let result = object(&result)?;
+        let versions: Vec<String> = result
+            .get("supportedVersions")
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .ok_or_else(|| Refusal::Refused("it named no supported versions".into()))?;
+        if !versions.iter().any(|version| version == Revision::V2026_07_28.as_str()) {
+            return Err(Refusal::Refused(format!("it speaks {}", versions.join(", "))));
+        }
+        let meta = result.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        Ok(Self::new(Revision::V2026_07_28, &result, meta.get("io.modelcontextprotocol/serverInfo"), stamp))
+    }
+
+    fn new(revision: Revision, result: &Object<'_>, server_info: Option<&RawValue>, stamp: String) -> Self {
+        let software = server_info.and_then(|raw| Object::parse(raw).ok()).and_then(|info| {
+            let version = info.text("version").map(|version| format!(" {version}")).unwrap_or_default();
+            Some(format!("{}{version}", info.text("name")?))
+        });
+        let instructions = result.text("instructions").filter(|text| !text.trim().is_empty());
+        Self { revision, software, instructions, stamp }
+    }
+}
+
+fn answer(reply: Result<Reply, CallError>) -> Result<Box<RawValue>, Refusal> {
+    let raw = |bytes: &Bytes| serde_json::from_slice(bytes).expect("a reply's payload was read as JSON");
+    match reply {
+        Ok(Reply::Result(result)) => Ok(raw(&result)),
+        Ok(Reply::Error(error)) => {
+            let error: Box<RawValue> = raw(&error);
+            let error = object(&error)?;
+            if error.get("code").and_then(|code| code.get().parse().ok()) == Some(ErrorCode::UNSUPPORTED_VERSION.0) {
+                return Err(Refusal::ModernOnly);
+            }
+            Err(Refusal::Refused(error.text("message").unwrap_or_else(|| "an error without a message".into())))
+        }
+        Err(error) => Err(Refusal::NoAnswer(error)),
+    }
+}
+
+fn object(raw: &RawValue) -> Result<Object<'_>, Refusal> {
+    Object::parse(raw).map_err(|_| Refusal::Refused("its answer is not an object".into()))
+}

@@ -1,0 +1,66 @@
+//! Live links to MCP servers: one connection per server, made when it is needed and closed when it is not.
+//!
+//! The [`Pool`] is the way in: it connects once however many ask, passes calls on side by side, repeats none that may
+//! have acted, and lets nobody wait for a server that is not theirs.
+//!
+//! *Invariant*: nothing here knows what a tool means, nor the client that asked. No lock is held across an await.
+
+mod connection;
+mod error;
+mod guard;
+mod handshake;
+mod listing;
+mod log;
+mod pool;
+mod process_group;
+mod retry;
+mod slot;
+mod transport;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use connection::{Connection, ProgressSink, Reply, ToolCall};
+pub use error::{CallError, ConnectError};
+pub use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
+pub use handshake::Introduction;
+pub use listing::{ListError, Listing, message_of};
+pub use log::ServerLog;
+pub use pool::{Pool, ServerStatus};
+pub use retry::backoff;
+pub use slot::State;
+
+use crate::config;
+use crate::config::env::Environment as Variables;
+use crate::shutdown::Tasks;
+use guard::Guard;
+
+/// The largest message that is taken from a server, in bytes.
+pub const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// What connections need of their surroundings.
+#[derive(Debug)]
+pub struct Environment {
+    /// Where tasks are spawned.
+    pub tasks: Tasks,
+    /// The process's variables, of which servers inherit a few.
+    pub variables: Variables,
+    /// Where the servers' stderr is kept; `None` keeps none.
+    pub log_directory: Option<PathBuf>,
+    /// How long a server has to answer the handshake.
+    pub handshake_limit: Duration,
+    guard: Arc<Guard>,
+}
+
+impl Environment {
+    /// Surroundings with the usual limits.
+    #[must_use]
+    pub fn new(tasks: Tasks, variables: Variables, log_directory: Option<PathBuf>) -> Self {
+        Self { tasks, variables, log_directory, handshake_limit: Duration::from_secs(30), guard: Arc::default() }
+    }
+
+    fn of_child(&self, transport: &config::Stdio) -> Vec<(String, String)> {
+        config::env::child_environment(&self.variables, &transport.env)
+    }
+}

@@ -1,0 +1,430 @@
+//! One server's place in the pool: its connection, or how it came to have none.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+
+use super::connection::{Connection, Link};
+use super::handshake::Refusal;
+use super::transport::stdio::Process;
+use super::{CallError, ConnectError, Environment, Introduction, MESSAGE_LIMIT, ServerLog, backoff};
+use crate::config::{self, IdleTimeout, Transport};
+use crate::mcp::{LineReader, Outbox};
+use crate::tool::ServerName;
+
+/// Calls that may wait for one of `max_concurrent` places, per place.
+const QUEUE_PER_PLACE: usize = 16;
+
+/// An adaptive idle time starts here, and grows with use up to [`LONGEST_IDLE`].
+const SHORTEST_IDLE: Duration = Duration::from_mins(1);
+const LONGEST_IDLE: Duration = Duration::from_mins(30);
+
+/// How long a process whose output ended is watched for its exit status before the calls on it fail without one.
+const STATUS_LIMIT: Duration = Duration::from_millis(200);
+
+/// A server's state, for display and decisions.
+#[derive(Debug, Clone)]
+pub enum State {
+    /// Switched off in the configuration.
+    Disabled,
+    /// Nothing runs; the next call connects.
+    Disconnected,
+    /// A first or new connection is being made.
+    Connecting,
+    /// Calls go out at once.
+    Ready,
+    /// The last attempt failed; a call tries again at once.
+    Failed {
+        /// What went wrong.
+        error: Arc<ConnectError>,
+        /// How many attempts in a row failed.
+        failures: u32,
+        /// When a refresh tries again.
+        retry_at: Instant,
+    },
+}
+
+/// A server's entry and connection.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) server: ServerName,
+    pub(super) entry: config::Server,
+    idle_timeout: IdleTimeout,
+    link: Mutex<LinkState>,
+    places: Option<Places>,
+    on_tools_changed: Arc<dyn Fn(&ServerName) + Send + Sync>,
+}
+
+type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
+
+#[derive(Debug)]
+struct LinkState {
+    phase: Phase,
+    failures: u32,
+    /// Calls that hold the connection.
+    in_use: usize,
+    last_used: Instant,
+    /// Calls in the recent past, halved with every quarter of an hour.
+    heat: f64,
+    /// The entry is gone from the configuration: the connection closes with its last call.
+    retired: bool,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Disconnected,
+    Connecting(watch::Receiver<Attempt>),
+    Ready(Arc<Connection>),
+    Failed { error: Arc<ConnectError>, retry_at: Instant },
+}
+
+#[derive(Debug)]
+struct Places {
+    semaphore: Semaphore,
+    total: usize,
+    waiting: AtomicUsize,
+}
+
+/// A connection in use: it is not closed for idleness while this is held.
+#[derive(Debug)]
+pub(super) struct Lease {
+    slot: Arc<Slot>,
+    connection: Arc<Connection>,
+}
+
+impl std::fmt::Debug for dyn Fn(&ServerName) + Send + Sync {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("callback")
+    }
+}
+
+impl Slot {
+    pub(super) fn new(
+        server: ServerName,
+        entry: config::Server,
+        default_idle: IdleTimeout,
+        on_tools_changed: Arc<dyn Fn(&ServerName) + Send + Sync>,
+    ) -> Arc<Self> {
+        let places = entry.max_concurrent.map(|total| Places {
+            semaphore: Semaphore::new(total.get()),
+            total: total.get(),
+            waiting: AtomicUsize::new(0),
+        });
+        let idle_timeout = entry.idle_timeout.unwrap_or(default_idle);
+        let link = LinkState {
+            phase: Phase::Disconnected,
+            failures: 0,
+            in_use: 0,
+            last_used: Instant::now(),
+            heat: 0.0,
+            retired: false,
+        };
+        Arc::new(Self { server, entry, idle_timeout, link: Mutex::new(link), places, on_tools_changed })
+    }
+
+    pub(super) fn state(&self) -> State {
+        if self.entry.disabled {
+            return State::Disabled;
+        }
+        let link = self.link();
+        match &link.phase {
+            Phase::Connecting(_) => State::Connecting,
+            Phase::Ready(connection) if !connection.is_ended() => State::Ready,
+            Phase::Disconnected | Phase::Ready(_) => State::Disconnected,
+            Phase::Failed { error, retry_at } => {
+                State::Failed { error: error.clone(), failures: link.failures, retry_at: *retry_at }
+            }
+        }
+    }
+
+    /// Takes one of the server's places, if it has a limit; waits in a bounded queue.
+    pub(super) async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
+        let Some(places) = &self.places else { return Ok(None) };
+        if let Ok(permit) = places.semaphore.try_acquire() {
+            return Ok(Some(permit));
+        }
+        let _queued = Queued::behind(places, &self.server)?;
+        let permit = places.semaphore.acquire().await.expect("the semaphore is never closed");
+        Ok(Some(permit))
+    }
+
+    /// The connection, made if there is none; everybody who asks meanwhile gets the same attempt.
+    ///
+    /// # Cancel safety
+    /// The attempt goes on for the others when the future is dropped.
+    pub(super) async fn lease(self: &Arc<Self>, environment: &Arc<Environment>) -> Result<Lease, Arc<ConnectError>> {
+        if self.entry.disabled {
+            return Err(Arc::new(ConnectError::Disabled { server: self.server.clone() }));
+        }
+        loop {
+            let mut attempt = match self.lease_or_attempt(environment) {
+                Ok(lease) => return Ok(lease),
+                Err(attempt) => attempt,
+            };
+            // An attempt whose task was dropped at shutdown leaves no outcome.
+            let Ok(outcome) = attempt.wait_for(Option::is_some).await else {
+                return Err(Arc::new(ConnectError::ShuttingDown));
+            };
+            if let Some(Err(error)) = &*outcome {
+                return Err(error.clone());
+            }
+        }
+    }
+
+    fn lease_or_attempt(self: &Arc<Self>, environment: &Arc<Environment>) -> Result<Lease, watch::Receiver<Attempt>> {
+        let mut link = self.link();
+        match &link.phase {
+            Phase::Ready(connection) if !connection.is_ended() => {
+                let connection = connection.clone();
+                link.in_use += 1;
+                drop(link);
+                Ok(Lease { slot: self.clone(), connection })
+            }
+            Phase::Connecting(attempt) => Err(attempt.clone()),
+            Phase::Disconnected | Phase::Ready(_) | Phase::Failed { .. } => {
+                let (outcome, attempt) = watch::channel(None);
+                link.phase = Phase::Connecting(attempt.clone());
+                drop(link);
+                let (slot, environment) = (self.clone(), environment.clone());
+                let tasks = environment.tasks.clone();
+                tasks.spawn(async move { slot.attempt(&environment, &outcome).await });
+                Err(attempt)
+            }
+        }
+    }
+
+    async fn attempt(self: Arc<Self>, environment: &Arc<Environment>, outcome: &watch::Sender<Attempt>) {
+        let result = tokio::select! {
+            result = self.connect(environment) => result.map(Arc::new).map_err(Arc::new),
+            () = environment.tasks.stopped() => Err(Arc::new(ConnectError::ShuttingDown)),
+        };
+        {
+            let mut link = self.link();
+            match &result {
+                Ok(connection) => {
+                    link.failures = 0;
+                    link.last_used = Instant::now();
+                    link.phase = Phase::Ready(connection.clone());
+                    environment.tasks.spawn(self.clone().close_when_idle(environment.clone(), connection.clone()));
+                }
+                Err(error) => {
+                    link.failures += 1;
+                    let retry_at = Instant::now() + backoff(link.failures);
+                    link.phase = Phase::Failed { error: error.clone(), retry_at };
+                    tracing::warn!(server = %self.server, %error, "no connection");
+                }
+            }
+        }
+        // Whoever asked may have gone.
+        let _ = outcome.send(Some(result));
+    }
+
+    async fn connect(&self, environment: &Arc<Environment>) -> Result<Connection, ConnectError> {
+        let transport = match &self.entry.transport {
+            Transport::Stdio(transport) => transport,
+            Transport::Http(_) => return Err(self.unsupported("Streamable HTTP")),
+            Transport::Sse(_) => return Err(self.unsupported("HTTP+SSE")),
+        };
+        let limit = environment.handshake_limit;
+        let (link, stderr) = self.start(transport, environment)?;
+        match Introduction::legacy(&link, limit).await {
+            Err(Refusal::ModernOnly) => {
+                link.close();
+                let (link, stderr) = self.start(transport, environment)?;
+                let opened = Introduction::modern(&link, limit).await;
+                self.opened(link, opened, &stderr.tail())
+            }
+            opened => self.opened(link, opened, &stderr.tail()),
+        }
+    }
+
+    fn opened(
+        &self,
+        link: Arc<Link>,
+        opened: Result<Introduction, Refusal>,
+        stderr: &str,
+    ) -> Result<Connection, ConnectError> {
+        let server = self.server.clone();
+        let stderr = stderr.to_owned();
+        let refusal = match opened {
+            Ok(introduction) => {
+                tracing::info!(%server, revision = %introduction.revision, "connected");
+                return Ok(Connection { link, introduction });
+            }
+            Err(refusal) => refusal,
+        };
+        link.close();
+        Err(match refusal {
+            Refusal::ModernOnly => ConnectError::Handshake { server, reason: "it refuses both protocol eras".into() },
+            Refusal::Refused(reason) => ConnectError::Handshake { server, reason },
+            Refusal::NoAnswer(CallError::Timeout { limit, .. }) => ConnectError::Timeout { server, limit, stderr },
+            Refusal::NoAnswer(CallError::Lost { reason, .. }) => ConnectError::Ended { server, status: reason, stderr },
+            Refusal::NoAnswer(error) => ConnectError::Handshake { server, reason: error.to_string() },
+        })
+    }
+
+    fn unsupported(&self, transport: &'static str) -> ConnectError {
+        ConnectError::Transport { server: self.server.clone(), transport }
+    }
+
+    /// Starts the server's process, and the tasks that write to it, read from it and see it to its end.
+    fn start(
+        &self,
+        transport: &config::Stdio,
+        environment: &Arc<Environment>,
+    ) -> Result<(Arc<Link>, super::transport::stdio::Stderr), ConnectError> {
+        let log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
+        let (process, stdin, stdout) = Process::start(&self.server, transport, environment, log)?;
+        let stderr = process.stderr().clone();
+        let outbox = Outbox::new();
+        let (server, changed) = (self.server.clone(), self.on_tools_changed.clone());
+        let link = Link::new(server.clone(), outbox.clone(), MESSAGE_LIMIT, Box::new(move || changed(&server)));
+        let writer = link.clone();
+        environment.tasks.spawn(async move {
+            if outbox.write_to(stdin).await.is_err() {
+                writer.end("it closed its input");
+                writer.close();
+            }
+        });
+        let stop = environment.tasks.stop().clone();
+        let reader = link.clone();
+        environment.tasks.spawn(async move {
+            let mut process = process;
+            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT);
+            let reason = tokio::select! {
+                read = reader.read(&mut lines) => {
+                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
+                    status.ok().unwrap_or_else(|| read.err().map_or("it closed its output".into(), |e| e.to_string()))
+                }
+                status = process.ended() => {
+                    // What it wrote last may still be in the pipe.
+                    let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
+                    status
+                }
+                () = reader.close_requested() => "the connection was closed".to_owned(),
+                () = stop.cancelled() => "mcpzip is shutting down".to_owned(),
+            };
+            reader.end(&reason);
+            process.end(&stop).await;
+        });
+        Ok((link, stderr))
+    }
+
+    /// Closes `connection` once nobody has used it for its idle time.
+    async fn close_when_idle(self: Arc<Self>, environment: Arc<Environment>, connection: Arc<Connection>) {
+        loop {
+            let pause = {
+                let mut link = self.link();
+                let idle = match (link.retired, self.idle_timeout) {
+                    (true, _) => Some(Duration::ZERO),
+                    (false, IdleTimeout::Never) => None,
+                    (false, IdleTimeout::After(limit)) => Some(limit),
+                    (false, IdleTimeout::Adaptive) => Some(adaptive_idle(link.heat)),
+                };
+                let unused = link.last_used.elapsed();
+                match idle {
+                    Some(limit) if link.in_use == 0 && unused >= limit => {
+                        if !connection.is_ended() {
+                            tracing::debug!(server = %self.server, "closed while idle");
+                        }
+                        link.phase = match std::mem::replace(&mut link.phase, Phase::Disconnected) {
+                            Phase::Ready(current) if !Arc::ptr_eq(&current, &connection) => Phase::Ready(current),
+                            Phase::Ready(_) => Phase::Disconnected,
+                            other => other,
+                        };
+                        connection.link.close();
+                        return;
+                    }
+                    Some(limit) if link.in_use == 0 => limit.saturating_sub(unused),
+                    _ => Duration::from_secs(1).max(idle.unwrap_or(LONGEST_IDLE) / 4),
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = connection.link.close_requested() => return,
+                () = environment.tasks.stopped() => return,
+            }
+        }
+    }
+
+    /// Closes the connection as soon as its last call is through.
+    pub(super) fn retire(&self) {
+        let connection = {
+            let mut link = self.link();
+            link.retired = true;
+            match &link.phase {
+                Phase::Ready(connection) if link.in_use == 0 => Some(connection.clone()),
+                _ => None,
+            }
+        };
+        if let Some(connection) = connection {
+            connection.link.close();
+        }
+    }
+
+    fn link(&self) -> MutexGuard<'_, LinkState> {
+        // Each change is whole before anything can panic.
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The more calls lately, the longer a connection is kept.
+fn adaptive_idle(heat: f64) -> Duration {
+    SHORTEST_IDLE.mul_f64(1.0 + heat.min(60.0)).min(LONGEST_IDLE)
+}
+
+impl Deref for Lease {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut link = self.slot.link();
+        link.in_use -= 1;
+        let minutes = link.last_used.elapsed().as_secs_f64() / 60.0;
+        link.heat = link.heat * 0.5_f64.powf(minutes / 15.0) + 1.0;
+        link.last_used = Instant::now();
+        if link.retired && link.in_use == 0 {
+            self.connection.link.close();
+        }
+    }
+}
+
+/// A place in the queue.
+struct Queued<'a>(&'a Places);
+
+impl<'a> Queued<'a> {
+    fn behind(places: &'a Places, server: &ServerName) -> Result<Self, CallError> {
+        let waiting = places.waiting.fetch_add(1, Ordering::Relaxed);
+        let queued = Self(places);
+        if waiting >= places.total * QUEUE_PER_PLACE {
+            return Err(CallError::Busy { server: server.clone(), running: places.total, waiting });
+        }
+        Ok(queued)
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_used_connection_is_kept_longer_within_bounds() {
+        assert_eq!(adaptive_idle(0.0), SHORTEST_IDLE);
+        assert!(adaptive_idle(5.0) > adaptive_idle(1.0));
+        assert_eq!(adaptive_idle(1e9), LONGEST_IDLE);
+    }
+}

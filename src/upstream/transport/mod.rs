@@ -1,0 +1,3 @@
+//! The wires to servers: one file per transport.
+
+pub(super) mod stdio;

@@ -1,0 +1,173 @@
+//! A server as a child process: messages over its stdin and stdout, its stderr kept for when something goes wrong.
+
+use std::collections::VecDeque;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio_util::sync::CancellationToken;
+
+use crate::config;
+use crate::tool::ServerName;
+use crate::upstream::guard::Guard;
+use crate::upstream::process_group::ProcessGroup;
+use crate::upstream::{ConnectError, Environment, ServerLog};
+
+/// How much of a server's stderr is kept for error texts, in bytes.
+const STDERR_KEPT: usize = 2048;
+
+/// A server's process with the group it leads.
+#[derive(Debug)]
+pub(in crate::upstream) struct Process {
+    child: Child,
+    group: Option<ProcessGroup>,
+    stderr: Stderr,
+    guard: Arc<Guard>,
+}
+
+/// The end of a server's stderr.
+#[derive(Debug, Clone, Default)]
+pub(in crate::upstream) struct Stderr(Arc<Mutex<VecDeque<u8>>>);
+
+/// How long a process has for each step of its end: after its stdin was closed, and after TERM.
+struct Grace {
+    end_of_input: Duration,
+    terminate: Duration,
+}
+
+/// A server that is not needed any more has time to put its things away.
+const UNHURRIED: Grace = Grace { end_of_input: Duration::from_secs(2), terminate: Duration::from_secs(2) };
+
+/// A client that ends us sends KILL half a second after its first signal.
+const HURRIED: Grace = Grace { end_of_input: Duration::from_millis(40), terminate: Duration::from_millis(140) };
+
+impl Process {
+    /// Starts the server; its ends of stdin and stdout go to whoever speaks with it.
+    pub(in crate::upstream) fn start(
+        server: &ServerName,
+        transport: &config::Stdio,
+        environment: &Environment,
+        log: ServerLog,
+    ) -> Result<(Self, ChildStdin, ChildStdout), ConnectError> {
+        let mut command = Command::new(&transport.command);
+        command
+            .args(&transport.args)
+            .env_clear()
+            .envs(environment.of_child(transport))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(directory) = &transport.cwd {
+            command.current_dir(directory);
+        }
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|source| ConnectError::Spawn {
+            server: server.clone(),
+            command: transport.command.clone(),
+            source,
+        })?;
+        let group = child.id().map(ProcessGroup::led_by);
+        if let Some(group) = &group {
+            environment.guard.watch(group);
+        }
+        let stdin = child.stdin.take().expect("stdin is piped");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let stderr = Stderr::default();
+        environment.tasks.spawn(stderr.clone().drain(child.stderr.take().expect("stderr is piped"), log));
+        Ok((Self { child, group, stderr, guard: environment.guard.clone() }, stdin, stdout))
+    }
+
+    /// The end of its stderr.
+    pub(in crate::upstream) fn stderr(&self) -> &Stderr {
+        &self.stderr
+    }
+
+    /// Waits for the process to end by itself, then ends what it left behind.
+    ///
+    /// # Cancel safety
+    /// The process is as it was when the future is dropped.
+    pub(in crate::upstream) async fn ended(&mut self) -> String {
+        let status = self.child.wait().await;
+        self.clear();
+        describe(status.ok())
+    }
+
+    /// Ends the process and all it started: its stdin is closed already; then TERM, then KILL. Once `stop` is
+    /// cancelled, each step is short.
+    pub(in crate::upstream) async fn end(mut self, stop: &CancellationToken) {
+        let patience = async |unhurried: Duration, hurried: Duration| {
+            tokio::select! {
+                () = tokio::time::sleep(unhurried) => {}
+                () = async { stop.cancelled().await; tokio::time::sleep(hurried).await } => {}
+            }
+        };
+        tokio::select! {
+            _ = self.child.wait() => return self.clear(),
+            () = patience(UNHURRIED.end_of_input, HURRIED.end_of_input) => {}
+        }
+        if let Some(group) = &self.group {
+            group.terminate();
+        }
+        tokio::select! {
+            _ = self.child.wait() => return self.clear(),
+            () = patience(UNHURRIED.terminate, HURRIED.terminate) => {}
+        }
+        // Only fails for a process that has ended, which is what is wanted.
+        let _ = self.child.start_kill();
+        self.clear();
+        let _ = self.child.wait().await;
+    }
+
+    fn clear(&mut self) {
+        if let Some(group) = self.group.take() {
+            group.kill();
+            self.guard.release(&group);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Stderr {
+    /// The last lines, as one short text.
+    pub(in crate::upstream) fn tail(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (front, back) = kept.as_slices();
+        let text = String::from_utf8_lossy(&[front, back].concat()).into_owned();
+        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(3)..].join(" | ")
+    }
+
+    /// Reads all there is, whatever comes, so that the server never waits for us to.
+    async fn drain(self, mut stderr: impl AsyncRead + Unpin, mut log: ServerLog) {
+        let mut chunk = vec![0; 8 * 1024];
+        loop {
+            match stderr.read(&mut chunk).await {
+                Ok(0) | Err(_) => return,
+                Ok(length) => {
+                    self.keep(&chunk[..length]);
+                    log.write(&chunk[..length]);
+                }
+            }
+        }
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(&bytes[bytes.len().saturating_sub(STDERR_KEPT)..]);
+        let surplus = kept.len().saturating_sub(STDERR_KEPT);
+        kept.drain(..surplus);
+    }
+}
+
+fn describe(status: Option<ExitStatus>) -> String {
+    status.map_or_else(|| "its end could not be observed".to_owned(), |status| status.to_string())
+}
