@@ -1,0 +1,94 @@
+//! One run: a configuration in, parts built, run, drained, done.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{self, Config, ConfigWatch, Environment, Paths};
+use crate::downstream;
+use crate::proxy::{Places, Proxy, Start};
+use crate::shutdown::{self, Tasks};
+
+/// How often the configuration file is looked at.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// A proxy with the tasks it runs on.
+#[derive(Debug)]
+pub struct App {
+    proxy: Arc<Proxy>,
+    tasks: Tasks,
+    paths: Paths,
+    environment: Environment,
+}
+
+impl App {
+    /// Builds everything; nothing is started yet but what reads the cache.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used at all.
+    pub fn new(paths: Paths, environment: Environment, start: Start) -> Result<Self, config::Error> {
+        let config = Config::load(&paths, &environment)?;
+        report(&config);
+        let tasks = Tasks::new();
+        let places = Places { cache: Some(paths.cache_dir.clone()), logs: Some(paths.state_dir.join("logs")) };
+        let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start);
+        Ok(Self { proxy, tasks, paths, environment })
+    }
+
+    /// What answers.
+    #[must_use]
+    pub fn proxy(&self) -> &Arc<Proxy> {
+        &self.proxy
+    }
+
+    /// Serves the client on stdin and stdout until it leaves or the system says so, then ends everything.
+    ///
+    /// # Errors
+    /// When stdin or stdout cannot be used.
+    pub async fn serve_stdio(self) -> io::Result<()> {
+        self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
+        let outcome = tokio::select! {
+            outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => outcome,
+            signal = shutdown::signal() => signal,
+        };
+        self.finish().await;
+        outcome
+    }
+
+    /// Ends everything: connections close, servers end, nothing stays behind.
+    pub async fn finish(self) {
+        self.tasks.finish().await;
+        self.proxy.close().await;
+    }
+}
+
+/// Takes over edits of the configuration file; one that cannot be read changes nothing.
+async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks: Tasks) {
+    let mut file = ConfigWatch::new(&paths.config_file);
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(WATCH) => {}
+            () = tasks.stopped() => return,
+        }
+        if !file.changed() {
+            continue;
+        }
+        match Config::load(&paths, &environment) {
+            Ok(config) => {
+                tracing::info!(path = %paths.config_file.display(), "configuration read again");
+                report(&config);
+                proxy.configure(config);
+            }
+            Err(error) => tracing::error!(%error, "the edited configuration is not used, the one before stays"),
+        }
+    }
+}
+
+fn report(config: &Config) {
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    for fault in &config.faults {
+        tracing::error!("{fault}");
+    }
+}

@@ -1,0 +1,9 @@
+//! How clients reach us: a session per client, requests handed to the proxy side by side.
+//!
+//! *Invariant*: nothing here knows what a method does, but for those that open, cancel and listen.
+
+mod pipes;
+mod session;
+pub mod stdio;
+
+pub use session::Session;

@@ -1,0 +1,78 @@
+//! The process's own stdin and stdout, without a thread in between where the system allows it.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Reads from stdin.
+pub(super) type Input = Box<dyn AsyncRead + Send + Unpin>;
+/// Writes to stdout.
+pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Opens stdin and stdout. Pipes and sockets, which clients use, are awaited directly: tokio's own handles pass every
+/// read through a thread, which costs more than the rest of a call. Files and terminals still go that way.
+///
+/// # Errors
+/// When a pipe or socket cannot be registered.
+pub(super) fn open() -> io::Result<(Input, Output)> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd as _;
+        let input = unix::input(io::stdin().as_fd().try_clone_to_owned()?)?;
+        let output = unix::output(io::stdout().as_fd().try_clone_to_owned()?)?;
+        Ok((
+            input.unwrap_or_else(|| Box::new(tokio::io::stdin())),
+            output.unwrap_or_else(|| Box::new(tokio::io::stdout())),
+        ))
+    }
+    #[cfg(not(unix))]
+    Ok((Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout())))
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::io;
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{FileType, fstat};
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+
+    use super::{Input, Output};
+
+    enum Kind {
+        Pipe,
+        Socket,
+        Other,
+    }
+
+    fn kind(descriptor: &OwnedFd) -> io::Result<Kind> {
+        Ok(match FileType::from_raw_mode(fstat(descriptor)?.st_mode) {
+            FileType::Fifo => Kind::Pipe,
+            FileType::Socket => Kind::Socket,
+            _ => Kind::Other,
+        })
+    }
+
+    pub(super) fn input(descriptor: OwnedFd) -> io::Result<Option<Input>> {
+        Ok(match kind(&descriptor)? {
+            Kind::Pipe => Some(Box::new(pipe::Receiver::from_owned_fd(descriptor)?)),
+            Kind::Socket => Some(Box::new(socket(descriptor)?)),
+            Kind::Other => None,
+        })
+    }
+
+    pub(super) fn output(descriptor: OwnedFd) -> io::Result<Option<Output>> {
+        Ok(match kind(&descriptor)? {
+            Kind::Pipe => Some(Box::new(pipe::Sender::from_owned_fd(descriptor)?)),
+            Kind::Socket => Some(Box::new(socket(descriptor)?)),
+            Kind::Other => None,
+        })
+    }
+
+    fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
+        let stream = std::os::unix::net::UnixStream::from(descriptor);
+        stream.set_nonblocking(true)?;
+        UnixStream::from_std(stream)
+    }
+}

@@ -1,0 +1,315 @@
+//! One client: its revision, its requests under way, and the order of nothing else.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::frame::quoted;
+use crate::mcp::{Envelope, ErrorCode, Frame, Malformed, Message, Object, Outbox, Request, RequestId, Revision};
+use crate::proxy::{Caller, Proxy, Reply};
+use crate::shutdown::Tasks;
+
+/// Requests that may be under way for one client; more are refused.
+const MOST_REQUESTS: usize = 4096;
+
+const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// A client of either era. Requests of both may come in any order (2026-07-28, basic/versioning).
+#[derive(Debug)]
+pub struct Session {
+    proxy: Arc<Proxy>,
+    outbox: Outbox,
+    tasks: Tasks,
+    state: Mutex<State>,
+    /// Woken when a request is through.
+    finished: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What `initialize` agreed on.
+    legacy: Option<Revision>,
+    running: HashMap<RequestId, UnderWay>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    cancelled: CancellationToken,
+    /// A subscription, which does not end by itself.
+    is_endless: bool,
+}
+
+/// Where an answer goes.
+#[derive(Debug, Clone)]
+enum Answer {
+    Alone,
+    Together(Arc<Batch>),
+}
+
+/// The answers to a batch, sent as one array when the last is there.
+#[derive(Debug, Default)]
+struct Batch {
+    answers: Mutex<Vec<Frame>>,
+    missing: AtomicUsize,
+}
+
+impl Session {
+    /// A session whose answers go to `outbox`.
+    #[must_use]
+    pub fn new(proxy: Arc<Proxy>, outbox: Outbox, tasks: Tasks) -> Arc<Self> {
+        Arc::new(Self { proxy, outbox, tasks, state: Mutex::default(), finished: Notify::new() })
+    }
+
+    /// Takes a line. Never waits: requests run on their own.
+    pub fn receive(self: &Arc<Self>, line: &Bytes) {
+        match Envelope::parse(line) {
+            Ok(Envelope::Single(message)) => self.take(line, message, Answer::Alone),
+            Ok(Envelope::Batch(batch)) => self.take_batch(line, &batch),
+            Err(malformed) => self.refuse(&malformed),
+        }
+    }
+
+    /// Answers a line that was too long to be kept.
+    pub fn refuse_length(&self, length: u64, limit: usize, id: Option<RequestId>) {
+        let reason = format!("the message has {length} bytes, more than the limit of {limit}");
+        self.refuse(&Malformed { id, code: ErrorCode::INVALID_REQUEST, reason });
+    }
+
+    /// How many requests are under way that end by themselves.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.state().running.values().filter(|request| !request.is_endless).count()
+    }
+
+    /// Resolves when a request is through, now or next.
+    pub async fn finished(&self) {
+        self.finished.notified().await;
+    }
+
+    /// Cancels all requests.
+    pub fn cancel_all(&self) {
+        self.state().running.values().for_each(|request| request.cancelled.cancel());
+    }
+
+    fn refuse(&self, malformed: &Malformed) {
+        self.answer(&Answer::Alone, Frame::error(malformed.id.as_ref(), malformed.code, &malformed.reason, None));
+    }
+
+    fn take_batch(self: &Arc<Self>, line: &Bytes, batch: &[&RawValue]) {
+        let refusal = |reason: String| Malformed { id: None, code: ErrorCode::INVALID_REQUEST, reason };
+        let revision = self.state().legacy;
+        if !revision.is_some_and(Revision::has_batches) {
+            let of = revision.map_or_else(|| "without a handshake".to_owned(), |revision| format!("in revision {revision}"));
+            return self.refuse(&refusal(format!("a batch is not allowed {of}; send one message per line")));
+        }
+        if batch.is_empty() {
+            return self.refuse(&refusal("a batch must not be empty".to_owned()));
+        }
+        let messages: Vec<_> = batch.iter().map(|raw| Message::parse(raw)).collect();
+        let answers = messages.iter().filter(|m| matches!(m, Ok(Message::Request(_)) | Err(_))).count();
+        let together = Answer::Together(Arc::new(Batch { answers: Mutex::default(), missing: answers.into() }));
+        for message in messages {
+            match message {
+                Ok(message) => self.take(line, message, together.clone()),
+                Err(bad) => self.answer(&together, Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None)),
+            }
+        }
+    }
+
+    fn take(self: &Arc<Self>, line: &Bytes, message: Message<'_>, answer: Answer) {
+        match message {
+            Message::Request(request) => self.start(line, request, answer),
+            Message::Notification { method, params } => self.notified(&method, params),
+            Message::Response { .. } => tracing::debug!("an answer to no request of ours"),
+        }
+    }
+
+    fn start(self: &Arc<Self>, line: &Bytes, request: Request<'_>, answer: Answer) {
+        if request.method == "initialize" {
+            // At once, because what follows in the same breath is read by what was agreed here.
+            let reply = self.initialize(request.params);
+            return self.answer(&answer, reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
+        }
+        let cancelled = CancellationToken::new();
+        let is_endless = request.method == "subscriptions/listen";
+        let refusal = {
+            let mut state = self.state();
+            if state.running.contains_key(&request.id) {
+                Some((ErrorCode::INVALID_REQUEST, "a request with this id is still under way".to_owned()))
+            } else if state.running.len() >= MOST_REQUESTS {
+                Some((ErrorCode::TOO_MANY_REQUESTS, format!("{MOST_REQUESTS} requests are under way already")))
+            } else {
+                state.running.insert(request.id.clone(), UnderWay { cancelled: cancelled.clone(), is_endless });
+                None
+            }
+        };
+        if let Some((code, message)) = refusal {
+            return self.answer(&answer, Frame::error(Some(&request.id), code, &message, None));
+        }
+        let session = self.clone();
+        let Request { id, method, params } = request;
+        let method = method.into_owned();
+        let params = params.map(|raw| line.slice_ref(raw.get().as_bytes()));
+        let line = line.clone();
+        self.tasks.spawn(async move {
+            let _running = Running { session: &session, id: &id };
+            let params: Option<&RawValue> =
+                params.as_ref().map(|bytes| serde_json::from_slice(bytes).expect("the parameters were read as JSON"));
+            tokio::select! {
+                frame = session.run(&id, &method, params, &line) => session.deliver(&answer, frame).await,
+                // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
+                () = cancelled.cancelled() => session.leave(&answer),
+            }
+        });
+    }
+
+    /// Runs a request to its answer.
+    async fn run(&self, id: &RequestId, method: &str, params: Option<&RawValue>, line: &Bytes) -> Frame {
+        let meta = params
+            .and_then(|raw| Object::parse(raw).ok()?.get("_meta"))
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
+        let (revision, reply) = match self.revision_of(method, &meta) {
+            Err(refusal) => (Revision::V2026_07_28, refusal),
+            Ok(revision) => {
+                let reply = match method {
+                    "subscriptions/listen" if revision.is_modern() => self.listen(id).await,
+                    _ => {
+                        let caller = Caller { revision, outbox: self.outbox.clone() };
+                        self.proxy.handle(&caller, method, params, line).await
+                    }
+                };
+                (revision, reply)
+            }
+        };
+        reply.into_frame(id, revision)
+    }
+
+    /// The revision a request is in: its own word for it, or what the handshake agreed on.
+    fn revision_of(&self, method: &str, meta: &Object<'_>) -> Result<Revision, Reply> {
+        match meta.get(REVISION_KEY) {
+            Some(raw) => {
+                let requested = crate::mcp::object::text(raw).unwrap_or_default();
+                if Revision::parse(&requested).is_none_or(|revision| !revision.is_modern()) {
+                    let supported = Revision::V2026_07_28;
+                    return Err(Reply::Error {
+                        code: ErrorCode::UNSUPPORTED_VERSION,
+                        message: format!("protocol revision `{requested}` is not served without a handshake"),
+                        data: Some(format!(r#"{{"supported":["{supported}"],"requested":{}}}"#, quoted(&requested))),
+                    });
+                }
+                if meta.get(CAPABILITIES_KEY).is_none() {
+                    return Err(missing(CAPABILITIES_KEY));
+                }
+                Ok(Revision::V2026_07_28)
+            }
+            None if method == "server/discover" || method == "subscriptions/listen" => Err(missing(REVISION_KEY)),
+            None => Ok(self.state().legacy.unwrap_or(Revision::NEWEST_LEGACY)),
+        }
+    }
+
+    fn initialize(&self, params: Option<&RawValue>) -> Reply {
+        let requested = params.and_then(|raw| Object::parse(raw).ok()?.text("protocolVersion"));
+        let Some(requested) = requested else {
+            return Reply::error(ErrorCode::INVALID_PARAMS, "`protocolVersion` must be a string".to_owned());
+        };
+        let revision = Revision::negotiate_legacy(&requested);
+        self.state().legacy = Some(revision);
+        self.proxy.initialize(revision)
+    }
+
+    /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged for nothing, because nothing of ours
+    /// changes, and open until it is cancelled or we end.
+    async fn listen(&self, id: &RequestId) -> Reply {
+        let params =
+            format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{}}}}"#);
+        // A client that is gone is noticed when its input ends.
+        let _ = self.outbox.send(Frame::notification("notifications/subscriptions/acknowledged", &params)).await;
+        self.tasks.stopped().await;
+        Reply::Result(Bytes::from_static(b"{}"))
+    }
+
+    fn notified(&self, method: &str, params: Option<&RawValue>) {
+        if method == "notifications/cancelled"
+            && let Some(id) = params.and_then(|raw| RequestId::parse(Object::parse(raw).ok()?.get("requestId")?))
+            && let Some(request) = self.state().running.get(&id)
+        {
+            request.cancelled.cancel();
+        }
+    }
+
+    /// Sends an answer that may be large, when the client has room for it.
+    async fn deliver(&self, answer: &Answer, frame: Frame) {
+        let frame = match answer {
+            Answer::Alone => Some(frame),
+            Answer::Together(batch) => batch.complete(Some(frame)),
+        };
+        if let Some(frame) = frame {
+            // A client that is gone is noticed when its input ends.
+            let _ = self.outbox.send(frame).await;
+        }
+        self.proxy.refresh().release();
+    }
+
+    /// Sends a short answer at once.
+    fn answer(&self, answer: &Answer, frame: Frame) {
+        let frame = match answer {
+            Answer::Alone => Some(frame),
+            Answer::Together(batch) => batch.complete(Some(frame)),
+        };
+        if let Some(frame) = frame {
+            // As above.
+            let _ = self.outbox.push(&frame);
+        }
+    }
+
+    fn leave(&self, answer: &Answer) {
+        if let Answer::Together(batch) = answer
+            && let Some(frame) = batch.complete(None)
+        {
+            // As above.
+            let _ = self.outbox.push(&frame);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is a single step, so the state is whole even where a panic would strike.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Batch {
+    /// Notes that one more answer is there, or will not come; the whole array with the last of them.
+    fn complete(&self, frame: Option<Frame>) -> Option<Frame> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.extend(frame);
+        if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 || answers.is_empty() {
+            return None;
+        }
+        let parts: Vec<_> = answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
+        Some(Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() })
+    }
+}
+
+/// A request under way; its end is noted however it comes.
+struct Running<'a> {
+    session: &'a Session,
+    id: &'a RequestId,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.session.state().running.remove(self.id);
+        self.session.finished.notify_one();
+    }
+}
+
+fn missing(key: &str) -> Reply {
+    Reply::error(ErrorCode::INVALID_PARAMS, format!("`_meta` must have `{key}`"))
+}

@@ -1,0 +1,89 @@
+//! The client that started us, over stdin and stdout.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Session, pipes};
+use crate::mcp::{Line, LineReader, Outbox};
+use crate::proxy::Proxy;
+use crate::shutdown::Tasks;
+
+/// The largest message that is taken from a client, in bytes.
+const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// After the end of input, what is under way has this long to be answered,
+const DRAIN: Duration = Duration::from_secs(5);
+/// or this long while a server is still being started.
+const DRAIN_WHILE_STARTING: Duration = Duration::from_secs(60);
+
+/// How long a client has to take the last answers.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// Listing begins after this time even when the client has not asked for anything.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Serves one client until its input ends, its output is gone, or the run is to end.
+///
+/// # Errors
+/// When stdin or stdout cannot be used.
+pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
+    let (input, output) = pipes::open()?;
+    let outbox = Outbox::new();
+    let session = Session::new(proxy.clone(), outbox.clone(), tasks.clone());
+    let writer = {
+        let outbox = outbox.clone();
+        async move { outbox.write_to(output).await }
+    };
+    tokio::pin!(writer);
+    let reading = async {
+        let ended = read(&session, LineReader::new(input, MESSAGE_LIMIT), &proxy).await;
+        drain(&session, &proxy).await;
+        ended
+    };
+    let outcome = tokio::select! {
+        outcome = reading => outcome,
+        // The client does not listen any more; there is nobody to answer.
+        written = &mut writer => return written,
+        () = tasks.stopped() => Ok(()),
+    };
+    session.cancel_all();
+    outbox.close();
+    // A client that does not take its answers in time has lost interest.
+    let _ = tokio::time::timeout(FLUSH, writer).await;
+    outcome
+}
+
+async fn read(session: &Arc<Session>, mut lines: LineReader<pipes::Input>, proxy: &Proxy) -> io::Result<()> {
+    let patience = tokio::time::sleep(PATIENCE);
+    tokio::pin!(patience);
+    let mut patient = true;
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => line?,
+            () = &mut patience, if patient => {
+                patient = false;
+                proxy.refresh().release();
+                continue;
+            }
+        };
+        match line {
+            Some(Line::Message(line)) => session.receive(&line),
+            Some(Line::TooLong { length, id }) => session.refuse_length(length, MESSAGE_LIMIT, id),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Waits for the requests under way: a client may close its end as soon as it has asked.
+async fn drain(session: &Session, proxy: &Proxy) {
+    let start = Instant::now();
+    while session.running() > 0 {
+        let limit = if proxy.is_connecting() { DRAIN_WHILE_STARTING } else { DRAIN };
+        if start.elapsed() > limit {
+            return;
+        }
+        // Looked at again now and then, as a server may have started meanwhile.
+        let _ = tokio::time::timeout(Duration::from_millis(200), session.finished()).await;
+    }
+}

@@ -1,0 +1,51 @@
+//! What every client is shown: constants, because clients cache prompts by their bytes.
+
+use crate::mcp::Revision;
+use crate::mcp::frame::quoted;
+
+/// The result of `tools/list`.
+pub const DEFINITIONS: &str = concat!(
+    r#"{"tools":["#,
+    r#"{"name":"search_tools","description":"Find tools of all connected servers by what you need done. A hit shows how to call it with execute_tool: `x?` is optional, `…` means describe_tool has more.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"The need, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":5},"server":{"type":"string","description":"Only this server"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
+    r#"{"name":"describe_tool","description":"Full schemas and notes of tools, where a hit is not enough.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"names":{"type":"array","items":{"type":"string"}}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
+    r#"{"name":"execute_tool","description":"Call a tool that search_tools found; returns its own result.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","description":"The tool's arguments","additionalProperties":true},"timeout":{"type":"number","description":"Seconds"}},"required":["name"]},"_meta":{"anthropic/alwaysLoad":true}}"#,
+    r"]}"
+);
+
+/// Who we are (specification, `Implementation`).
+pub(super) fn server_info() -> String {
+    format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
+}
+
+/// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
+pub(super) fn initialize(revision: Revision, instructions: &str) -> String {
+    format!(
+        r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{},"instructions":{}}}"#,
+        server_info(),
+        quoted(instructions)
+    )
+}
+
+/// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
+pub(super) fn discover(instructions: &str) -> String {
+    format!(
+        r#"{{"supportedVersions":["{}"],"capabilities":{{"tools":{{}}}},"instructions":{}}}"#,
+        Revision::V2026_07_28,
+        quoted(instructions)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_definitions_cost_less_than_450_tokens() {
+        let tools: serde_json::Value = serde_json::from_str(DEFINITIONS).unwrap();
+        let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
+        let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&tools["tools"].to_string()).len();
+        assert!(tokens <= 450, "{tokens} tokens");
+        assert!(DEFINITIONS.len() <= 1800, "{} bytes", DEFINITIONS.len());
+    }
+}

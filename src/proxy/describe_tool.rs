@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::error::unknown_tool;
+use super::{Proxy, Reply};
+use crate::catalog::{Resolution, Tool};
+use crate::mcp::Object;
+use crate::tool::{QualifiedName, ServerName};
+
+/// Descriptions that are given at once.
+const MOST_NAMES: usize = 50;
+
+/// How long a call or description waits for a server of which nothing is known yet.
+const FIRST_LISTING: Duration = Duration::from_secs(30);
+
+impl Proxy {
+    /// Says all that is known of tools: `{name}` or `{names}`.
+    pub(super) async fn describe_tool(&self, arguments: &Object<'_>) -> Reply {
+        let mut names: Vec<String> = arguments.text("name").into_iter().collect();
+        if let Some(raw) = arguments.get("names") {
+            match serde_json::from_str::<Vec<String>>(raw.get()) {
+                Ok(more) => names.extend(more),
+                Err(_) => return Reply::tool_error("`names` must be an array of strings"),
+            }
+        }
+        if names.is_empty() || names.len() > MOST_NAMES {
+            return Reply::tool_error(&format!("describe_tool needs a `name`, or 1 to {MOST_NAMES} `names`"));
+        }
+        let mut texts = Vec::new();
+        let mut failed = 0;
+        let mut introduced: Vec<ServerName> = Vec::new();
+        for name in &names {
+            match self.describe(name).await {
+                Ok((tool, json)) => {
+                    let server = tool.server();
+                    let mut text = format!("{}\n{}", tool.qualified_name(), json.get());
+                    if let Some(instructions) = server.instructions().filter(|_| !introduced.contains(server.name())) {
+                        text.push_str(&format!("\nThe server `{}` says of itself:\n{}", server.name(), instructions.trim()));
+                        introduced.push(server.name().clone());
+                    }
+                    texts.push(text);
+                }
+                Err(text) => {
+                    failed += 1;
+                    texts.push(text);
+                }
+            }
+        }
+        let text = texts.join("\n\n");
+        if failed == names.len() { Reply::tool_error(&text) } else { Reply::text(&text) }
+    }
+
+    /// The tool that `name` means, and its definition in its server's own bytes.
+    ///
+    /// # Errors
+    /// With a text for whoever asked, when there is none.
+    pub async fn describe(&self, name: &str) -> Result<(Tool, Box<RawValue>), String> {
+        let tool = self.find(name).await?;
+        let json = self.definition(&tool).ok_or_else(|| {
+            format!("the definition of `{name}` was lost from the cache and is fetched again; try again in a moment")
+        })?;
+        Ok((tool, json))
+    }
+
+    /// The tool that `name` means. Where its server was never listed, that is waited for.
+    pub(super) async fn find(&self, name: &str) -> Result<Tool, String> {
+        self.refresh.loaded().await;
+        let mut resolution = self.snapshot().resolve(name);
+        if matches!(resolution, Resolution::Unknown) {
+            let server = self.unlisted_server(name);
+            if server.is_some() || self.snapshot().servers().count() <= 1 {
+                self.refresh.known(server.as_ref(), FIRST_LISTING).await;
+                resolution = self.snapshot().resolve(name);
+            }
+        }
+        match resolution {
+            Resolution::Tool(tool) => Ok(tool),
+            Resolution::Ambiguous(names) => {
+                let names: Vec<String> = names.iter().take(10).map(ToString::to_string).collect();
+                Err(format!("`{name}` could be {}: say which", names.join(" or ")))
+            }
+            Resolution::Unknown => Err(self.explain_unknown(name).await),
+        }
+    }
+
+    /// The configured server whose tool `name` would be, if its tools are not known.
+    fn unlisted_server(&self, name: &str) -> Option<ServerName> {
+        let snapshot = self.snapshot();
+        let config = self.config();
+        let known = |server: &ServerName| config.servers.contains_key(server) && snapshot.server(server).is_none();
+        let joined = QualifiedName::readings(name).map(|name| name.server);
+        let separated = name.split([':', '/', '.']).next().and_then(|server| ServerName::new(server).ok());
+        joined.chain(separated).find(known)
+    }
+
+    async fn explain_unknown(&self, name: &str) -> String {
+        let config = self.config();
+        if let Some(server) = self.unlisted_server(name) {
+            let reason = match self.refresh.progress().remove(&server) {
+                Some(super::Progress::Failed(reason)) => config.masker.mask(&reason).into_owned(),
+                Some(_) => "it is still being listed".to_owned(),
+                None => "it is disabled in the configuration".to_owned(),
+            };
+            return format!("the tools of server `{server}` are not known: {reason}");
+        }
+        if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.server))) {
+            return format!("server `{}` cannot be used: {}", fault.server, fault.fault);
+        }
+        self.index.wait(Duration::from_secs(1)).await;
+        // Without an index there is nothing to suggest.
+        let hits = self.index.search(name, 3, None).await.ok();
+        let nearest = hits.iter().flat_map(|hits| hits.iter());
+        let nearest = nearest.map(|hit| QualifiedName { server: hit.server.clone(), tool: hit.tool.clone() }.to_string());
+        unknown_tool(name, &nearest.collect::<Vec<_>>())
+    }
+}

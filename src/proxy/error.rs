@@ -1,0 +1,62 @@
+//! Words for what went wrong, as agents read them. Everything that names a failure to an agent comes from here.
+
+use super::arguments::Fault;
+use crate::tool::QualifiedName;
+use crate::upstream::{CallError, ConnectError};
+
+/// No tool has this name.
+pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> String {
+    let advice = match nearest {
+        [] => "find it with search_tools".to_owned(),
+        nearest => format!("did you mean {}?", nearest.join(", ")),
+    };
+    format!("there is no tool `{name}`: {advice}")
+}
+
+/// The arguments do not fit; what each fault is, and how to call the tool.
+pub(super) fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature: &str) -> String {
+    let faults: Vec<String> = faults
+        .iter()
+        .map(|fault| match fault.path.as_str() {
+            "" => format!("- {}", fault.message),
+            path => format!("- {path}: {}", fault.message),
+        })
+        .collect();
+    format!("`{name}` was not called, its arguments do not fit:\n{}\nCall it as {signature}", faults.join("\n"))
+}
+
+/// A call has no answer; what to do about it.
+pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
+    let next = match error {
+        CallError::Connect(error) => match &**error {
+            ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => "check its entry in the configuration",
+            ConnectError::Disabled { .. } | ConnectError::Transport { .. } | ConnectError::Unknown { .. } => "use another tool",
+            ConnectError::ShuttingDown => "nothing more can be called",
+            ConnectError::Ended { .. } | ConnectError::Timeout { .. } | ConnectError::Handshake { .. } => {
+                "a new call tries to connect again"
+            }
+        },
+        CallError::Lost { may_have_acted: true, .. } => {
+            "it may or may not have acted, so the call was not repeated; check before calling again, which starts it anew"
+        }
+        CallError::Lost { .. } => "call again to start it anew",
+        CallError::Timeout { .. } => "the call was cancelled; it may have acted; `timeout` (seconds) allows more",
+        CallError::TooLarge { .. } => "ask for less at once",
+        CallError::Malformed { .. } => "the tool may have acted",
+        CallError::Busy { .. } => "call again later",
+    };
+    format!("`{name}` failed: {error}. Next: {next}.")
+}
+
+/// The server answered with a JSON-RPC error.
+pub(super) fn refused_call(name: &QualifiedName, message: &str, data: Option<&str>) -> String {
+    let data = data.map(|data| format!(" {}", shortened(data, 500))).unwrap_or_default();
+    format!("`{name}` was refused by its server: {message}{data}")
+}
+
+fn shortened(text: &str, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

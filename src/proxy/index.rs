@@ -1,0 +1,120 @@
+//! The search index, kept in step with the catalog by one task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+
+use crate::catalog::{Catalog, Snapshot, Tool};
+use crate::search::{Document, Error, Fingerprint, Hit, Request, Search};
+use crate::shutdown::Tasks;
+use crate::tool::Definition;
+
+/// Listings that come in close together become one index.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Search over the catalog's tools. While a new index is built, the old one answers.
+#[derive(Debug)]
+pub(super) struct Index {
+    catalog: Arc<Catalog>,
+    search: Arc<Search>,
+    wanted: Notify,
+    /// The fingerprint of the newest index, once there is one.
+    built: watch::Sender<Option<Fingerprint>>,
+    tasks: Tasks,
+}
+
+impl Index {
+    /// An index that is not there yet; it is made when the catalog is first said to have changed.
+    pub(super) fn new(catalog: Arc<Catalog>, search: Search, tasks: Tasks) -> Arc<Self> {
+        let built = watch::Sender::new(None);
+        let index = Arc::new(Self { catalog, search: Arc::new(search), wanted: Notify::new(), built, tasks });
+        let keeper = index.clone();
+        index.tasks.spawn(async move {
+            tokio::select! {
+                () = keeper.keep() => {}
+                () = keeper.tasks.stopped() => {}
+            }
+        });
+        index
+    }
+
+    /// To be told of every change of the catalog.
+    pub(super) fn catalog_changed(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Resolves when there is an index, however old, or after `limit`.
+    pub(super) async fn wait(&self, limit: Duration) {
+        let mut built = self.built.subscribe();
+        // Without an index, the search says so.
+        let _ = tokio::time::timeout(limit, built.wait_for(Option::is_some)).await;
+    }
+
+    /// Resolves when the index holds what the catalog holds now, or after `limit`.
+    pub(super) async fn wait_current(&self, limit: Duration) {
+        let wanted = fingerprint(&self.catalog.snapshot());
+        let mut built = self.built.subscribe();
+        // An index of another state answers well enough.
+        let _ = tokio::time::timeout(limit, built.wait_for(|built| *built == Some(wanted.clone()))).await;
+    }
+
+    /// The best tools for a request; see [`Search::search`].
+    pub(super) async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Arc<[Hit]>, Error> {
+        let request = Request { query, limit, server };
+        if let Some(hits) = self.search.cached(&request) {
+            return Ok(hits);
+        }
+        let (search, query, server) = (self.search.clone(), query.to_owned(), server.map(str::to_owned));
+        let searched = self
+            .tasks
+            .spawn_blocking(move || search.search(&Request { query: &query, limit, server: server.as_deref() }))
+            .await
+            .unwrap_or(Err(Error::Damaged));
+        if searched.as_ref().is_err_and(Error::is_rebuild_needed) {
+            self.catalog_changed();
+        }
+        searched
+    }
+
+    async fn keep(&self) {
+        loop {
+            self.wanted.notified().await;
+            tokio::time::sleep(PAUSE).await;
+            let (catalog, search) = (self.catalog.clone(), self.search.clone());
+            let outcome = self.tasks.spawn_blocking(move || build(&catalog.snapshot(), &search)).await;
+            match outcome {
+                Ok(Ok(fingerprint)) => drop(self.built.send_replace(Some(fingerprint))),
+                Ok(Err(error)) => tracing::error!(%error, "the search index cannot be built"),
+                Err(error) => tracing::error!(%error, "building the search index failed"),
+            }
+        }
+    }
+}
+
+fn fingerprint(snapshot: &Snapshot) -> Fingerprint {
+    Fingerprint::of(snapshot.identities())
+}
+
+fn build(snapshot: &Snapshot, search: &Search) -> Result<Fingerprint, Error> {
+    let fingerprint = fingerprint(snapshot);
+    // A directory that cannot be read is as good as none: the index is then built in memory.
+    if !search.open(&fingerprint).unwrap_or(false) {
+        let documents: Vec<Document> = snapshot.tools().filter_map(|tool| document(&tool)).collect();
+        search.rebuild(&fingerprint, &documents)?;
+    }
+    Ok(fingerprint)
+}
+
+fn document(tool: &Tool) -> Option<Document> {
+    let json = tool.json().inspect_err(|error| tracing::warn!(%error, "left out of the search index")).ok()?;
+    let definition = Definition::parse(&json).ok()?;
+    Some(Document {
+        server: tool.server().name().clone(),
+        hash: tool.entry().hash,
+        tool: definition.name,
+        title: definition.title,
+        description: definition.description,
+        parameters: definition.parameters.into_iter().map(|p| (p.name, p.description)).collect(),
+    })
+}

@@ -1,0 +1,356 @@
+//! Keeps the catalog what the servers say it is.
+//!
+//! One task per server lists its tools: at the start, when the server says that they changed, when somebody asks, and
+//! again after a failure, later each time. What a server that failed had before stays.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::builtin;
+use super::index::Index;
+use super::instructions::Topics;
+use crate::catalog::{Cache, Catalog, Key, Listed, ServerTools};
+use crate::config::Config;
+use crate::shutdown::Tasks;
+use crate::tool::ServerName;
+use crate::upstream::{Pool, backoff};
+
+/// How long a server has to list its tools, the start of its process included.
+const LIST_LIMIT: Duration = Duration::from_secs(30);
+
+/// Servers that are listed side by side; each may be a process that starts.
+const SIDE_BY_SIDE: usize = 16;
+
+/// A server that says again and again that its tools changed is listed no more often than this.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// When servers are listed without being asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// All of them, soon after the start.
+    Everything,
+    /// Those of which the cache knows nothing.
+    Unknown,
+}
+
+/// How far the listing of one server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// It was not asked in this run.
+    NotAsked,
+    /// It is being asked.
+    UnderWay,
+    /// It answered.
+    Listed,
+    /// It did not, with the reason; it will be asked again.
+    Failed(String),
+}
+
+/// The listing of all servers.
+#[derive(Debug)]
+pub struct Refresh {
+    parts: Parts,
+    start: Start,
+    places: Arc<Semaphore>,
+    watched: Mutex<BTreeMap<ServerName, Watched>>,
+    /// Counts what the first reading of the cache has yet to do.
+    loading: watch::Sender<usize>,
+    /// Cancelled once the client had its first answer, or nobody waits for one.
+    released: CancellationToken,
+}
+
+/// What listing works on.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) pool: Arc<Pool>,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) cache: Arc<Cache>,
+    pub(super) index: Arc<Index>,
+    pub(super) topics: Arc<Topics>,
+    pub(super) tasks: Tasks,
+}
+
+#[derive(Debug)]
+struct Watched {
+    key: Key,
+    asked: Arc<Notify>,
+    state: watch::Sender<State>,
+    stop: CancellationToken,
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    progress: Progress,
+    /// How many listings are through, failed ones included.
+    rounds: u64,
+}
+
+impl Refresh {
+    pub(super) fn new(parts: Parts, start: Start) -> Arc<Self> {
+        parts.catalog.update(|servers| {
+            let tools = builtin::tools();
+            servers.insert(tools.name().clone(), Arc::new(tools));
+        });
+        Arc::new(Self {
+            parts,
+            start,
+            places: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
+            watched: Mutex::default(),
+            loading: watch::Sender::new(0),
+            released: CancellationToken::new(),
+        })
+    }
+
+    /// Lets the listing begin: starting many processes takes time that the client's first answer must not wait for.
+    pub fn release(&self) {
+        self.released.cancel();
+    }
+
+    /// Takes over the servers of `config`: new and changed ones are read from the cache and listed, removed and disabled
+    /// ones disappear.
+    pub(super) fn configure(self: &Arc<Self>, config: &Config) {
+        let wanted: BTreeMap<ServerName, Key> = config
+            .servers
+            .iter()
+            .filter(|(_, entry)| !entry.disabled)
+            .map(|(server, entry)| {
+                (server.clone(), Key { server: server.clone(), configuration: entry.hash.to_string() })
+            })
+            .collect();
+        let mut fresh = Vec::new();
+        let mut gone = Vec::new();
+        {
+            let mut watched = self.watched();
+            watched.retain(|server, known| {
+                let stays = wanted.get(server).is_some_and(|key| key.configuration == known.key.configuration);
+                if !stays {
+                    known.stop.cancel();
+                    gone.push(server.clone());
+                }
+                stays
+            });
+            for (server, key) in wanted {
+                watched.entry(server).or_insert_with(|| {
+                    let watched = Watched {
+                        key,
+                        asked: Arc::default(),
+                        state: watch::Sender::new(State { progress: Progress::NotAsked, rounds: 0 }),
+                        stop: CancellationToken::new(),
+                    };
+                    fresh.push((watched.key.clone(), watched.asked.clone(), watched.state.clone(), watched.stop.clone()));
+                    watched
+                });
+            }
+        }
+        self.loading.send_modify(|loading| *loading += 1);
+        let refresh = self.clone();
+        self.parts.tasks.spawn(async move {
+            let keys: Vec<Key> = fresh.iter().map(|(key, ..)| key.clone()).collect();
+            let known = refresh.load(keys).await;
+            let snapshot = refresh.parts.catalog.update(|servers| {
+                gone.iter().for_each(|server| drop(servers.remove(server)));
+                servers.extend(known.into_iter().map(|tools| (tools.name().clone(), Arc::new(tools))));
+            });
+            refresh.parts.index.catalog_changed();
+            refresh.loading.send_modify(|loading| *loading -= 1);
+            for (key, asked, state, stop) in fresh {
+                let due = match (refresh.start, snapshot.server(&key.server)) {
+                    (_, None) => true,
+                    (Start::Everything, Some(tools)) => !is_fresh(tools),
+                    (Start::Unknown, Some(_)) => false,
+                };
+                if due {
+                    asked.notify_one();
+                    state.send_modify(|state| state.progress = Progress::UnderWay);
+                }
+                let listing = Listing { refresh: refresh.clone(), key, asked, state };
+                refresh.parts.tasks.spawn(listing.run(stop));
+            }
+        });
+    }
+
+    /// Asks for a new list of one server, soon.
+    pub fn poke(&self, server: &ServerName) {
+        if let Some(watched) = self.watched().get(server) {
+            watched.asked.notify_one();
+        }
+    }
+
+    /// Asks for new lists of `servers`, all if there is no name, and waits until each was asked once, at most for
+    /// `limit`.
+    pub async fn list(&self, server: Option<&ServerName>, limit: Duration) {
+        self.release();
+        self.loaded().await;
+        let rounds: Vec<_> = self
+            .watched()
+            .iter()
+            .filter(|(name, _)| server.is_none_or(|server| server == *name))
+            .map(|(_, watched)| {
+                let state = watched.state.subscribe();
+                let under_way = u64::from(state.borrow().progress == Progress::UnderWay && state.borrow().rounds == 0);
+                let until = state.borrow().rounds + 1;
+                if under_way == 0 {
+                    watched.asked.notify_one();
+                }
+                (state, until)
+            })
+            .collect();
+        let all = async {
+            for (mut state, until) in rounds {
+                // A server that is taken out of the configuration meanwhile has no more rounds.
+                let _ = state.wait_for(|state| state.rounds >= until).await;
+            }
+        };
+        // What is not through by then is seen in the progress of each.
+        let _ = tokio::time::timeout(limit, all).await;
+    }
+
+    /// Resolves when the cache is read and, where it knew nothing of a server, that server was asked, at most after
+    /// `limit`.
+    pub async fn known(&self, server: Option<&ServerName>, limit: Duration) {
+        self.release();
+        self.loaded().await;
+        let snapshot = self.parts.catalog.snapshot();
+        let missing: Vec<_> = self
+            .watched()
+            .iter()
+            .filter(|(name, _)| server.is_none_or(|server| server == *name) && snapshot.server(name).is_none())
+            .map(|(_, watched)| watched.state.subscribe())
+            .collect();
+        let all = async {
+            for mut state in missing {
+                // As above.
+                let _ = state.wait_for(|state| state.rounds > 0).await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, all).await;
+    }
+
+    /// Resolves when the cache is read.
+    pub async fn loaded(&self) {
+        let mut loading = self.loading.subscribe();
+        loading.wait_for(|loading| *loading == 0).await.expect("the sender lives as long as we do");
+    }
+
+    /// How far each server's listing is.
+    #[must_use]
+    pub fn progress(&self) -> BTreeMap<ServerName, Progress> {
+        self.watched().iter().map(|(name, watched)| (name.clone(), watched.state.borrow().progress.clone())).collect()
+    }
+
+    /// Asks those servers again whose lists are older than they said they would be good for.
+    pub(super) fn renew(&self) {
+        let snapshot = self.parts.catalog.snapshot();
+        for tools in snapshot.servers().filter(|tools| tools.fresh_for().is_some() && !is_fresh(tools)) {
+            self.poke(tools.name());
+        }
+    }
+
+    /// Forgets a server's list that turned out unreadable, and asks again.
+    pub(super) fn discard(&self, server: &ServerName) {
+        if let Some(watched) = self.watched().get(server) {
+            self.parts.cache.discard(&watched.key);
+            watched.asked.notify_one();
+        }
+    }
+
+    async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
+        let cache = self.parts.cache.clone();
+        let load = move || keys.iter().filter_map(|key| cache.load(key)).collect();
+        self.parts.tasks.spawn_blocking(load).await.unwrap_or_default()
+    }
+
+    fn watched(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a list is within the time its server gave it.
+fn is_fresh(tools: &ServerTools) -> bool {
+    let age = SystemTime::now().duration_since(tools.listed_at()).unwrap_or_default();
+    tools.fresh_for().is_some_and(|limit| age < limit)
+}
+
+/// The listing of one server, over and over.
+struct Listing {
+    refresh: Arc<Refresh>,
+    key: Key,
+    asked: Arc<Notify>,
+    state: watch::Sender<State>,
+}
+
+impl Listing {
+    async fn run(self, stop: CancellationToken) {
+        tokio::select! {
+            () = self.repeat() => {}
+            () = stop.cancelled() => {}
+            () = self.refresh.parts.tasks.stopped() => {}
+        }
+    }
+
+    async fn repeat(&self) {
+        self.refresh.released.cancelled().await;
+        let failures = AtomicU32::new(0);
+        loop {
+            let failed = failures.load(Ordering::Relaxed);
+            let retry = Instant::now() + backoff(failed);
+            tokio::select! {
+                () = self.asked.notified() => {}
+                () = tokio::time::sleep_until(retry), if failed > 0 => {}
+            }
+            let place = self.refresh.places.acquire().await.expect("the semaphore is never closed");
+            self.state.send_modify(|state| state.progress = Progress::UnderWay);
+            let progress = match self.list().await {
+                Ok(()) => {
+                    failures.store(0, Ordering::Relaxed);
+                    Progress::Listed
+                }
+                Err(reason) => {
+                    failures.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(server = %self.key.server, reason, "tools not listed");
+                    Progress::Failed(reason)
+                }
+            };
+            drop(place);
+            self.state.send_modify(|state| {
+                state.progress = progress;
+                state.rounds += 1;
+            });
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn list(&self) -> Result<(), String> {
+        let Parts { pool, catalog, cache, index, topics, tasks } = &self.refresh.parts;
+        let listing = tokio::time::timeout(LIST_LIMIT, pool.list_tools(&self.key.server, LIST_LIMIT))
+            .await
+            .map_err(|_| format!("it did not list its tools within {LIST_LIMIT:?}"))?
+            .map_err(|error| error.to_string())?;
+        let listed = Listed {
+            tools: listing.tools,
+            software: listing.introduction.software,
+            instructions: listing.introduction.instructions,
+            fresh_for: listing.fresh_for,
+        };
+        let (key, cache, catalog, topics) = (self.key.clone(), cache.clone(), catalog.clone(), topics.clone());
+        let stored = tasks.spawn_blocking(move || {
+            let tools = Arc::new(cache.store(&key, &listed));
+            for flaw in tools.flaws() {
+                tracing::warn!(server = %key.server, entry = flaw.index, reason = flaw.reason, "not a usable tool");
+            }
+            let snapshot = catalog.update(|servers| {
+                servers.insert(key.server, tools);
+            });
+            topics.note(&snapshot);
+        });
+        stored.await.map_err(|_| "its tools could not be kept".to_owned())?;
+        index.catalog_changed();
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
+
+/// Fresh for a day: nothing that clients may cache of ours changes while a process runs.
+const CACHE: &str = r#""ttlMs":86400000,"cacheScope":"public""#;
+
+/// What a request is answered with, before it is put into the caller's form.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// A result of our own: a JSON object.
+    Result(Bytes),
+    /// The result of a server, in its own bytes.
+    Relayed(Bytes),
+    /// A JSON-RPC error; `data` is JSON.
+    Error {
+        /// Its code.
+        code: ErrorCode,
+        /// Its text.
+        message: String,
+        /// What the caller may need beside the text.
+        data: Option<String>,
+    },
+}
+
+impl Reply {
+    /// A tool result of our own, as text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self::Result(format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, quoted(text)).into())
+    }
+
+    /// A tool result that says what went wrong, for the agent to act on.
+    #[must_use]
+    pub fn tool_error(text: &str) -> Self {
+        Self::Result(format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#, quoted(text)).into())
+    }
+
+    /// A JSON-RPC error without data.
+    #[must_use]
+    pub fn error(code: ErrorCode, message: String) -> Self {
+        Self::Error { code, message, data: None }
+    }
+
+    /// A result that a client of the modern era may cache (2026-07-28, server/utilities/caching).
+    pub(super) fn cacheable(result: Bytes, modern: bool) -> Self {
+        if !modern {
+            return Self::Result(result);
+        }
+        let rest = result.slice(1..);
+        Self::Result([format!("{{{CACHE},").as_bytes(), &rest].concat().into())
+    }
+
+    /// The answer to request `id` of a client that speaks `revision`.
+    #[must_use]
+    pub fn into_frame(self, id: &RequestId, revision: Revision) -> Frame {
+        match self {
+            Self::Result(body) if revision.is_modern() => {
+                let members = format!(
+                    r#""resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
+                    super::definitions::server_info()
+                );
+                Frame::result(id, &members, body)
+            }
+            Self::Relayed(body) if revision.is_modern() && !has_result_type(&body) => {
+                Frame::result(id, r#""resultType":"complete""#, body)
+            }
+            Self::Result(body) | Self::Relayed(body) => Frame::result(id, "", body),
+            Self::Error { code, message, data } => Frame::error(Some(id), code, &message, data.as_deref()),
+        }
+    }
+}
+
+/// Whether a result says what it is, as every result of the modern era does.
+fn has_result_type(result: &[u8]) -> bool {
+    let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
+    raw.and_then(|raw| Object::parse(raw).ok()).is_some_and(|object| object.get("resultType").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(reply: Reply, revision: Revision, expected: &str) {
+        let id = RequestId::parse(&RawValue::from_string("1".to_owned()).unwrap()).unwrap();
+        let frame = reply.into_frame(&id, revision);
+        let text = String::from_utf8([&frame.head[..], &frame.body, &frame.tail].concat()).unwrap();
+        assert_eq!(text, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{expected}}}"#));
+    }
+
+    #[test]
+    fn a_relayed_result_gets_what_its_reader_requires_and_nothing_else() {
+        let legacy = Bytes::from_static(br#"{"tools":1e400, "content":[]}"#);
+        let modern = Bytes::from_static(br#"{"content":[],"resultType":"input_required"}"#);
+        check(Reply::Relayed(legacy.clone()), Revision::V2025_11_25, r#"{"tools":1e400, "content":[]}"#);
+        check(
+            Reply::Relayed(legacy),
+            Revision::V2026_07_28,
+            r#"{"resultType":"complete","tools":1e400, "content":[]}"#,
+        );
+        for revision in [Revision::V2026_07_28, Revision::V2024_11_05] {
+            check(Reply::Relayed(modern.clone()), revision, r#"{"content":[],"resultType":"input_required"}"#);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+use std::time::Duration;
+
+use super::{Progress, Proxy, Reply};
+use crate::catalog::{Snapshot, Tool};
+use crate::config::{BUILT_IN_SERVER, SearchOptions};
+use crate::mcp::Object;
+use crate::search::{Error, Hit};
+use crate::tool::{Definition, render_hit};
+
+/// How long the first search of a run waits for servers of which nothing is known yet.
+const FIRST_LISTING: Duration = Duration::from_secs(4);
+
+/// How long a search waits for an index where there is none.
+const FIRST_INDEX: Duration = Duration::from_secs(10);
+
+impl Proxy {
+    /// Finds tools: `{query, limit?, server?}`.
+    pub(super) async fn search_tools(&self, arguments: &Object<'_>) -> Reply {
+        let config = self.config();
+        let Some(query) = arguments.text("query").filter(|query| !query.trim().is_empty()) else {
+            return Reply::tool_error("search_tools needs a `query`: what you need done, in a few words");
+        };
+        let limit = match arguments.get("limit").map(|raw| raw.get().trim_matches('"')) {
+            None | Some("null") => config.search.default_limit,
+            Some(text) => match text.parse::<f64>() {
+                Ok(limit) if limit.fract() == 0.0 && limit >= 1.0 => {
+                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]
+                    let limit = limit as usize;
+                    limit.min(*SearchOptions::LIMITS.end())
+                }
+                _ => return Reply::tool_error("`limit` must be a whole number from 1 to 50"),
+            },
+        };
+        let server = arguments.text("server").filter(|server| !server.is_empty());
+        match self.search(&query, limit, server.as_deref()).await {
+            Ok(answer) => Reply::text(&answer.to_string()),
+            Err(reply) => reply,
+        }
+    }
+
+    /// The answer to a search, as agents and people read it.
+    ///
+    /// # Errors
+    /// With the reply to give when there can be no answer.
+    pub async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Answer, Reply> {
+        self.refresh.loaded().await;
+        if self.snapshot().servers().all(|known| known.name().as_str() == BUILT_IN_SERVER) {
+            self.refresh.known(None, FIRST_LISTING).await;
+            self.index.wait_current(FIRST_INDEX).await;
+        }
+        self.index.wait(FIRST_INDEX).await;
+        self.refresh.renew();
+        let snapshot = self.snapshot();
+        let server = server.map(|name| self.server_name(&snapshot, name)).transpose()?;
+        let hits = match self.index.search(query, limit, server.as_deref()).await {
+            Ok(hits) => hits,
+            Err(error) => {
+                tracing::error!(%error, "search failed");
+                let text = match error {
+                    Error::Missing => "the search index is still being built; try again in a moment",
+                    _ => "the search index could not be read and is being built again; try again in a moment",
+                };
+                return Err(Reply::tool_error(text));
+            }
+        };
+        let found = hits.iter().filter_map(|hit| self.render(&snapshot, hit)).collect();
+        Ok(Answer { found, missing: self.missing(&snapshot, server.as_deref()), servers: self.server_names() })
+    }
+
+    fn render(&self, snapshot: &Snapshot, hit: &Hit) -> Option<Found> {
+        // The index may be older than the catalog.
+        let tool = snapshot.tool(&hit.server, &hit.tool)?;
+        let json = self.definition(&tool)?;
+        let definition = Definition::parse(&json).ok()?;
+        let text = render_hit(&hit.server, &definition);
+        Some(Found { name: tool.qualified_name().to_string(), score: hit.score, text })
+    }
+
+    /// The tool's definition; one that the cache has lost is asked for again.
+    pub(super) fn definition(&self, tool: &Tool) -> Option<Box<serde_json::value::RawValue>> {
+        tool.json()
+            .inspect_err(|error| {
+                tracing::warn!(%error, "the server is listed again");
+                self.refresh.discard(tool.server().name());
+            })
+            .ok()
+    }
+
+    /// The configured server that `name` means, whatever its letter case and dashes.
+    fn server_name(&self, snapshot: &Snapshot, name: &str) -> Result<String, Reply> {
+        let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
+        let config = self.config();
+        let mut names = snapshot.servers().map(|known| known.name()).chain(config.servers.keys());
+        names.find(|known| fold(known.as_str()) == fold(name)).map(ToString::to_string).ok_or_else(|| {
+            Reply::tool_error(&format!("there is no server `{name}`; there are {}", list(&self.server_names())))
+        })
+    }
+
+    /// The configured servers, those with faults too.
+    fn server_names(&self) -> Vec<String> {
+        let config = self.config();
+        let usable = config.servers.iter().filter(|(_, entry)| !entry.disabled).map(|(name, _)| name.to_string());
+        usable.chain(config.faults.iter().map(|fault| fault.server.clone())).collect()
+    }
+
+    /// The servers whose tools could not be searched, each with the reason.
+    fn missing(&self, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
+        let config = self.config();
+        let unlisted = self.refresh.progress().into_iter().filter_map(|(name, progress)| {
+            let reason = match progress {
+                _ if snapshot.server(&name).is_some() || wanted.is_some_and(|wanted| wanted != name.as_str()) => None,
+                Progress::Listed => None,
+                Progress::NotAsked | Progress::UnderWay => Some("still being listed".to_owned()),
+                Progress::Failed(reason) => Some(config.masker.mask(&reason).into_owned()),
+            };
+            reason.map(|reason| format!("{name} ({reason})"))
+        });
+        let faulty = config
+            .faults
+            .iter()
+            .filter(|fault| wanted.is_none_or(|wanted| wanted == fault.server))
+            .map(|fault| format!("{} ({})", fault.server, fault.fault));
+        unlisted.chain(faulty).collect()
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The hits, best first.
+    pub found: Vec<Found>,
+    /// Servers that could not be searched, each with the reason.
+    pub missing: Vec<String>,
+    servers: Vec<String>,
+}
+
+/// One hit.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// `server__tool`.
+    pub name: String,
+    /// How well it fits.
+    pub score: f32,
+    /// The signature and the first sentence of the description.
+    pub text: String,
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut lines: Vec<String> = self.found.iter().map(|found| found.text.clone()).collect();
+        if lines.is_empty() {
+            lines.push(format!("No tool fits. Other words may help; there are {}.", list(&self.servers)));
+        }
+        if !self.missing.is_empty() {
+            lines.push(format!("Not searched: {}", list(&self.missing)));
+        }
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// A few of `names`, and how many more there are.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 30;
+    match names.len() {
+        0 => "no servers".to_owned(),
+        length if length > SHOWN => format!("{} and {} more", names[..SHOWN].join(", "), length - SHOWN),
+        _ => names.join(", "),
+    }
+}

@@ -1,0 +1,151 @@
+//! A view of everything, for agents, commands and people.
+
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+
+use super::{Progress, Proxy};
+use crate::config::Config;
+use crate::tool::ServerName;
+use crate::upstream::State;
+
+/// How things stand.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// Our own version.
+    pub version: &'static str,
+    /// The configuration file.
+    pub configuration: Option<String>,
+    /// What is odd about it.
+    pub warnings: Vec<String>,
+    /// Every configured server.
+    pub servers: Vec<ServerReport>,
+    /// How many tools there are in all, the built-in ones not counted.
+    pub tools: usize,
+}
+
+/// How one server stands.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerReport {
+    /// Its name.
+    pub name: String,
+    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, or `faulty` for an entry that cannot be used.
+    pub state: &'static str,
+    /// Why it is failed or faulty, and when it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How many tools it is known to have.
+    pub tools: usize,
+    /// How long ago, in seconds, it listed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed_seconds_ago: Option<u64>,
+    /// Whether the list is of an earlier run or before a failure.
+    pub stale: bool,
+    /// Entries of its list that are no usable tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flaws: Vec<String>,
+    /// Its name and version for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub software: Option<String>,
+}
+
+impl Proxy {
+    /// How things stand now.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let config = self.config();
+        let progress = self.refresh.progress();
+        let mut servers: Vec<ServerReport> = self
+            .pool
+            .status()
+            .into_iter()
+            .map(|status| self.report(&config, &status.server, &status.state, progress.get(&status.server)))
+            .collect();
+        servers.extend(config.faults.iter().map(|fault| ServerReport {
+            name: fault.server.clone(),
+            state: "faulty",
+            reason: Some(fault.fault.to_string()),
+            tools: 0,
+            listed_seconds_ago: None,
+            stale: false,
+            flaws: Vec::new(),
+            software: None,
+        }));
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            configuration: config.path.as_ref().map(|path| path.display().to_string()),
+            warnings: config.warnings.iter().map(ToString::to_string).collect(),
+            tools: servers.iter().map(|server| server.tools).sum(),
+            servers,
+        }
+    }
+
+    fn report(&self, config: &Config, server: &ServerName, state: &State, progress: Option<&Progress>) -> ServerReport {
+        let snapshot = self.snapshot();
+        let known = snapshot.server(server);
+        let (state, reason) = match (state, progress) {
+            (State::Disabled, _) => ("disabled", None),
+            (State::Failed { error, retry_at, .. }, _) => {
+                let pause = retry_at.saturating_duration_since(Instant::now());
+                ("failed", Some(format!("{error}; next attempt {}", within(pause))))
+            }
+            (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.clone())),
+            (State::Ready, _) => ("ready", None),
+            (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => ("connecting", None),
+            (State::Disconnected, _) => ("idle", None),
+        };
+        ServerReport {
+            name: server.to_string(),
+            state,
+            reason: reason.map(|reason| config.masker.mask(&reason).into_owned()),
+            tools: known.map_or(0, |known| known.entries().len()),
+            listed_seconds_ago: known
+                .map(|known| SystemTime::now().duration_since(known.listed_at()).unwrap_or_default().as_secs()),
+            stale: known.is_some() && progress != Some(&Progress::Listed),
+            flaws: known.map_or(Vec::new(), |known| {
+                known.flaws().iter().map(|flaw| format!("entry {}: {}", flaw.index, flaw.reason)).collect()
+            }),
+            software: known.and_then(|known| known.software().map(str::to_owned)),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mcpzip {}: {} servers, {} tools", self.version, self.servers.len(), self.tools)?;
+        for server in &self.servers {
+            write!(f, "\n{}: {}, {} tools", server.name, server.state, server.tools)?;
+            if let Some(seconds) = server.listed_seconds_ago {
+                write!(f, ", listed {}", ago(Duration::from_secs(seconds)))?;
+            }
+            if server.stale {
+                f.write_str(" (kept from before)")?;
+            }
+            if let Some(reason) = &server.reason {
+                write!(f, "; {reason}")?;
+            }
+            for flaw in &server.flaws {
+                write!(f, "; {flaw}")?;
+            }
+        }
+        for warning in &self.warnings {
+            write!(f, "\nconfiguration: {warning}")?;
+        }
+        Ok(())
+    }
+}
+
+fn within(pause: Duration) -> String {
+    if pause.is_zero() { "now".to_owned() } else { format!("within {} s", pause.as_secs() + 1) }
+}
+
+fn ago(age: Duration) -> String {
+    match age.as_secs() {
+        0..=1 => "just now".to_owned(),
+        seconds @ 2..=119 => format!("{seconds} s ago"),
+        seconds @ 120..=7199 => format!("{} min ago", seconds / 60),
+        seconds @ 7200..=172_799 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    }
+}
