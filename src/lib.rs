@@ -2,4 +2,5 @@
 pub mod catalog;
 pub mod files;
 pub mod mcp;
+pub mod secret;
 pub mod tool;

@@ -1,0 +1,223 @@
+//! Every environment variable that `mcpzip` reads or hands on, its name beside its meaning.
+//!
+//! The rest of the program gets an [`Environment`] as an argument; only [`Environment::process`] looks at the real one,
+//! so a test never has to set a variable of its process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::secret::Secret;
+
+/// A variable and what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name; a last `*` stands for any rest.
+    pub name: &'static str,
+    /// One sentence for the reference page.
+    pub doc: &'static str,
+}
+
+/// The configuration file.
+pub const CONFIG: Variable =
+    Variable { name: "MCPZIP_CONFIG", doc: "The configuration file, where `--config` does not name one." };
+/// The cache directory.
+pub const CACHE_DIR: Variable =
+    Variable { name: "MCPZIP_CACHE_DIR", doc: "The directory of the tool snapshots and the search index." };
+/// The state directory.
+pub const STATE_DIR: Variable =
+    Variable { name: "MCPZIP_STATE_DIR", doc: "The directory of the log files and of what must survive a restart." };
+/// The log filter.
+pub const LOG: Variable =
+    Variable { name: "MCPZIP_LOG", doc: "How much is logged: error, warn, info, debug or trace." };
+/// No colours.
+pub const NO_COLOR: Variable =
+    Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
+
+/// The variables that `mcpzip` itself reads.
+pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, NO_COLOR];
+
+/// The variables that a server's process inherits; everything else it gets from its `env` only.
+pub const INHERITED: &[Variable] = &[
+    Variable { name: "PATH", doc: "Where programs are found." },
+    Variable { name: "HOME", doc: "The home directory." },
+    Variable { name: "USER", doc: "The user's name." },
+    Variable { name: "LOGNAME", doc: "The user's name." },
+    Variable { name: "SHELL", doc: "The user's shell." },
+    Variable { name: "TERM", doc: "The kind of terminal." },
+    Variable { name: "TMPDIR", doc: "Where temporary files go." },
+    Variable { name: "LANG", doc: "The language." },
+    Variable { name: "LC_*", doc: "Parts of the language settings." },
+    Variable { name: "TZ", doc: "The time zone." },
+    Variable { name: "XDG_*", doc: "Places of configuration, cache, data and state." },
+    Variable { name: "HTTP_PROXY", doc: "The proxy for http, also in lower case." },
+    Variable { name: "HTTPS_PROXY", doc: "The proxy for https, also in lower case." },
+    Variable { name: "ALL_PROXY", doc: "The proxy for everything, also in lower case." },
+    Variable { name: "NO_PROXY", doc: "The hosts reached without a proxy, also in lower case." },
+    Variable { name: "http_proxy", doc: "The proxy for http." },
+    Variable { name: "https_proxy", doc: "The proxy for https." },
+    Variable { name: "all_proxy", doc: "The proxy for everything." },
+    Variable { name: "no_proxy", doc: "The hosts reached without a proxy." },
+    Variable { name: "SSL_CERT_FILE", doc: "A file of trusted certificates." },
+    Variable { name: "SSL_CERT_DIR", doc: "A directory of trusted certificates." },
+    Variable { name: "NODE_EXTRA_CA_CERTS", doc: "Certificates that Node.js trusts beside its own." },
+    Variable { name: "SYSTEMROOT", doc: "Windows: where the system is." },
+    Variable { name: "SYSTEMDRIVE", doc: "Windows: the drive of the system." },
+    Variable { name: "WINDIR", doc: "Windows: where the system is." },
+    Variable { name: "COMSPEC", doc: "Windows: the command interpreter." },
+    Variable { name: "PATHEXT", doc: "Windows: the endings of programs." },
+    Variable { name: "PROCESSOR_ARCHITECTURE", doc: "Windows: the processor." },
+    Variable { name: "NUMBER_OF_PROCESSORS", doc: "Windows: how many processors there are." },
+    Variable { name: "OS", doc: "Windows: the system's name." },
+    Variable { name: "USERNAME", doc: "Windows: the user's name." },
+    Variable { name: "USERPROFILE", doc: "Windows: the home directory." },
+    Variable { name: "HOMEDRIVE", doc: "Windows: the drive of the home directory." },
+    Variable { name: "HOMEPATH", doc: "Windows: the home directory on its drive." },
+    Variable { name: "APPDATA", doc: "Windows: settings that move with the user." },
+    Variable { name: "LOCALAPPDATA", doc: "Windows: settings of this machine." },
+    Variable { name: "PROGRAMDATA", doc: "Windows: settings of all users." },
+    Variable { name: "PROGRAMFILES*", doc: "Windows: where programs are installed." },
+    Variable { name: "TEMP", doc: "Windows: where temporary files go." },
+    Variable { name: "TMP", doc: "Windows: where temporary files go." },
+];
+
+/// The variables a process was started with, or those a test says it was.
+#[derive(Clone, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// The variables of this process. What is no Unicode in a value becomes `U+FFFD`, so that one odd directory in `PATH`
+    /// does not cost the others.
+    #[must_use]
+    pub fn process() -> Self {
+        std::env::vars_os()
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    /// The value of `name`; on Windows, in whatever letter case it is written.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        if cfg!(windows) {
+            self.iter().find(|(known, _)| is_same(known, name)).map(|(_, value)| value)
+        } else {
+            self.variables.get(name).map(String::as_str)
+        }
+    }
+
+    /// All variables, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The user's home directory, where it is known.
+    #[must_use]
+    pub fn home(&self) -> Option<PathBuf> {
+        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        self.get(name).filter(|home| !home.is_empty()).map(PathBuf::from)
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        Self { variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+    }
+}
+
+/// Names only: a value may be anybody's secret.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.variables.keys()).finish()
+    }
+}
+
+/// Says whether a server's process inherits the variable `name`.
+#[must_use]
+pub fn is_inherited(name: &str) -> bool {
+    INHERITED.iter().any(|variable| match variable.name.strip_suffix('*') {
+        Some(start) => name.get(..start.len()).is_some_and(|head| is_same(head, start)),
+        None => is_same(name, variable.name),
+    })
+}
+
+/// All that a server's process gets: the inherited variables, over them those of its entry, sorted by name.
+///
+/// A value that starts with `()` is a function some shells export, which a server might run as code; it stays out.
+#[must_use]
+pub fn child_environment(
+    environment: &Environment,
+    configured: &BTreeMap<String, Secret<String>>,
+) -> Vec<(String, String)> {
+    let is_configured = |name: &str| configured.keys().any(|own| is_same(own, name));
+    let mut variables: BTreeMap<String, String> = environment
+        .iter()
+        .filter(|(name, value)| is_inherited(name) && !is_configured(name) && !value.starts_with("()"))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    variables.extend(configured.iter().map(|(name, value)| (name.clone(), value.expose().clone())));
+    variables.into_iter().collect()
+}
+
+/// Windows knows a variable in any letter case.
+fn is_same(one: &str, other: &str) -> bool {
+    if cfg!(windows) { one.eq_ignore_ascii_case(other) } else { one == other }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret<String>> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), Secret::new((*value).to_owned()))).collect()
+    }
+
+    #[test]
+    fn a_child_inherits_what_is_listed_and_nothing_else() {
+        let environment = Environment::from_iter([
+            ("PATH", "/bin"),
+            ("HOME", "/home/me"),
+            ("LC_ALL", "C"),
+            ("XDG_RUNTIME_DIR", "/run/me"),
+            ("https_proxy", "http://proxy:3128"),
+            ("SHELL", "() { :; }; echo"),
+            ("AWS_SECRET_ACCESS_KEY", "no"),
+            ("GITHUB_TOKEN", "no"),
+            ("LCX", "no"),
+            ("MCPZIP_CONFIG", "no"),
+        ]);
+        let child = child_environment(&environment, &configured(&[("TOKEN", "t"), ("HOME", "/elsewhere")]));
+        let pairs: Vec<_> = child.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(
+            pairs,
+            [
+                ("HOME", "/elsewhere"),
+                ("LC_ALL", "C"),
+                ("PATH", "/bin"),
+                ("TOKEN", "t"),
+                ("XDG_RUNTIME_DIR", "/run/me"),
+                ("https_proxy", "http://proxy:3128"),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_environment_prints_names_only() {
+        assert_eq!(format!("{:?}", Environment::from_iter([("TOKEN", "abc")])), r#"{"TOKEN"}"#);
+    }
+
+    #[test]
+    fn each_variable_is_listed_once_and_explained() {
+        for (position, variable) in VARIABLES.iter().chain(INHERITED).enumerate() {
+            let before = VARIABLES.iter().chain(INHERITED).take(position);
+            assert!(before.into_iter().all(|other| other.name != variable.name), "{} twice", variable.name);
+            assert!(variable.doc.ends_with('.'), "{}", variable.name);
+        }
+    }
+
+    #[test]
+    fn the_process_has_a_path() {
+        assert!(Environment::process().get("PATH").is_some());
+    }
+}

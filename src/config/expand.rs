@@ -1,0 +1,166 @@
+//! Fills in `${NAME}`, `${NAME:-default}` and a leading `~/`. `$${` stands for `${` itself; any other `$` is just one.
+//!
+//! The value that comes out knows which variables went in, for these may be secrets. A value filled in is not looked at
+//! again: a variable cannot refer to another.
+
+use super::env::Environment;
+use super::error::Fault;
+
+/// A text with its variables filled in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Expanded {
+    pub(super) text: String,
+    /// Name and value of what came from the environment; defaults are not among them.
+    pub(super) variables: Vec<(String, String)>,
+}
+
+/// Fills in the variables of `written`, the value of `key`. As in a shell, the default also stands for an empty value.
+pub(super) fn variables(key: &str, written: &str, environment: &Environment) -> Result<Expanded, Fault> {
+    let mut expanded = Expanded { text: String::with_capacity(written.len()), variables: Vec::new() };
+    let mut rest = written;
+    while let Some(at) = rest.find("${") {
+        let (before, reference) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            expanded.text.push_str(before);
+            expanded.text.push_str("${");
+            rest = &reference[2..];
+            continue;
+        }
+        expanded.text.push_str(before);
+        let unclear =
+            |end: usize, hint| Fault::Reference { key: key.to_owned(), written: reference[..end].to_owned(), hint };
+        let Some(end) = reference.find('}') else {
+            return Err(unclear(
+                2,
+                "a closing `}` is missing, or write `$${` for the characters themselves".to_owned(),
+            ));
+        };
+        let inner = &reference[2..end];
+        let (name, default) = inner.split_once(":-").map_or((inner, None), |(name, default)| (name, Some(default)));
+        if !is_variable_name(name) {
+            return Err(unclear(end + 1, hint(inner)));
+        }
+        match (environment.get(name), default) {
+            (Some(value), None) => expanded.fill_in(name, value),
+            (Some(value), Some(_)) if !value.is_empty() => expanded.fill_in(name, value),
+            (_, Some(default)) => expanded.text.push_str(default),
+            (None, None) => {
+                return Err(Fault::MissingVariable { key: key.to_owned(), variable: name.to_owned() });
+            }
+        }
+        rest = &reference[end + 1..];
+    }
+    expanded.text.push_str(rest);
+    Ok(expanded)
+}
+
+/// `text` with a leading `~` or `~/` replaced; `None` when it has none, or no home directory is known.
+pub(super) fn home(text: &str, environment: &Environment) -> Option<String> {
+    let rest = home_relative(text)?;
+    Some(environment.home()?.join(rest).to_string_lossy().into_owned())
+}
+
+/// What follows a leading `~/`.
+pub(super) fn home_relative(text: &str) -> Option<&str> {
+    if text == "~" { Some("") } else { text.strip_prefix("~/") }
+}
+
+impl Expanded {
+    fn fill_in(&mut self, name: &str, value: &str) {
+        self.text.push_str(value);
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+}
+
+/// Some clients write `${env:NAME}`.
+fn hint(inner: &str) -> String {
+    match inner.strip_prefix("env:") {
+        Some(name) if is_variable_name(name) => format!("write `${{{name}}}`"),
+        _ => "write `$${` for the characters themselves".to_owned(),
+    }
+}
+
+fn is_variable_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Environment {
+        Environment::from_iter([("A", "one"), ("B_2", "two"), ("EMPTY", ""), ("NESTED", "${A}"), ("HOME", "/home/me")])
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
+        for (written, expected) in [
+            ("plain", "plain"),
+            ("", ""),
+            ("${A}", "one"),
+            ("x${A}y${B_2}z", "xoneytwoz"),
+            ("${A}${A}", "oneone"),
+            ("${A:-default}", "one"),
+            ("${NO:-default}", "default"),
+            ("${NO:-}", ""),
+            ("${NO:-a:-b}", "a:-b"),
+            ("${NO:-http://x/?q=$1}", "http://x/?q=$1"),
+            ("${EMPTY}", ""),
+            ("${EMPTY:-default}", "default"),
+            ("${NESTED}", "${A}"),
+            ("$A $ $$ 5$", "$A $ $$ 5$"),
+            ("$${A}", "${A}"),
+            ("$$${A}", "$${A}"),
+            ("$${A} ${A}", "${A} one"),
+            ("ü${A}ü", "üoneü"),
+        ] {
+            let expanded = variables("args[0]", written, &environment()).map(|expanded| expanded.text);
+            assert_eq!(expanded.as_deref(), Ok(expected), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_filled_in_is_named() {
+        for (written, expected) in [
+            ("${NO}", "`k` needs the variable `NO`, which is not set; set it, or write `${NO:-default}`"),
+            (
+                "x${A",
+                "`k` has `${`, which is neither `${NAME}` nor `${NAME:-default}`; a closing `}` is missing, or write \
+                 `$${` for the characters themselves",
+            ),
+            ("${env:A}", "`k` has `${env:A}`, which is neither `${NAME}` nor `${NAME:-default}`; write `${A}`"),
+            (
+                "${1}",
+                "`k` has `${1}`, which is neither `${NAME}` nor `${NAME:-default}`; write `$${` for the characters \
+                 themselves",
+            ),
+            (
+                "${}",
+                "`k` has `${}`, which is neither `${NAME}` nor `${NAME:-default}`; write `$${` for the characters \
+                 themselves",
+            ),
+        ] {
+            let fault = variables("k", written, &environment()).unwrap_err();
+            assert_eq!(fault.to_string(), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_came_from_the_environment_is_remembered() {
+        let expanded = variables("k", "${A} ${NO:-default} ${B_2}", &environment()).unwrap();
+        let names: Vec<_> = expanded.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(names, [("A", "one"), ("B_2", "two")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_leading_tilde_is_the_home_directory() {
+        for (written, expected) in
+            [("~/x/y", Some("/home/me/x/y")), ("~", Some("/home/me/")), ("~you/x", None), ("a/~/x", None)]
+        {
+            assert_eq!(home(written, &environment()).as_deref(), expected, "{written}");
+        }
+        assert_eq!(home("~/x", &Environment::default()), None);
+    }
+}

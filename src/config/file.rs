@@ -1,0 +1,145 @@
+//! What may be written: the keys of the file and of a server's entry, checked for their kind and nothing else.
+//!
+//! A new key is a field and its `read` line here. Each field keeps its own fault, so that all keys are read, and the
+//! unknown ones told from them, before the first fault decides.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use jsonc_parser::ast::Value;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions};
+
+use super::error::{Fault, Oddity};
+use super::reader::{At, Field, Members, Read, Report, kind};
+use super::{IdleTimeout, SearchOptions, duration};
+
+/// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
+const SYNTAX: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// The file's content.
+pub(super) struct File {
+    pub(super) servers: Vec<Named>,
+    pub(super) call_timeout: Read<Duration>,
+    pub(super) idle_timeout: Read<IdleTimeout>,
+    pub(super) default_limit: Read<usize>,
+}
+
+/// A member of `mcpServers`.
+pub(super) struct Named {
+    pub(super) name: At<String>,
+    pub(super) entry: Result<Entry, At<Fault>>,
+}
+
+/// A server's entry.
+pub(super) struct Entry {
+    pub(super) kind: Read<At<String>>,
+    pub(super) command: Read<At<String>>,
+    pub(super) args: Read<Vec<At<String>>>,
+    pub(super) env: Read<BTreeMap<String, At<String>>>,
+    pub(super) cwd: Read<At<String>>,
+    pub(super) url: Read<At<String>>,
+    pub(super) headers: Read<BTreeMap<String, At<String>>>,
+    pub(super) disabled: Read<bool>,
+    pub(super) timeout: Read<Duration>,
+    pub(super) idle_timeout: Read<IdleTimeout>,
+    pub(super) max_concurrent: Read<NonZeroUsize>,
+    pub(super) description: Read<At<String>>,
+}
+
+/// Parses `text`; nothing when there is nothing in it.
+pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::errors::ParseError> {
+    Ok(jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &SYNTAX)?.value)
+}
+
+/// Reads the whole file; it is a fault when it, or `mcpServers`, is no object.
+pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>> {
+    let Some(object) = root.as_object() else {
+        let fault = Fault::value("configuration", "an object like {\"mcpServers\": …}", kind(root));
+        return Err(At::new(root.start(), fault));
+    };
+    let mut members = Members::new(object, "", "", report);
+    // For editors only.
+    members.read("$schema", |_| Ok(()))?;
+    let servers = members.read("mcpServers", |field| servers(field, report))?;
+    if servers.is_none() {
+        report.add(root.start(), Oddity::NoServers);
+    }
+    let call_timeout = members.read("call_timeout", Field::positive_duration);
+    let idle_timeout = members.read("idle_timeout", idle_timeout);
+    let default_limit = members.read("search", |field| search(field, report)).map(Option::flatten);
+    members.finish();
+    Ok(File { servers: servers.unwrap_or_default(), call_timeout, idle_timeout, default_limit })
+}
+
+fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
+    let mut members = Members::new(field.object()?, "", "search.", report);
+    let default_limit = members.read("default_limit", |field| {
+        let limits = SearchOptions::LIMITS;
+        let expected = || field.wrong(format!("a whole number from {} to {}", limits.start(), limits.end()));
+        let limit = field.count().map_err(|_| expected())?.get();
+        if limits.contains(&limit) { Ok(limit) } else { Err(expected()) }
+    });
+    members.finish();
+    default_limit
+}
+
+fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
+    let members = Members::new(field.object()?, "mcpServers.", "", report);
+    let named = |(name, field): (At<&str>, Field<'_>)| {
+        let scope = format!("mcpServers.{}.", name.value);
+        Named { name: At::new(name.offset, name.value.to_owned()), entry: entry(&field, &scope, report) }
+    };
+    Ok(members.into_fields().map(named).collect())
+}
+
+fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fault>> {
+    let object = field.object().map_err(|at| {
+        let expected = "an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}";
+        match at.value {
+            Fault::Value { found, .. } => At::new(at.offset, Fault::value("entry", expected, found)),
+            fault => At::new(at.offset, fault),
+        }
+    })?;
+    let mut members = Members::new(object, scope, "", report);
+    let entry = Entry {
+        kind: members.read("type", Field::text),
+        command: members.read("command", command),
+        args: members.read("args", Field::texts),
+        env: members.read("env", Field::text_map),
+        cwd: members.read("cwd", Field::text),
+        url: members.read("url", Field::text),
+        headers: members.read("headers", Field::text_map),
+        disabled: members.read("disabled", Field::flag),
+        timeout: members.read("timeout", Field::positive_duration),
+        idle_timeout: members.read("idle_timeout", idle_timeout),
+        max_concurrent: members.read("max_concurrent", Field::count),
+        description: members.read("description", Field::text),
+    };
+    members.finish();
+    Ok(entry)
+}
+
+fn command(field: &Field<'_>) -> Result<At<String>, At<Fault>> {
+    if field.is_list() { Err(At::new(field.offset(), Fault::CommandList)) } else { field.text() }
+}
+
+fn idle_timeout(field: &Field<'_>) -> Result<IdleTimeout, At<Fault>> {
+    match field.word() {
+        Some("adaptive") => Ok(IdleTimeout::Adaptive),
+        Some("never") => Ok(IdleTimeout::Never),
+        _ => Ok(IdleTimeout::After(field.duration(&format!("\"adaptive\", \"never\", or {}", duration::EXPECTED))?)),
+    }
+}

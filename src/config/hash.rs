@@ -1,0 +1,119 @@
+//! A short name for what a server's entry says, by which its cached tools are found again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use super::Transport;
+use crate::secret::Secret;
+
+/// Changes with all that may change which server answers; order of keys, comments, times and descriptions do not count.
+///
+/// Prints as 16 hexadecimal digits. Secrets enter into it and cannot be read from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConfigHash([u8; 8]);
+
+impl ConfigHash {
+    /// The hash of a transport with its variables filled in.
+    #[must_use]
+    pub fn of(transport: &Transport) -> Self {
+        let mut parts = Parts(Sha256::new());
+        // The first part is the version of this very encoding.
+        parts.text("1");
+        match transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                parts.text("stdio");
+                parts.text(command);
+                parts.count(args.len());
+                args.iter().for_each(|arg| parts.text(arg));
+                parts.map(env);
+                parts.count(usize::from(cwd.is_some()));
+                cwd.iter().for_each(|cwd| parts.text(&cwd.to_string_lossy()));
+            }
+            Transport::Http { url, headers } => parts.remote("http", url, headers),
+            Transport::Sse { url, headers } => parts.remote("sse", url, headers),
+        }
+        let digest = parts.0.finalize();
+        Self(std::array::from_fn(|index| digest[index]))
+    }
+}
+
+impl fmt::Display for ConfigHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Writes each part with its length, so that no two different entries read the same.
+struct Parts(Sha256);
+
+impl Parts {
+    fn count(&mut self, count: usize) {
+        self.0.update((count as u64).to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.count(text.len());
+        self.0.update(text);
+    }
+
+    fn map(&mut self, map: &BTreeMap<String, Secret<String>>) {
+        self.count(map.len());
+        for (name, value) in map {
+            self.text(name);
+            self.text(value.expose());
+        }
+    }
+
+    fn remote(&mut self, kind: &str, url: &str, headers: &BTreeMap<String, Secret<String>>) {
+        self.text(kind);
+        self.text(url);
+        self.map(headers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stdio(command: &str, args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> ConfigHash {
+        ConfigHash::of(&Transport::Stdio {
+            command: command.to_owned(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into())).collect(),
+            cwd: cwd.map(Into::into),
+        })
+    }
+
+    fn remote(url: &str, sse: bool) -> ConfigHash {
+        let (url, headers) = (url.to_owned(), BTreeMap::new());
+        ConfigHash::of(&if sse { Transport::Sse { url, headers } } else { Transport::Http { url, headers } })
+    }
+
+    #[test]
+    fn every_part_counts() {
+        let all = [
+            stdio("a", &[], &[], None),
+            stdio("b", &[], &[], None),
+            stdio("a", &["b"], &[], None),
+            stdio("a", &["b", "c"], &[], None),
+            stdio("a", &["c", "b"], &[], None),
+            stdio("a", &["bc"], &[], None),
+            stdio("a", &[], &[("b", "c")], None),
+            stdio("a", &[], &[("b", "d")], None),
+            stdio("a", &[], &[], Some("/b")),
+            remote("http://a", false),
+            remote("http://a", true),
+            remote("http://b", false),
+        ];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+
+    /// A change here throws away everybody's cache: it must be meant.
+    #[test]
+    fn the_encoding_is_stable() {
+        assert_eq!(stdio("npx", &["-y", "x"], &[("A", "b")], None).to_string(), "0");
+    }
+}

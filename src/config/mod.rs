@@ -1,0 +1,280 @@
+//! What the user wants: which servers there are, and how `mcpzip` behaves.
+//!
+//! A configuration has two shapes. `file` is what may be written; [`Config`] is what the program uses: complete, typed,
+//! with absolute paths and variables filled in. What is wrong with one server costs that server alone, so a [`Config`]
+//! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
+
+mod duration;
+pub mod env;
+mod error;
+mod expand;
+mod file;
+mod hash;
+mod nearest;
+mod paths;
+mod reader;
+mod server;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use env::Environment;
+pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
+pub use hash::ConfigHash;
+pub use paths::{PathFlags, Paths, older_config_file};
+pub use watch::ConfigWatch;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::secret::{Masker, Secret};
+use crate::tool::ServerName;
+use reader::{At, Lines, Read, Report};
+use server::Resolver;
+
+/// The name of the built-in server, which no entry may take, in whatever letter case.
+pub const BUILT_IN_SERVER: &str = "mcpzip";
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// All settings.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file it was read from.
+    pub path: Option<PathBuf>,
+    /// The usable servers, disabled ones among them.
+    pub servers: BTreeMap<ServerName, Server>,
+    /// The entries that are not usable, in the file's order; they are shown as failed servers.
+    pub faults: Vec<ServerFault>,
+    /// What is odd about the file, in its order.
+    pub warnings: Vec<Warning>,
+    /// How long a call may take where its server has no `timeout`.
+    pub call_timeout: Duration,
+    /// When an unused connection is closed, where its server does not say.
+    pub idle_timeout: IdleTimeout,
+    /// How tools are searched.
+    pub search: SearchOptions,
+    /// Knows the secrets among the values above, also those within arguments and URLs.
+    pub masker: Masker,
+}
+
+/// A server to connect to.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// How it is reached.
+    pub transport: Transport,
+    /// Kept in the file and not used.
+    pub disabled: bool,
+    /// How long a call may take.
+    pub timeout: Option<Duration>,
+    /// When its unused connection is closed.
+    pub idle_timeout: Option<IdleTimeout>,
+    /// How many calls it may have at once.
+    pub max_concurrent: Option<NonZeroUsize>,
+    /// What the user says it is for.
+    pub description: Option<String>,
+    /// The hash of the transport.
+    pub hash: ConfigHash,
+}
+
+/// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A process of our own, spoken to over its standard input and output.
+    Stdio {
+        /// The program: an absolute path, or a bare name to look for in `PATH`.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its variables beside the inherited ones.
+        env: BTreeMap<String, Secret<String>>,
+        /// Its working directory, absolute; ours where there is none.
+        cwd: Option<PathBuf>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The endpoint.
+        url: String,
+        /// Sent with each request.
+        headers: BTreeMap<String, Secret<String>>,
+    },
+    /// The older HTTP+SSE.
+    Sse {
+        /// The endpoint of the event stream.
+        url: String,
+        /// Sent with each request.
+        headers: BTreeMap<String, Secret<String>>,
+    },
+}
+
+/// When an unused connection is closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IdleTimeout {
+    /// The later, the more the connection was used.
+    #[default]
+    Adaptive,
+    /// After this time.
+    After(Duration),
+    /// Not at all.
+    Never,
+}
+
+/// How tools are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
+    pub default_limit: usize,
+}
+
+impl Config {
+    /// Merges, in this order, what flags and variables said (both in `paths`), the file, and the defaults.
+    ///
+    /// # Errors
+    /// When there is no file, or nothing in it can be used.
+    pub fn load(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+        let path = paths.config_file.clone();
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Error::Missing { path }),
+            Err(source) => return Err(Error::Read { path, source }),
+        };
+        let Ok(text) = String::from_utf8(bytes) else { return Err(Error::Encoding { path }) };
+        Self::parse(&text, &path, environment)
+    }
+
+    /// Reads `text`, the content of the file at the absolute `path`.
+    ///
+    /// # Errors
+    /// When the text is no JSON, or not an object of servers and settings.
+    pub fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Self, Error> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let lines = Lines::new(text);
+        let report = Report::default();
+        let root = file::parse(text).map_err(|error| Error::Syntax {
+            path: path.to_owned(),
+            position: lines.position(error.range().start),
+            problem: lower_first(&error.kind().to_string()),
+        })?;
+        let root = root.ok_or_else(|| Error::Empty { path: path.to_owned() })?;
+        let file = file::read(&root, &report).map_err(|at| Error::Shape {
+            path: path.to_owned(),
+            position: lines.position(at.offset),
+            fault: at.value,
+        })?;
+
+        let defaults = Self::default();
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let mut resolver = Resolver { environment, directory, report: &report, secrets: Vec::new() };
+        let (servers, faults) = servers(file.servers, &mut resolver, &lines);
+        Ok(Self {
+            path: Some(path.to_owned()),
+            servers,
+            faults,
+            masker: Masker::new(resolver.secrets),
+            call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
+            idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
+            search: SearchOptions {
+                default_limit: setting(
+                    file.default_limit,
+                    defaults.search.default_limit,
+                    |limit| limit.to_string(),
+                    &report,
+                ),
+            },
+            warnings: report.into_warnings(&lines),
+        })
+    }
+}
+
+/// The settings of an empty file.
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            path: None,
+            servers: BTreeMap::new(),
+            faults: Vec::new(),
+            warnings: Vec::new(),
+            call_timeout: CALL_TIMEOUT,
+            idle_timeout: IdleTimeout::default(),
+            search: SearchOptions::default(),
+            masker: Masker::default(),
+        }
+    }
+}
+
+impl SearchOptions {
+    /// How many hits there may be.
+    pub const LIMITS: RangeInclusive<usize> = 1..=50;
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self { default_limit: 5 }
+    }
+}
+
+impl IdleTimeout {
+    /// As the file would have it.
+    fn text(self) -> String {
+        match self {
+            Self::Adaptive => "adaptive".to_owned(),
+            Self::Never => "never".to_owned(),
+            Self::After(time) => duration::text(time),
+        }
+    }
+}
+
+/// Tells the usable entries from the others.
+fn servers(
+    entries: Vec<file::Named>,
+    resolver: &mut Resolver<'_>,
+    lines: &Lines<'_>,
+) -> (BTreeMap<ServerName, Server>, Vec<ServerFault>) {
+    let mut servers = BTreeMap::new();
+    let mut faults = Vec::new();
+    for file::Named { name: At { offset, value: written }, entry } in entries {
+        let is_disabled = entry.as_ref().is_ok_and(|entry| matches!(entry.disabled, Ok(Some(true))));
+        let server = server_name(&written)
+            .map_err(|fault| At::new(offset, fault))
+            .and_then(|name| Ok((name, resolver.server(&written, offset, entry?)?)));
+        match server {
+            Ok((name, server)) => {
+                servers.insert(name, server);
+            }
+            Err(at) if is_disabled => {
+                resolver.report.add(at.offset, Oddity::Disabled { name: written, fault: at.value });
+            }
+            Err(at) => {
+                let position = lines.position(at.offset);
+                faults.push(ServerFault { name: written, position, fault: at.value });
+            }
+        }
+    }
+    (servers, faults)
+}
+
+fn server_name(written: &str) -> Result<ServerName, Fault> {
+    if written.eq_ignore_ascii_case(BUILT_IN_SERVER) {
+        return Err(Fault::Reserved);
+    }
+    Ok(ServerName::new(written)?)
+}
+
+/// A setting that cannot be used is no reason to leave the user without any server.
+fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, report: &Report) -> T {
+    match read {
+        Ok(value) => value.unwrap_or(default),
+        Err(At { offset, value: fault }) => {
+            report.add(offset, Oddity::Default { fault, default: text(default) });
+            default
+        }
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}

@@ -1,0 +1,258 @@
+//! Reads values out of a parsed file, each with its place.
+//!
+//! [`Members`] hands out an object's values by key and so learns which keys are known: whatever nobody asked for is
+//! unknown. There is no second list of keys to keep in step.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged;
+
+use super::duration;
+use super::error::{Fault, Oddity, Position, Warning};
+use super::nearest::nearest;
+
+/// Beyond this a number without a unit was probably meant as milliseconds, as some clients have it.
+const MANY_SECONDS: u64 = 10_000;
+
+/// A value and where it stands, in bytes from the text's beginning.
+#[derive(Debug)]
+pub(super) struct At<T> {
+    pub(super) offset: usize,
+    pub(super) value: T,
+}
+
+/// What was read for a key: nothing when it is absent or `null`.
+pub(super) type Read<T> = Result<Option<T>, At<Fault>>;
+
+/// Gathers what is odd.
+#[derive(Debug, Default)]
+pub(super) struct Report(RefCell<Vec<At<Oddity>>>);
+
+/// An object's members; of a key that stands there twice, the last.
+pub(super) struct Members<'a> {
+    members: Vec<&'a ObjectProp<'a>>,
+    known: Vec<&'static str>,
+    /// What goes before a key in a warning (`mcpServers.github.`) and in a fault (nothing, or `search.`).
+    scope: &'a str,
+    prefix: &'static str,
+    report: &'a Report,
+}
+
+/// A value and its key.
+pub(super) struct Field<'a> {
+    /// As faults name it.
+    key: String,
+    /// As warnings name it.
+    path: String,
+    value: &'a Value<'a>,
+    report: &'a Report,
+}
+
+/// The line and column of an offset.
+pub(super) struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<T> At<T> {
+    pub(super) const fn new(offset: usize, value: T) -> Self {
+        Self { offset, value }
+    }
+}
+
+impl Report {
+    pub(super) fn add(&self, offset: usize, oddity: Oddity) {
+        self.0.borrow_mut().push(At::new(offset, oddity));
+    }
+
+    /// All of it, in the file's order.
+    pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
+        let mut oddities = self.0.into_inner();
+        oddities.sort_by_key(|oddity| oddity.offset);
+        let warning = |at: At<Oddity>| Warning { position: lines.position(at.offset), oddity: at.value };
+        oddities.into_iter().map(warning).collect()
+    }
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn new(object: &'a Object<'a>, scope: &'a str, prefix: &'static str, report: &'a Report) -> Self {
+        let mut last: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, property) in object.properties.iter().enumerate() {
+            let name = property.name.as_str();
+            if last.insert(name, index).is_some() {
+                report.add(property.range.start, Oddity::Duplicate { key: format!("{scope}{prefix}{name}") });
+            }
+        }
+        let is_last = |index: usize, property: &ObjectProp<'_>| last.get(property.name.as_str()) == Some(&index);
+        let members = object.properties.iter().enumerate();
+        let members = members.filter(|(index, property)| is_last(*index, property)).map(|(_, property)| property);
+        Self { members: members.collect(), known: Vec::new(), scope, prefix, report }
+    }
+
+    /// What stands at `key`, read by `read`; from now on the key is known.
+    pub(super) fn read<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&Field<'a>) -> Result<T, At<Fault>>,
+    ) -> Read<T> {
+        self.known.push(key);
+        let property = self.members.iter().find(|property| property.name.as_str() == key);
+        property.map(|property| self.field(property)).filter(|field| !field.is_null()).map(|f| read(&f)).transpose()
+    }
+
+    /// All members, whatever their keys, with the keys' places.
+    pub(super) fn into_fields(self) -> impl Iterator<Item = (At<&'a str>, Field<'a>)> {
+        let members = self.members.clone();
+        members
+            .into_iter()
+            .map(move |property| (At::new(property.range.start, property.name.as_str()), self.field(property)))
+    }
+
+    /// Reports the keys that nobody asked for.
+    pub(super) fn finish(self) {
+        for property in &self.members {
+            let name = property.name.as_str();
+            if !self.known.contains(&name) {
+                let key = format!("{}{}{name}", self.scope, self.prefix);
+                self.report.add(property.range.start, Oddity::UnknownKey { key, nearest: nearest(name, &self.known) });
+            }
+        }
+    }
+
+    fn field(&self, property: &'a ObjectProp<'a>) -> Field<'a> {
+        let key = format!("{}{}", self.prefix, property.name.as_str());
+        Field { path: format!("{}{key}", self.scope), key, value: &property.value, report: self.report }
+    }
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn offset(&self) -> usize {
+        self.value.start()
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self.value, Value::NullKeyword(_))
+    }
+
+    pub(super) fn object(&self) -> Result<&'a Object<'a>, At<Fault>> {
+        self.value.as_object().ok_or_else(|| self.wrong_kind("an object like {\"key\": …}"))
+    }
+
+    pub(super) fn text(&self) -> Result<At<String>, At<Fault>> {
+        self.text_as("a text")
+    }
+
+    pub(super) fn flag(&self) -> Result<bool, At<Fault>> {
+        self.value.as_boolean_lit().map(|literal| literal.value).ok_or_else(|| self.wrong_kind("true or false"))
+    }
+
+    pub(super) fn texts(&self) -> Result<Vec<At<String>>, At<Fault>> {
+        let array = self.value.as_array().ok_or_else(|| self.wrong_kind("a list of texts like [\"one\", \"two\"]"))?;
+        let element = |(index, value)| {
+            let (key, path) = (format!("{}[{index}]", self.key), format!("{}[{index}]", self.path));
+            Field { key, path, value, report: self.report }.text()
+        };
+        array.elements.iter().enumerate().map(element).collect()
+    }
+
+    /// An object of texts.
+    pub(super) fn text_map(&self) -> Result<BTreeMap<String, At<String>>, At<Fault>> {
+        let object =
+            self.value.as_object().ok_or_else(|| self.wrong_kind("an object of texts like {\"NAME\": \"value\"}"))?;
+        let scope = format!("{}.", self.path);
+        let members = Members::new(object, &scope, "", self.report);
+        members
+            .into_fields()
+            .map(|(name, mut field)| {
+                field.key = format!("{}.{}", self.key, name.value);
+                Ok((name.value.to_owned(), field.text_as("a text, in quotes")?))
+            })
+            .collect()
+    }
+
+    /// A time that is more than none.
+    pub(super) fn positive_duration(&self) -> Result<Duration, At<Fault>> {
+        let time = self.duration(duration::EXPECTED)?;
+        if time.is_zero() { Err(self.wrong("longer than 0")) } else { Ok(time) }
+    }
+
+    pub(super) fn duration(&self, expected: &str) -> Result<Duration, At<Fault>> {
+        let written = match self.value {
+            Value::StringLit(text) => text.value.as_ref(),
+            Value::NumberLit(number) => number.value,
+            _ => return Err(self.wrong(expected)),
+        };
+        let time = duration::parse(written).ok_or_else(|| self.wrong(expected))?;
+        if matches!(self.value, Value::NumberLit(_)) && time.as_secs() >= MANY_SECONDS {
+            self.report.add(self.offset(), Oddity::ManySeconds { key: self.path.clone(), seconds: time.as_secs() });
+        }
+        Ok(time)
+    }
+
+    pub(super) fn count(&self) -> Result<NonZeroUsize, At<Fault>> {
+        let number = self.value.as_number_lit().and_then(|number| number.value.parse().ok());
+        number.ok_or_else(|| self.wrong("a whole number from 1"))
+    }
+
+    pub(super) fn word(&self) -> Option<&str> {
+        self.value.as_string_lit().map(|text| text.value.as_ref())
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.value.as_array().is_some()
+    }
+
+    /// The fault that another value should stand here; quotes the one that does.
+    pub(super) fn wrong(&self, expected: impl Into<String>) -> At<Fault> {
+        let found = match self.value {
+            Value::StringLit(text) => format!("`\"{}\"`", text.value),
+            Value::NumberLit(number) => format!("`{}`", number.value),
+            _ => return self.wrong_kind(expected),
+        };
+        At::new(self.offset(), Fault::value(&self.key, expected, found))
+    }
+
+    /// The fault that another kind of value should stand here. Quotes nothing: it may be a secret in the wrong place.
+    fn wrong_kind(&self, expected: impl Into<String>) -> At<Fault> {
+        At::new(self.offset(), Fault::value(&self.key, expected, kind(self.value)))
+    }
+
+    fn text_as(&self, expected: &str) -> Result<At<String>, At<Fault>> {
+        let text = self.value.as_string_lit().ok_or_else(|| self.wrong_kind(expected))?;
+        Ok(At::new(self.offset(), text.value.clone().into_owned()))
+    }
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let after_break = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Self { text, starts: std::iter::once(0).chain(after_break).collect() }
+    }
+
+    pub(super) fn position(&self, offset: usize) -> Position {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        Position { line, column: self.text[self.starts[line - 1]..offset].chars().count() + 1 }
+    }
+}
+
+/// What a value is, for a sentence.
+pub(super) const fn kind(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::StringLit(_) => "a text",
+        Value::NumberLit(_) => "a number",
+        Value::BooleanLit(literal) => {
+            if literal.value {
+                "true"
+            } else {
+                "false"
+            }
+        }
+        Value::Object(_) => "an object",
+        Value::Array(_) => "a list",
+        Value::NullKeyword(_) => "null",
+    }
+}

@@ -1,0 +1,229 @@
+//! From a server's entry as written to a [`Server`]: variables filled in, paths absolute, the transport decided.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf, is_separator};
+
+use super::env::{Environment, is_inherited};
+use super::error::{Fault, Oddity};
+use super::file::Entry;
+use super::reader::{At, Report};
+use super::{ConfigHash, Server, Transport, expand};
+use crate::secret::{Secret, is_secret_name};
+
+/// What an entry is read against, and the secrets found on the way.
+pub(super) struct Resolver<'a> {
+    pub(super) environment: &'a Environment,
+    /// The directory of the file, to which paths in it are relative.
+    pub(super) directory: &'a Path,
+    pub(super) report: &'a Report,
+    pub(super) secrets: Vec<Secret<String>>,
+}
+
+type Texts = BTreeMap<String, At<String>>;
+type Secrets = BTreeMap<String, Secret<String>>;
+
+/// The values of `type`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Stdio,
+    Http,
+    Sse,
+}
+
+impl Resolver<'_> {
+    /// Makes a server of the entry `name`, which stands at `offset`.
+    pub(super) fn server(&mut self, name: &str, offset: usize, entry: Entry) -> Result<Server, At<Fault>> {
+        let kind = entry.kind?.map(|written| kind(&written).map(|kind| (kind, written.value))).transpose()?;
+        let (args, env, cwd) = (entry.args?.unwrap_or_default(), entry.env?.unwrap_or_default(), entry.cwd?);
+        let headers = entry.headers?.unwrap_or_default();
+        let unused = |key: &str, is_there: bool, target| {
+            if is_there {
+                self.report.add(offset, Oddity::Unused { key: format!("mcpServers.{name}.{key}"), target });
+            }
+        };
+        let other =
+            |(_, kind): (Kind, String), wanted, found| Err(At::new(offset, Fault::OtherTarget { kind, wanted, found }));
+        let transport = match (entry.command?, entry.url?) {
+            (Some(_), Some(_)) => return Err(At::new(offset, Fault::BothTargets)),
+            (None, None) => return Err(At::new(offset, Fault::NoTarget)),
+            (Some(command), None) => match kind {
+                Some(kind) if kind.0 != Kind::Stdio => return other(kind, "url", "command"),
+                _ => {
+                    unused("headers", !headers.is_empty(), "command");
+                    self.stdio(command, args, env, cwd)?
+                }
+            },
+            (None, Some(url)) => match kind {
+                Some(kind) if kind.0 == Kind::Stdio => return other(kind, "command", "url"),
+                kind => {
+                    unused("args", !args.is_empty(), "url");
+                    unused("env", !env.is_empty(), "url");
+                    unused("cwd", cwd.is_some(), "url");
+                    self.remote(kind.map_or(Kind::Http, |(kind, _)| kind), url, headers)?
+                }
+            },
+        };
+        Ok(Server {
+            hash: ConfigHash::of(&transport),
+            transport,
+            disabled: entry.disabled?.unwrap_or(false),
+            timeout: entry.timeout?,
+            idle_timeout: entry.idle_timeout?,
+            max_concurrent: entry.max_concurrent?,
+            description: entry.description?.map(|text| text.value).filter(|text| !text.trim().is_empty()),
+        })
+    }
+
+    fn stdio(
+        &mut self,
+        command: At<String>,
+        args: Vec<At<String>>,
+        env: Texts,
+        cwd: Option<At<String>>,
+    ) -> Result<Transport, At<Fault>> {
+        let command = self.path("command", command)?;
+        let named = args.into_iter().enumerate().map(|(index, arg)| (format!("args[{index}]"), arg));
+        let args = named.map(|(key, arg)| self.plain(&key, arg)).collect::<Result<Vec<_>, _>>()?;
+        self.secrets.extend(secret_arguments(&args));
+        let env = self.values("env", env, |name, _| {
+            (name.is_empty() || name.contains(['=', '\0'])).then_some("is no name of a variable")
+        })?;
+        let cwd = cwd.map(|cwd| self.path("cwd", cwd)).transpose()?.map(|cwd| self.directory.join(cwd));
+        // A program without a separator is looked for in `PATH`.
+        let command = if command.contains(is_separator) { self.absolute(&command) } else { command };
+        Ok(Transport::Stdio { command, args, env, cwd: cwd.map(|cwd| tidy(&cwd)) })
+    }
+
+    fn remote(&mut self, kind: Kind, url: At<String>, headers: Texts) -> Result<Transport, At<Fault>> {
+        let offset = url.offset;
+        let url = self.plain("url", url)?.trim().to_owned();
+        if !is_server_url(&url) {
+            return Err(At::new(offset, Fault::Url));
+        }
+        self.secrets.extend(secret_parameters(&url));
+        let headers = self.values("headers", headers, header_problem)?;
+        Ok(if kind == Kind::Sse { Transport::Sse { url, headers } } else { Transport::Http { url, headers } })
+    }
+
+    /// The values of `env` or `headers`, all of which may be secrets. `problem` judges a name and its value.
+    fn values(
+        &mut self,
+        key: &str,
+        texts: Texts,
+        problem: impl Fn(&str, &str) -> Option<&'static str>,
+    ) -> Result<Secrets, At<Fault>> {
+        let mut values = BTreeMap::new();
+        for (name, written) in texts {
+            let (key, offset) = (format!("{key}.{name}"), written.offset);
+            // What every process inherits, such as the home directory, is no secret.
+            let text = self.fill_in(&key, written, |variable| !is_inherited(variable))?;
+            if let Some(problem) = problem(&name, &text) {
+                return Err(At::new(offset, Fault::Unusable { key, problem }));
+            }
+            if is_secret_name(&name) {
+                // `Bearer abc`: the token may also turn up alone.
+                self.secrets.extend(text.rsplit_once(' ').map(|(_, last)| last.to_owned().into()));
+                self.secrets.push(text.clone().into());
+            }
+            values.insert(name, text.into());
+        }
+        Ok(values)
+    }
+
+    /// A text that is shown as it is, unless a variable in it looks like a secret.
+    fn plain(&mut self, key: &str, written: At<String>) -> Result<String, At<Fault>> {
+        self.fill_in(key, written, is_secret_name)
+    }
+
+    fn path(&mut self, key: &str, written: At<String>) -> Result<String, At<Fault>> {
+        let offset = written.offset;
+        let text = self.plain(key, written)?;
+        if text.trim().is_empty() {
+            return Err(At::new(offset, Fault::Empty { key: key.to_owned() }));
+        }
+        if expand::home_relative(&text).is_none() {
+            return Ok(text);
+        }
+        let no_home = || At::new(offset, Fault::NoHome { key: key.to_owned() });
+        expand::home(&text, self.environment).ok_or_else(no_home)
+    }
+
+    fn fill_in(
+        &mut self,
+        key: &str,
+        written: At<String>,
+        is_secret: impl Fn(&str) -> bool,
+    ) -> Result<String, At<Fault>> {
+        let at = |fault| At::new(written.offset, fault);
+        let expanded = expand::variables(key, &written.value, self.environment).map_err(at)?;
+        if expanded.text.contains('\0') {
+            return Err(at(Fault::Unusable { key: key.to_owned(), problem: "has a NUL character" }));
+        }
+        let secrets = expanded.variables.into_iter().filter(|(name, _)| is_secret(name));
+        self.secrets.extend(secrets.map(|(_, value)| Secret::new(value)));
+        Ok(expanded.text)
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        tidy(&self.directory.join(path)).to_string_lossy().into_owned()
+    }
+}
+
+/// Without the `.` in `directory/./program`.
+fn tidy(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+fn kind(written: &At<String>) -> Result<Kind, At<Fault>> {
+    let plain: String = written.value.chars().filter(|c| !matches!(c, '-' | '_')).collect();
+    match plain.to_ascii_lowercase().as_str() {
+        "stdio" => Ok(Kind::Stdio),
+        "http" | "streamablehttp" => Ok(Kind::Http),
+        "sse" => Ok(Kind::Sse),
+        _ => {
+            let found = format!("`\"{}\"`", written.value);
+            Err(At::new(written.offset, Fault::value("type", "\"stdio\", \"http\" or \"sse\"", found)))
+        }
+    }
+}
+
+/// HTTP cannot carry it; a token read from a file often ends in a line break.
+fn header_problem(name: &str, value: &str) -> Option<&'static str> {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if name.is_empty() || !name.chars().all(is_token) {
+        Some("is no name of a header")
+    } else if value.contains(|c: char| c.is_control() && c != '\t') {
+        Some("has a line break or another control character")
+    } else {
+        None
+    }
+}
+
+fn is_server_url(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"))
+        && !host.is_empty()
+        && !host.starts_with(':')
+        && !url.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// The values in `--api-key VALUE` and `--token=VALUE`.
+fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
+    let is_option = |arg: &str| arg.starts_with('-') && is_secret_name(arg);
+    let joined = args.iter().filter_map(|arg| arg.split_once('=')).filter(|(name, _)| is_option(name));
+    let apart =
+        args.windows(2).filter(|pair| is_option(&pair[0]) && !pair[0].contains('=') && !pair[1].starts_with('-'));
+    joined.map(|(_, value)| value.to_owned()).chain(apart.map(|pair| pair[1].clone())).map(Secret::new).collect()
+}
+
+/// The values of `?api_key=VALUE`, and the password of `user:password@host`.
+fn secret_parameters(url: &str) -> Vec<Secret<String>> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let query = query.split_once('#').map_or(query, |(query, _)| query);
+    let parameters = query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| is_secret_name(name));
+    let authority = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    parameters.chain(password).map(|(_, value)| Secret::new(value.to_owned())).collect()
+}

@@ -1,0 +1,455 @@
+//! Files as people write them, and what comes of them.
+
+use super::*;
+
+#[cfg(unix)]
+const PATH: &str = "/etc/zip/config.json";
+#[cfg(not(unix))]
+const PATH: &str = "C:\\etc\\zip\\config.json";
+
+fn environment() -> Environment {
+    Environment::from_iter([
+        ("HOME", "/home/me"),
+        ("USERPROFILE", "/home/me"),
+        ("GITHUB_TOKEN", "ghp_0123456789"),
+        ("PLAIN", "production"),
+        ("NEWLINE_TOKEN", "abcdefg\n"),
+    ])
+}
+
+fn parse(text: &str) -> Config {
+    Config::parse(text, Path::new(PATH), &environment()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// All that is said of `text`: the servers' names, then the faults, then the warnings.
+fn said(text: &str) -> Vec<String> {
+    let config = parse(text);
+    let names: Vec<_> = config.servers.keys().map(ToString::to_string).collect();
+    let names = (!names.is_empty()).then(|| names.join(" "));
+    let faults = config.faults.iter().map(|fault| format!("fault {fault}"));
+    names.into_iter().chain(faults).chain(config.warnings.iter().map(ToString::to_string)).collect()
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(said(text), expected, "{text}");
+}
+
+/// Checks what is said of the server `s` with the entry `entry`, which begins at column 21.
+#[track_caller]
+fn check_entry(entry: &str, expected: &[&str]) {
+    check(&format!(r#"{{"mcpServers":{{"s": {entry}}}}}"#), expected);
+}
+
+fn server(entry: &str) -> Server {
+    let config = parse(&format!(r#"{{"mcpServers":{{"s":{entry}}}}}"#));
+    let faults: Vec<_> = config.faults.iter().map(ToString::to_string).collect();
+    config.servers.into_values().next().unwrap_or_else(|| panic!("{faults:?}"))
+}
+
+fn exposed(values: &BTreeMap<String, Secret<String>>) -> Vec<(&str, &str)> {
+    values.iter().map(|(name, value)| (name.as_str(), value.expose().as_str())).collect()
+}
+
+#[test]
+fn a_full_file_is_read_without_a_word() {
+    let config = parse(
+        r#"{
+  // comments and trailing commas are welcome
+  "$schema": "https://example.com/schema.json",
+  "mcpServers": {
+    "github": {
+      "type": "stdio", "command": "github-mcp", "args": ["stdio", "--host=${HOST:-github.com}",],
+      "env": { "TOKEN": "${GITHUB_TOKEN}" }, "cwd": "work",
+      "disabled": false, "timeout": "30s", "idle_timeout": "never", "max_concurrent": 4, "description": "issues",
+    },
+    "linear": { "url": "https://mcp.linear.app/mcp", "headers": { "X-Mode": "fast" } }, /* remote */
+    "old": { "type": "sse", "url": "http://127.0.0.1:9000/sse", "disabled": true, "idle_timeout": 90 },
+  },
+  "call_timeout": "90s", "idle_timeout": "5m", "search": { "default_limit": 8 },
+}"#,
+    );
+    assert!(config.faults.is_empty() && config.warnings.is_empty(), "{:?} {:?}", config.faults, config.warnings);
+    assert_eq!(config.path.as_deref(), Some(Path::new(PATH)));
+    assert_eq!(config.call_timeout, Duration::from_secs(90));
+    assert_eq!(config.idle_timeout, IdleTimeout::After(Duration::from_secs(300)));
+    assert_eq!(config.search.default_limit, 8);
+
+    let servers: Vec<_> = config.servers.values().collect();
+    let [github, linear, old] = servers[..] else { panic!("{servers:?}") };
+    let Transport::Stdio { command, args, env, cwd } = &github.transport else { panic!("{github:?}") };
+    assert_eq!(command, "github-mcp");
+    assert_eq!(args[..], ["stdio", "--host=github.com"]);
+    assert_eq!(exposed(env), [("TOKEN", "ghp_0123456789")]);
+    assert_eq!(cwd.as_deref(), Some(Path::new(PATH).parent().unwrap().join("work").as_path()));
+    assert_eq!((github.timeout, github.idle_timeout), (Some(Duration::from_secs(30)), Some(IdleTimeout::Never)));
+    assert_eq!((github.max_concurrent, github.disabled), (NonZeroUsize::new(4), false));
+    assert_eq!(github.description.as_deref(), Some("issues"));
+
+    let Transport::Http { url, headers } = &linear.transport else { panic!("{linear:?}") };
+    assert_eq!((url.as_str(), exposed(headers)), ("https://mcp.linear.app/mcp", vec![("X-Mode", "fast")]));
+    assert_eq!((linear.timeout, linear.idle_timeout, linear.max_concurrent), (None, None, None));
+    assert!(matches!(&old.transport, Transport::Sse { url, .. } if url == "http://127.0.0.1:9000/sse"));
+    assert!(old.disabled);
+    assert_eq!(old.idle_timeout, Some(IdleTimeout::After(Duration::from_secs(90))));
+}
+
+#[test]
+fn what_is_left_out_or_null_has_its_default() {
+    for text in [
+        r#"{"mcpServers": {}}"#,
+        "\u{feff}{\"mcpServers\": {}}",
+        r#"{"mcpServers": {}, "call_timeout": null, "idle_timeout": null, "search": {"default_limit": null}}"#,
+        r#"{"mcpServers": {}, "search": null}"#,
+    ] {
+        check(text, &[]);
+        let config = parse(text);
+        assert_eq!(config.call_timeout, Duration::from_secs(120));
+        assert_eq!(config.idle_timeout, IdleTimeout::Adaptive);
+        assert_eq!(config.search.default_limit, 5);
+    }
+    check_entry(r#"{"command": "x", "args": null, "env": null, "url": null, "timeout": null}"#, &["s"]);
+}
+
+#[test]
+fn a_file_that_is_no_configuration_is_an_error_with_its_place() {
+    for (text, expected) in [
+        ("", "the configuration `PATH` is empty; the least it can be is `{}`"),
+        (" // nothing\n", "the configuration `PATH` is empty; the least it can be is `{}`"),
+        ("[1]", "PATH:1:1: `configuration` must be an object like {\"mcpServers\": …}, found a list"),
+        ("{\n \"mcpServers\": []}", "PATH:2:16: `mcpServers` must be an object like {\"key\": …}, found a list"),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", "PATH:2:9: expected comma"),
+        ("{\"a\": }", "PATH:1:7: unexpected close brace"),
+        ("{\"a\": 1", "PATH:1:1: unterminated object"),
+        ("{\"ä\": \"x\ny", "PATH:1:7: unterminated string literal"),
+        ("\u{feff}{\"a\": 'x'}", "PATH:1:7: single-quoted strings are not allowed"),
+        ("{a: 1}", "PATH:1:2: expected string for object property"),
+        ("{} {}", "PATH:1:4: text cannot contain more than one JSON value"),
+    ] {
+        let error = Config::parse(text, Path::new(PATH), &environment()).unwrap_err();
+        assert_eq!(error.to_string(), expected.replace("PATH", PATH), "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_reported_with_the_nearest_known_one() {
+    check(
+        "{\n  \"mcpservers\": {},\n  \"mcpServers\": {\n    \"s\": { \"command\": \"x\", \"arg\": [],\n      \"autoApprove\": [] }\n  }\n}",
+        &[
+            "s",
+            "2:3: unknown key `mcpservers`; did you mean `mcpServers`?",
+            "4:28: unknown key `mcpServers.s.arg`; did you mean `args`?",
+            "5:7: unknown key `mcpServers.s.autoApprove`",
+        ],
+    );
+    check(
+        r#"{"servers": {}}"#,
+        &[
+            "1:1: there is no `mcpServers`, so there is no server",
+            "1:2: unknown key `servers`; did you mean `mcpServers`?",
+        ],
+    );
+    check(
+        r#"{"mcpServers": {}, "search": {"default-limit": 3}}"#,
+        &["1:31: unknown key `search.default-limit`; did you mean `default_limit`?"],
+    );
+    // Keys of later releases are unknown to this one.
+    check_entry(r#"{"command": "x", "trust": "pin"}"#, &["s", "1:38: unknown key `mcpServers.s.trust`"]);
+}
+
+#[test]
+fn a_setting_that_cannot_be_used_falls_back_to_its_default() {
+    let time = "a time like \"500ms\", \"120s\", \"2m\" or \"1h\", a number being seconds, at most a year";
+    for (setting, expected) in [
+        (
+            r#""call_timeout": "soon""#,
+            format!("1:35: `call_timeout` must be {time}, found `\"soon\"`; the default is used, 120s"),
+        ),
+        (
+            r#""call_timeout": 0"#,
+            "1:35: `call_timeout` must be longer than 0, found `0`; the default is used, 120s".to_owned(),
+        ),
+        (
+            r#""call_timeout": true"#,
+            format!("1:35: `call_timeout` must be {time}, found true; the default is used, 120s"),
+        ),
+        (
+            r#""idle_timeout": "x""#,
+            format!(
+                "1:35: `idle_timeout` must be \"adaptive\", \"never\", or {time}, found `\"x\"`; the default is used, adaptive"
+            ),
+        ),
+        (
+            r#""search": {"default_limit": 51}"#,
+            "1:47: `search.default_limit` must be a whole number from 1 to 50, found `51`; the default is used, 5"
+                .to_owned(),
+        ),
+        (
+            r#""search": []"#,
+            "1:29: `search` must be an object like {\"key\": …}, found a list; the default is used, 5".to_owned(),
+        ),
+        (
+            r#""call_timeout": 600000"#,
+            "1:35: `call_timeout` is read as 600000 seconds; write `\"600000ms\"` if milliseconds are meant".to_owned(),
+        ),
+    ] {
+        check(&format!(r#"{{"mcpServers": {{}}, {setting}}}"#), &[&expected]);
+    }
+}
+
+#[test]
+fn a_faulty_entry_says_what_to_write() {
+    let texts = "an object of texts like {\"NAME\": \"value\"}";
+    for (entry, at, expected) in [
+        (
+            r#""npx""#,
+            21,
+            "`entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found a text",
+        ),
+        (
+            "null",
+            21,
+            "`entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found null",
+        ),
+        ("{}", 16, "has neither a `command` (a local server) nor a `url` (a remote one)"),
+        (
+            r#"{"command": "x", "url": "http://y"}"#,
+            16,
+            "has both a `command` (a local server) and a `url` (a remote one); keep one of them",
+        ),
+        (
+            r#"{"command": ["npx", "-y"]}"#,
+            33,
+            "`command` must be the program alone, found a list; write the rest of the list as `args`",
+        ),
+        (r#"{"command": 7}"#, 33, "`command` must be a text, found a number"),
+        (r#"{"command": " "}"#, 33, "`command` is empty"),
+        (
+            r#"{"command": "x", "args": "-y"}"#,
+            46,
+            "`args` must be a list of texts like [\"one\", \"two\"], found a text",
+        ),
+        (r#"{"command": "x", "args": ["a", 80]}"#, 52, "`args[1]` must be a text, found a number"),
+        (r#"{"command": "x", "env": ["A=b"]}"#, 45, &format!("`env` must be {texts}, found a list")),
+        (r#"{"command": "x", "env": {"A": 8080}}"#, 51, "`env.A` must be a text, in quotes, found a number"),
+        (r#"{"command": "x", "env": {"A=B": "c"}}"#, 53, "`env.A=B` is no name of a variable"),
+        (r#"{"command": "x", "args": ["\u0000"]}"#, 47, "`args[0]` has a NUL character"),
+        (r#"{"command": "x", "disabled": "yes"}"#, 50, "`disabled` must be true or false, found a text"),
+        (r#"{"command": "x", "timeout": "0s"}"#, 49, "`timeout` must be longer than 0, found `\"0s\"`"),
+        (r#"{"command": "x", "max_concurrent": 0}"#, 56, "`max_concurrent` must be a whole number from 1, found `0`"),
+        (
+            r#"{"command": "x", "max_concurrent": 1.5}"#,
+            56,
+            "`max_concurrent` must be a whole number from 1, found `1.5`",
+        ),
+        (r#"{"type": "http", "command": "x"}"#, 16, "is of type `http`, which needs a `url`, but has a `command`"),
+        (r#"{"type": "stdio", "url": "http://x"}"#, 16, "is of type `stdio`, which needs a `command`, but has a `url`"),
+        (
+            r#"{"type": "websocket", "url": "http://x"}"#,
+            30,
+            "`type` must be \"stdio\", \"http\" or \"sse\", found `\"websocket\"`",
+        ),
+        (r#"{"url": "mcp.linear.app"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
+        (r#"{"url": "ftp://x"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
+        (r#"{"url": "http://"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
+        (r#"{"url": "https://me@:80/"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
+        (r#"{"url": "http://a b"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
+        (r#"{"url": "http://x", "headers": {"A B": "c"}}"#, 60, "`headers.A B` is no name of a header"),
+        (
+            r#"{"url": "http://x", "headers": {"X": "${NEWLINE_TOKEN}"}}"#,
+            58,
+            "`headers.X` has a line break or another control character",
+        ),
+        (
+            r#"{"command": "x", "env": {"TOKEN": "${LINEAR_TOKEN}"}}"#,
+            55,
+            "`env.TOKEN` needs the variable `LINEAR_TOKEN`, which is not set; set it, or write `${LINEAR_TOKEN:-default}`",
+        ),
+    ] {
+        check_entry(entry, &[&format!("fault 1:{at}: server `s`: {expected}")]);
+    }
+}
+
+#[test]
+fn a_faulty_entry_costs_no_other() {
+    check(
+        r#"{"mcpServers": {
+  "one": {"command": "x"},
+  "two": {"command": "${NO}"},
+  "three": 3,
+  "a b": {"command": "x"},
+  "a__b": {"command": "x"},
+  "": {"command": "x"},
+  "Mcpzip": {"command": "x"},
+  "four": {"url": "https://x/"}
+}}"#,
+        &[
+            "four one",
+            "fault 3:22: server `two`: `command` needs the variable `NO`, which is not set; set it, or write `${NO:-default}`",
+            "fault 4:12: server `three`: `entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found a number",
+            "fault 5:3: server name `a b` contains ` `; letters, digits, `-`, `_` and `.` are allowed",
+            "fault 6:3: server name `a__b` contains `__`, which separates a server from its tool",
+            "fault 7:3: a name cannot be empty",
+            "fault 8:3: server `Mcpzip`: the name is reserved for the built-in server",
+        ],
+    );
+}
+
+#[test]
+fn a_disabled_entry_is_no_failed_server() {
+    check_entry(
+        r#"{"command": "${NO}", "disabled": true}"#,
+        &[
+            "1:33: the disabled server `s` could not be used: `command` needs the variable `NO`, which is not set; set it, or \
+           write `${NO:-default}`",
+        ],
+    );
+}
+
+#[test]
+fn of_a_key_written_twice_the_last_counts() {
+    let text = r#"{"mcpServers": {"s": {"command": "one"}, "s": {"command": "two", "env": {"A": "1", "A": "2"}}}}"#;
+    check(
+        text,
+        &[
+            "s",
+            "1:42: `mcpServers.s` is written twice; this, the last one, counts",
+            "1:84: `mcpServers.s.env.A` is written twice; this, the last one, counts",
+        ],
+    );
+    let config = parse(text);
+    let server = config.servers.values().next().unwrap();
+    let Transport::Stdio { command, env, .. } = &server.transport else { panic!("{server:?}") };
+    assert_eq!((command.as_str(), exposed(env)), ("two", vec![("A", "2")]));
+}
+
+#[test]
+fn a_key_of_the_other_kind_of_server_is_reported() {
+    check_entry(
+        r#"{"url": "http://x", "args": ["a"], "env": {}}"#,
+        &["s", "1:16: `mcpServers.s.args` has no meaning for a server with a `url`"],
+    );
+    check_entry(
+        r#"{"command": "x", "headers": {"A": "b"}}"#,
+        &["s", "1:16: `mcpServers.s.headers` has no meaning for a server with a `command`"],
+    );
+}
+
+#[test]
+fn every_spelling_of_a_type_is_understood() {
+    for (kind, expected) in [
+        ("http", "http"),
+        ("streamable-http", "http"),
+        ("streamableHttp", "http"),
+        ("streamable_http", "http"),
+        ("HTTP", "http"),
+        ("sse", "sse"),
+    ] {
+        let server = server(&format!(r#"{{"type": "{kind}", "url": "http://x"}}"#));
+        let is = match server.transport {
+            Transport::Stdio { .. } => "stdio",
+            Transport::Http { .. } => "http",
+            Transport::Sse { .. } => "sse",
+        };
+        assert_eq!(is, expected, "{kind}");
+    }
+    assert!(matches!(server(r#"{"type": "stdio", "command": "x"}"#).transport, Transport::Stdio { .. }));
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_become_absolute_and_a_bare_command_stays() {
+    for (written, expected) in [
+        ("npx", "npx"),
+        ("./server", "/etc/zip/server"),
+        ("bin/server", "/etc/zip/bin/server"),
+        ("../server", "/etc/zip/../server"),
+        ("/bin/server", "/bin/server"),
+        ("~/bin/server", "/home/me/bin/server"),
+        ("${HOME}/server", "/home/me/server"),
+    ] {
+        let server = server(&format!(r#"{{"command": "{written}"}}"#));
+        assert!(matches!(&server.transport, Transport::Stdio { command, .. } if command == expected), "{server:?}");
+    }
+    for (written, expected) in
+        [(".", "/etc/zip"), ("a/b", "/etc/zip/a/b"), ("/x", "/x"), ("~", "/home/me"), ("~/w", "/home/me/w")]
+    {
+        let server = server(&format!(r#"{{"command": "x", "cwd": "{written}"}}"#));
+        let Transport::Stdio { cwd, .. } = &server.transport else { panic!() };
+        assert_eq!(cwd.as_deref(), Some(Path::new(expected)));
+    }
+    let config = Config::parse(r#"{"mcpServers":{"s":{"command":"~/x"}}}"#, Path::new(PATH), &Environment::default());
+    let fault = config.unwrap().faults.remove(0).to_string();
+    assert_eq!(fault, "1:31: server `s`: `command` begins with `~/`, and no home directory is known");
+}
+
+#[test]
+fn variables_are_filled_in_everywhere_in_an_entry() {
+    let server = server(
+        r#"{"url": "https://x/${PLAIN}?mode=${NO:-none}", "headers": {"Authorization": "Bearer ${GITHUB_TOKEN}", "A": "$${B}"}}"#,
+    );
+    let Transport::Http { url, headers } = &server.transport else { panic!() };
+    assert_eq!(url, "https://x/production?mode=none");
+    assert_eq!(exposed(headers), [("A", "${B}"), ("Authorization", "Bearer ghp_0123456789")]);
+}
+
+#[test]
+fn the_same_entry_has_the_same_hash_however_it_is_written() {
+    let hash = |entry: &str| server(entry).hash;
+    let one = hash(r#"{"command": "x", "args": ["a"], "env": {"A": "1", "B": "${GITHUB_TOKEN}"}}"#);
+    for same in [
+        r#"{"env": {"B": "${GITHUB_TOKEN}", "A": "1"}, /* order */ "args": ["a",], "command": "x"}"#,
+        r#"{"type": "stdio", "command": "x", "args": ["a"], "env": {"A": "${NO:-1}", "B": "ghp_0123456789"}}"#,
+        r#"{"command": "x", "args": ["a"], "env": {"A": "1", "B": "${GITHUB_TOKEN}"}, "timeout": 5, "idle_timeout": "never",
+            "max_concurrent": 1, "description": "d", "disabled": true, "unknown": 1}"#,
+    ] {
+        assert_eq!(hash(same), one, "{same}");
+    }
+    for other in [
+        r#"{"command": "x", "args": ["a"], "env": {"A": "2", "B": "${GITHUB_TOKEN}"}}"#,
+        r#"{"command": "x", "args": ["a"], "env": {"A": "1", "B": "${PLAIN}"}}"#,
+        r#"{"command": "x", "args": ["b"], "env": {"A": "1", "B": "${GITHUB_TOKEN}"}}"#,
+        r#"{"command": "x", "args": ["a"], "env": {"A": "1", "B": "${GITHUB_TOKEN}"}, "cwd": "/"}"#,
+    ] {
+        assert_ne!(hash(other), one, "{other}");
+    }
+}
+
+#[test]
+fn secrets_are_masked_wherever_they_were_written() {
+    let config = parse(
+        r#"{"mcpServers": {
+  "a": {"command": "x", "args": ["--api-key", "literal-1", "--token=literal-2", "--name=harmless"],
+        "env": {"MODE": "${PLAIN}", "DIR": "${HOME}", "SECRET": "literal-3", "LEVEL": "verbose-log"}},
+  "b": {"url": "https://me:literal-4@x/?api_key=literal-5&page=harmless#f", "headers": {"Authorization": "Bearer literal-6"}}
+}}"#,
+    );
+    let text = "literal-1 literal-2 literal-3 literal-4 literal-5 literal-6 production /home/me harmless verbose-log";
+    assert_eq!(config.masker.mask(text), "*** *** *** *** *** *** *** /home/me harmless verbose-log");
+    let shown = format!("{:?}", config.servers.values().map(|server| server.transport.clone()).collect::<Vec<_>>());
+    let shown = config.masker.mask(&shown);
+    assert!(!shown.contains("literal") && shown.contains("harmless"), "{shown}");
+}
+
+#[test]
+fn a_file_is_loaded_from_its_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config.json");
+    let paths = Paths { config_file: file.clone(), cache_dir: PathBuf::new(), state_dir: PathBuf::new() };
+    let load = || Config::load(&paths, &environment());
+    let error = load().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "there is no configuration at `{}`; create it, or name another with `mcpzip serve --config FILE`",
+            file.display()
+        )
+    );
+    std::fs::write(&file, [0xff, 0xfe, b'{', 0]).unwrap();
+    assert!(matches!(load(), Err(Error::Encoding { .. })));
+    std::fs::write(&file, r#"{"mcpServers": {"s": {"command": "x"}}}"#).unwrap();
+    assert_eq!(load().unwrap().servers.len(), 1);
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert!(matches!(load(), Err(Error::Read { .. })));
+}
