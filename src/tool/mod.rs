@@ -6,7 +6,5 @@
 mod definition;
 mod name;
 
-
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
-

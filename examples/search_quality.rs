@@ -1,0 +1,289 @@
+//! How well and how fast `search` finds tools: the labelled queries of `search-bench` against its corpora.
+//!
+//! `cargo run --release --example search_quality -- ../shared/search-bench [--runs DIRECTORY]`
+//!
+//! With `--runs`, the hits of each set are written as `score.py` of the bench reads them, for a second opinion on the
+//! measures.
+#![allow(clippy::print_stdout, reason = "a report")]
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mcpzip::search::{Document, Fingerprint, Hit, Request, Search};
+use mcpzip::tool::{Definition, ServerName, ToolHash, ToolName};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+const LIMIT: usize = 20;
+
+#[derive(Deserialize)]
+struct Server {
+    server: String,
+    tools: Vec<Box<RawValue>>,
+}
+
+#[derive(Deserialize, Clone)]
+struct Query {
+    id: String,
+    query: String,
+    kind: String,
+    #[serde(default = "one")]
+    n_intents: usize,
+    relevant: Vec<Label>,
+}
+
+#[derive(Deserialize, Clone)]
+struct Label {
+    server: String,
+    tool: String,
+    grade: u32,
+    #[serde(default = "first_intent")]
+    intents: Vec<usize>,
+}
+
+/// The measures of one query or the mean of many: S@1, S@5, R@5, MRR@10, nDCG@10; AllI@5 for several needs only.
+#[derive(Clone, Copy, Default)]
+struct Measures {
+    success_1: f64,
+    success_5: f64,
+    recall_5: f64,
+    reciprocal: f64,
+    gain: f64,
+    all_5: Option<f64>,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn first_intent() -> Vec<usize> {
+    vec![0]
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(bench) = arguments.first().map(PathBuf::from) else {
+        anyhow::bail!("usage: search_quality BENCH [--runs DIRECTORY]");
+    };
+    let runs = arguments.iter().position(|a| a == "--runs").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
+    let dev = bench.join("dev/queries.jsonl");
+    let sets = [
+        ("dev", bench.join("dev/corpus.json"), dev.clone()),
+        ("live", bench.join("corpus/live.json"), dev.clone()),
+        ("azure", bench.join("dev/public/azure/corpus.json"), bench.join("dev/public/azure/queries.jsonl")),
+        ("mcpproxy", bench.join("dev/public/mcpproxy/corpus.json"), bench.join("dev/public/mcpproxy/queries.jsonl")),
+    ];
+    println!(
+        "{:24} {:>5} {:>6} {:>6} {:>6} {:>6} {:>7}  95 % of nDCG  AllI@5",
+        "set", "n", "S@1", "S@5", "R@5", "MRR", "nDCG@10"
+    );
+    for (name, corpus, queries) in &sets {
+        quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref())?;
+    }
+    println!();
+    speed(&read_corpus(&bench.join("dev/scale/toolgym.json"))?, &read_corpus(&sets[0].1)?, &read_queries(&dev)?)
+}
+
+fn quality(name: &str, corpus: &[Document], queries: &[Query], runs: Option<&Path>) -> anyhow::Result<()> {
+    let search = Search::new(None);
+    search.rebuild(&fingerprint(corpus), corpus)?;
+    let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
+    let mut kinds: BTreeMap<&str, Vec<Measures>> = BTreeMap::new();
+    let mut all = Vec::new();
+    let mut run = String::new();
+    for query in queries {
+        let hits = search.search(&Request { query: &query.query, limit: LIMIT, server: None })?;
+        let results: Vec<_> =
+            hits.iter().map(|h| serde_json::json!({"server": h.server.as_str(), "tool": h.tool.as_str()})).collect();
+        writeln!(run, "{}", serde_json::json!({"id": query.id, "results": results}))?;
+        let mut query = query.clone();
+        query.relevant.retain(|label| tools.contains(&(label.server.as_str(), label.tool.as_str())));
+        if query.relevant.iter().any(|label| label.grade >= 2) {
+            let measures = measure(&query, &hits);
+            all.push(measures);
+            kinds
+                .entry(queries.iter().find(|q| q.id == query.id).map_or("", |q| q.kind.as_str()))
+                .or_default()
+                .push(measures);
+        }
+    }
+    row(name, &all);
+    if kinds.len() > 1 {
+        for (kind, measures) in &kinds {
+            row(&format!("  {kind}"), measures);
+        }
+    }
+    if let Some(directory) = runs {
+        fs::create_dir_all(directory)?;
+        fs::write(directory.join(format!("{name}.jsonl")), run)?;
+    }
+    Ok(())
+}
+
+fn measure(query: &Query, hits: &[Hit]) -> Measures {
+    let grades: HashMap<(&str, &str), u32> =
+        query.relevant.iter().map(|l| ((l.server.as_str(), l.tool.as_str()), l.grade)).collect();
+    let grade = |hit: &Hit| grades.get(&(hit.server.as_str(), hit.tool.as_str())).copied().unwrap_or(0);
+    let gain = |grade: u32| f64::from((1u32 << grade) - 1);
+    let discounted = |gains: &[f64]| -> f64 {
+        gains.iter().take(10).enumerate().map(|(at, gain)| gain / ((at + 2) as f64).log2()).sum()
+    };
+    let found: Vec<u32> = hits.iter().map(grade).collect();
+    let is_in = |k: usize| found.iter().take(k).any(|grade| *grade > 0);
+    let mut ideal: Vec<f64> = grades.values().map(|grade| gain(*grade)).collect();
+    ideal.sort_by(|a, b| b.total_cmp(a));
+    let intents: HashSet<usize> =
+        query.relevant.iter().filter(|l| l.grade >= 2).flat_map(|l| l.intents.iter().copied()).collect();
+    let is_served = |intent: &usize| {
+        hits.iter().take(5).any(|hit| {
+            query
+                .relevant
+                .iter()
+                .any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str() && l.intents.contains(intent))
+        })
+    };
+    let has_several = query.n_intents > 1 && intents.len() > 1;
+    Measures {
+        success_1: f64::from(u8::from(is_in(1))),
+        success_5: f64::from(u8::from(is_in(5))),
+        recall_5: found.iter().take(5).filter(|grade| **grade > 0).count() as f64 / grades.len().clamp(1, 5) as f64,
+        reciprocal: found.iter().take(10).position(|grade| *grade > 0).map_or(0.0, |at| 1.0 / (at + 1) as f64),
+        gain: discounted(&found.iter().map(|grade| gain(*grade)).collect::<Vec<_>>()) / discounted(&ideal),
+        all_5: has_several.then(|| f64::from(u8::from(intents.iter().all(is_served)))),
+    }
+}
+
+fn row(name: &str, measures: &[Measures]) {
+    let mean = |of: fn(&Measures) -> f64| mean(&measures.iter().map(of).collect::<Vec<_>>());
+    let gains: Vec<f64> = measures.iter().map(|m| m.gain).collect();
+    let (low, high) = interval(&gains);
+    let several: Vec<f64> = measures.iter().filter_map(|m| m.all_5).collect();
+    let all = if several.is_empty() { String::new() } else { format!("  {:.3}", self::mean(&several)) };
+    println!(
+        "{name:24} {:5} {:6.3} {:6.3} {:6.3} {:6.3} {:7.3}  {low:.3}-{high:.3}{all}",
+        measures.len(),
+        mean(|m| m.success_1),
+        mean(|m| m.success_5),
+        mean(|m| m.recall_5),
+        mean(|m| m.reciprocal),
+        mean(|m| m.gain),
+    );
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The 95 % percentile bootstrap interval of the mean: 2,000 resamples, the same ones each time.
+fn interval(values: &[f64]) -> (f64, f64) {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % values.len()
+    };
+    let mut means: Vec<f64> =
+        (0..2_000).map(|_| (0..values.len()).map(|_| values[next()]).sum::<f64>() / values.len() as f64).collect();
+    means.sort_by(f64::total_cmp);
+    (means[50], means[1_949])
+}
+
+/// Times at the scale of ten thousand tools: the scale corpus and, to fill up, the one of the queries.
+fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let mut corpus: Vec<Document> = scale.iter().chain(fill).cloned().collect();
+    let fingerprint = fingerprint(&corpus);
+    let start = Instant::now();
+    Search::new(Some(directory.path().to_owned())).rebuild(&fingerprint, &corpus)?;
+    println!(
+        "{} tools: index built in {:.0} ms, {} kB",
+        corpus.len(),
+        ms(start.elapsed()),
+        size(directory.path())? / 1_000
+    );
+    let mut first = Vec::new();
+    for query in queries.iter().take(50) {
+        let start = Instant::now();
+        let search = Search::new(Some(directory.path().to_owned()));
+        anyhow::ensure!(search.open(&fingerprint)?, "the index that was built is there");
+        search.search(&Request { query: &query.query, limit: 5, server: None })?;
+        first.push(start.elapsed());
+    }
+    report("open + first query", &mut first);
+    let search = Search::new(Some(directory.path().to_owned()));
+    search.open(&fingerprint)?;
+    let mut fresh = Vec::new();
+    let mut again = Vec::new();
+    // The limit is part of what an answer is remembered by, so each round is new to the cache.
+    for limit in 5..15 {
+        for query in queries {
+            let request = Request { query: &query.query, limit, server: None };
+            let start = Instant::now();
+            search.search(&request)?;
+            fresh.push(start.elapsed());
+            let start = Instant::now();
+            search.search(&request)?;
+            again.push(start.elapsed());
+        }
+    }
+    report("query", &mut fresh);
+    report("repeated query", &mut again);
+    corpus[0].hash = ToolHash::of(b"changed");
+    corpus[0].description.push_str(" Changed.");
+    let start = Instant::now();
+    search.rebuild(&self::fingerprint(&corpus), &corpus)?;
+    println!("{:24} {:8.1} ms", "one tool changed", ms(start.elapsed()));
+    Ok(())
+}
+
+fn report(what: &str, times: &mut [Duration]) {
+    times.sort_unstable();
+    let at = |share: f64| ms(times[((times.len() - 1) as f64 * share) as usize]);
+    println!("{what:24} p50 {:7.3} ms   p99 {:7.3} ms   max {:7.3} ms", at(0.5), at(0.99), at(1.0));
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}
+
+fn size(directory: &Path) -> anyhow::Result<u64> {
+    fs::read_dir(directory)?.try_fold(0, |sum, entry| {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        Ok(sum + if metadata.is_dir() { size(&entry.path())? } else { metadata.len() })
+    })
+}
+
+fn fingerprint(corpus: &[Document]) -> Fingerprint {
+    Fingerprint::of(corpus.iter().map(|document| (&document.server, &document.tool, document.hash)))
+}
+
+fn read_corpus(path: &Path) -> anyhow::Result<Vec<Document>> {
+    let servers: Vec<Server> = serde_json::from_str(&fs::read_to_string(path)?)?;
+    let mut documents = Vec::new();
+    for Server { server, tools } in &servers {
+        let server = ServerName::new(server)?;
+        for raw in tools {
+            let Ok(definition) = Definition::parse(raw) else { continue };
+            documents.push(document(&server, raw, definition));
+        }
+    }
+    Ok(documents)
+}
+
+fn document(server: &ServerName, raw: &RawValue, definition: Definition<'_>) -> Document {
+    Document {
+        server: server.clone(),
+        tool: ToolName::clone(&definition.name),
+        hash: ToolHash::of(raw.get().as_bytes()),
+        title: definition.title,
+        description: definition.description,
+        parameters: definition.parameters.into_iter().map(|p| (p.name, p.description)).collect(),
+    }
+}
+
+fn read_queries(path: &Path) -> anyhow::Result<Vec<Query>> {
+    Ok(fs::read_to_string(path)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+}

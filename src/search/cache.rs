@@ -1,0 +1,99 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::query::Query;
+use super::{Hit, Request};
+
+const CAPACITY: usize = 1_000;
+
+/// Answers of one index, the least recently used forgotten first.
+///
+/// Each index has its own and takes it along when it is replaced, so that no answer outlives the tools it names. The
+/// key is the parsed query: what ranking does not see, such as case and spacing, does not distinguish two queries.
+#[derive(Default)]
+pub(super) struct Cache {
+    // Held for a look-up only, never while searching.
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) query: Query,
+    limit: usize,
+    server: Option<String>,
+}
+
+impl Key {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        let Request { query, limit, server } = *request;
+        Self { query: Query::parse(query), limit, server: server.map(str::to_owned) }
+    }
+}
+
+#[derive(Default)]
+struct Entries {
+    answers: HashMap<Key, (Arc<[Hit]>, u64)>,
+    uses: u64,
+}
+
+impl Cache {
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<[Hit]>> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.uses += 1;
+        let now = entries.uses;
+        let (hits, used) = entries.answers.get_mut(key)?;
+        *used = now;
+        Some(Arc::clone(hits))
+    }
+
+    pub(super) fn insert(&self, key: Key, hits: Arc<[Hit]>) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.answers.len() >= CAPACITY {
+            entries.forget_oldest();
+        }
+        entries.uses += 1;
+        let now = entries.uses;
+        entries.answers.insert(key, (hits, now));
+    }
+}
+
+impl Entries {
+    /// Forgets a tenth at once, so that the scan is rare.
+    fn forget_oldest(&mut self) {
+        let mut uses: Vec<u64> = self.answers.values().map(|(_, used)| *used).collect();
+        uses.sort_unstable();
+        let oldest_kept = uses[CAPACITY / 10];
+        self.answers.retain(|_, (_, used)| *used >= oldest_kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        Key { query: Query::parse(text), limit: 5, server: None }
+    }
+
+    #[test]
+    fn what_was_used_lately_stays() {
+        let cache = Cache::default();
+        let nothing: Arc<[Hit]> = Arc::new([]);
+        for n in 0..CAPACITY {
+            cache.insert(key(&format!("word{n}")), Arc::clone(&nothing));
+        }
+        assert!(cache.get(&key("word0")).is_some());
+        cache.insert(key("one more"), nothing);
+        assert!(cache.get(&key("word0")).is_some());
+        assert!(cache.get(&key("word1")).is_none());
+        assert!(cache.get(&key(&format!("word{}", CAPACITY - 1))).is_some());
+        assert!(cache.entries.lock().unwrap().answers.len() <= CAPACITY);
+    }
+
+    #[test]
+    fn case_and_spacing_do_not_distinguish() {
+        assert_eq!(key("Create  an ISSUE"), key("create an issue"));
+        assert_ne!(key("create issue"), key("delete issue"));
+        assert_ne!(key("create issue"), Key { limit: 6, ..key("create issue") });
+    }
+}

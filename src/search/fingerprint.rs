@@ -1,0 +1,67 @@
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::tool::{ServerName, ToolHash, ToolName};
+
+/// Names one set of tools: two catalogs with the same tools, in whatever order, have the same fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The fingerprint of these tools.
+    pub fn of<'a>(tools: impl IntoIterator<Item = (&'a ServerName, &'a ToolName, ToolHash)>) -> Self {
+        let mut keys: Vec<String> = tools.into_iter().map(|(server, tool, hash)| key(server, tool, hash)).collect();
+        keys.sort_unstable();
+        let mut digest = Sha256::new();
+        for key in &keys {
+            // The length keeps two names from being read as another two with the border elsewhere.
+            digest.update((key.len() as u64).to_le_bytes());
+            digest.update(key);
+        }
+        Self(digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// As a directory name: 32 hexadecimal digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What stands for one state of one tool in the index. A server name has no blank and a hash a fixed length, so that
+/// no two tools share a key.
+pub(super) fn key(server: &ServerName, tool: &ToolName, hash: ToolHash) -> String {
+    format!("{hash} {server} {tool}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_does_not_count_but_every_part_does() {
+        let tool = |s: &str, t: &str, h: &str| {
+            (ServerName::new(s).unwrap(), ToolName::new(t).unwrap(), ToolHash::of(h.as_bytes()))
+        };
+        let of = |tools: &[(ServerName, ToolName, ToolHash)]| Fingerprint::of(tools.iter().map(|(s, t, h)| (s, t, *h)));
+        let (a, b) = (tool("s", "a", "1"), tool("s", "b", "2"));
+        assert_eq!(of(&[a.clone(), b.clone()]), of(&[b.clone(), a.clone()]));
+        let fingerprints = [
+            of(&[]),
+            of(std::slice::from_ref(&a)),
+            of(&[a.clone(), b.clone()]),
+            of(&[a.clone(), tool("s", "b", "3")]),
+            of(&[a.clone(), tool("t", "b", "2")]),
+            of(&[a, tool("s", "c", "2")]),
+        ];
+        let distinct: std::collections::HashSet<_> = fingerprints.iter().collect();
+        assert_eq!(distinct.len(), fingerprints.len());
+    }
+}

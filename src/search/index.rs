@@ -1,0 +1,220 @@
+//! One state of the index: built or opened, then only read.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use tantivy::directory::{MmapDirectory, RamDirectory};
+use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
+use tantivy::schema::{IndexRecordOption, Term, Value};
+use tantivy::{Directory, DocSet, ReloadPolicy, Searcher, TERMINATED, TantivyDocument};
+
+use super::cache::{Cache, Key};
+use super::fingerprint::{Fingerprint, key};
+use super::schema::SCHEMA;
+use super::store::Held;
+use super::vocabulary::Vocabulary;
+use super::{Document, Error, Hit, Request, lexical, tokenizer};
+use crate::tool::{ServerName, ToolName};
+
+/// What indexing may hold in memory before it writes a segment.
+const MEMORY: usize = 32 << 20;
+/// With more segments than this, or more than a quarter of its tools gone, an index is written anew.
+const SEGMENTS: usize = 8;
+
+pub(super) struct Index {
+    pub(super) fingerprint: Fingerprint,
+    searcher: Searcher,
+    place: Place,
+    vocabulary: OnceLock<Arc<Vocabulary>>,
+    cache: Cache,
+}
+
+/// Where an index lies. Its files are never changed.
+enum Place {
+    Memory(RamDirectory),
+    Disk(Held),
+}
+
+impl Index {
+    /// Opens what [`write`] wrote; every file's checksum is compared first.
+    pub(super) fn open(fingerprint: &Fingerprint, held: Held) -> Result<Self, Error> {
+        let directory = MmapDirectory::open(&held.path).map_err(tantivy::TantivyError::from)?;
+        Self::read(fingerprint, directory.into(), Place::Disk(held))
+    }
+
+    /// Builds an index in memory, from `base` what it has.
+    pub(super) fn in_memory(
+        fingerprint: &Fingerprint,
+        base: Option<&Self>,
+        documents: &[Document],
+    ) -> Result<Self, Error> {
+        let directory = RamDirectory::create();
+        match base.map(|base| (base, Changes::since(base, documents))) {
+            Some((Self { place: Place::Memory(files), .. }, Ok(Some(changes)))) => {
+                files.persist(&directory)?;
+                changes.write(directory.clone().into())?;
+            }
+            _ => Changes::all(documents).write(directory.clone().into())?,
+        }
+        Self::read(fingerprint, directory.clone().into(), Place::Memory(directory))
+    }
+
+    /// Writes an index into the empty directory `path`, from `base` what it has.
+    pub(super) fn write(path: &Path, base: Option<&Self>, documents: &[Document]) -> Result<(), Error> {
+        if let Some(base) = base
+            && let Place::Disk(held) = &base.place
+            && let Some(changes) = Changes::since(base, documents)?
+        {
+            link_files(&held.path, path).map_err(|source| Error::Disk { path: path.to_owned(), source })?;
+            return changes.write(open_directory(path)?);
+        }
+        Changes::all(documents).write(open_directory(path)?)
+    }
+
+    fn read(fingerprint: &Fingerprint, directory: Box<dyn Directory>, place: Place) -> Result<Self, Error> {
+        let index = tantivy::Index::open(directory)?;
+        if index.schema() != SCHEMA.schema || !index.validate_checksum()?.is_empty() {
+            return Err(Error::Damaged);
+        }
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let searcher = reader.searcher();
+        Ok(Self {
+            fingerprint: fingerprint.clone(),
+            searcher,
+            place,
+            vocabulary: OnceLock::new(),
+            cache: Cache::default(),
+        })
+    }
+
+    /// Whether it is in memory only.
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self.place, Place::Memory(_))
+    }
+
+    pub(super) fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
+        self.cache.get(&Key::of(request))
+    }
+
+    pub(super) fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        let key = Key::of(request);
+        if let Some(hits) = self.cache.get(&key) {
+            return Ok(hits);
+        }
+        let vocabulary = || self.vocabulary();
+        let found = lexical::rank(&self.searcher, &vocabulary, &key.query, request.server, request.limit)?;
+        let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
+        hits.truncate(request.limit);
+        let hits: Arc<[Hit]> = hits.into();
+        self.cache.insert(key, Arc::clone(&hits));
+        Ok(hits)
+    }
+
+    fn hit(&self, candidate: lexical::Candidate) -> Result<Hit, Error> {
+        let document: TantivyDocument = self.searcher.doc(candidate.address)?;
+        let text = |field| document.get_first(field).and_then(|value| value.as_str()).ok_or(Error::Damaged);
+        Ok(Hit {
+            server: ServerName::new(text(SCHEMA.server)?).map_err(|_| Error::Damaged)?,
+            tool: ToolName::new(text(SCHEMA.tool)?).map_err(|_| Error::Damaged)?,
+            score: candidate.score,
+        })
+    }
+
+    /// Read when the first typo is met, since most searches have none.
+    fn vocabulary(&self) -> tantivy::Result<Arc<Vocabulary>> {
+        if let Some(vocabulary) = self.vocabulary.get() {
+            return Ok(Arc::clone(vocabulary));
+        }
+        let vocabulary = Arc::new(Vocabulary::read(&self.searcher)?);
+        Ok(Arc::clone(self.vocabulary.get_or_init(|| vocabulary)))
+    }
+
+    /// The keys of the tools it has.
+    fn keys(&self) -> tantivy::Result<Vec<String>> {
+        let mut keys = Vec::new();
+        for segment in self.searcher.segment_readers() {
+            let index = segment.inverted_index(SCHEMA.key)?;
+            let mut terms = index.terms().stream()?;
+            while let Some((term, info)) = terms.next() {
+                let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+                while postings.doc() != TERMINATED && segment.is_deleted(postings.doc()) {
+                    postings.advance();
+                }
+                if postings.doc() != TERMINATED {
+                    keys.push(String::from_utf8_lossy(term).into_owned());
+                }
+            }
+        }
+        Ok(keys)
+    }
+}
+
+/// What makes one index of another.
+struct Changes<'a> {
+    removed: Vec<String>,
+    added: Vec<&'a Document>,
+}
+
+impl<'a> Changes<'a> {
+    fn all(documents: &'a [Document]) -> Self {
+        Self { removed: Vec::new(), added: unique(documents).into_values().collect() }
+    }
+
+    /// The changes since `base`; `None` when it is better written anew.
+    fn since(base: &Index, documents: &'a [Document]) -> tantivy::Result<Option<Self>> {
+        let mut added = unique(documents);
+        let removed: Vec<String> = base.keys()?.into_iter().filter(|key| added.remove(key).is_none()).collect();
+        let segments = base.searcher.segment_readers();
+        let gone = removed.len() + segments.iter().map(|segment| segment.num_deleted_docs() as usize).sum::<usize>();
+        let is_small = segments.len() < SEGMENTS && gone * 4 <= documents.len() && added.len() * 2 <= documents.len();
+        Ok(is_small.then(|| Self { removed, added: added.into_values().collect() }))
+    }
+
+    fn write(&self, directory: Box<dyn Directory>) -> Result<(), Error> {
+        let mut index = tantivy::Index::open_or_create(directory, SCHEMA.schema.clone())?;
+        index.set_tokenizers(tokenizer::analyzers());
+        let options =
+            IndexWriterOptions::builder().num_worker_threads(1).num_merge_threads(1).memory_budget_per_thread(MEMORY);
+        let mut writer = index.writer_with_options(options.build())?;
+        writer.set_merge_policy(Box::new(NoMergePolicy));
+        for key in &self.removed {
+            writer.delete_term(Term::from_field_text(SCHEMA.key, key));
+        }
+        for document in &self.added {
+            writer.add_document(SCHEMA.document(document))?;
+        }
+        writer.commit()?;
+        writer.wait_merging_threads()?;
+        Ok(())
+    }
+}
+
+/// The documents by their keys, each once.
+fn unique(documents: &[Document]) -> HashMap<String, &Document> {
+    documents.iter().map(|document| (key(&document.server, &document.tool, document.hash), document)).collect()
+}
+
+fn open_directory(path: &Path) -> Result<Box<dyn Directory>, Error> {
+    Ok(MmapDirectory::open(path).map_err(tantivy::TantivyError::from)?.into())
+}
+
+/// Fills `to` with the files of the index in `from`. Those that never change are linked where the disk can, the few
+/// that are replaced with each change are copied.
+fn link_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_lock = name.to_string_lossy().ends_with(".lock");
+        let is_replaced = name.to_string_lossy().ends_with(".json");
+        if is_lock {
+            continue;
+        }
+        if is_replaced || fs::hard_link(entry.path(), to.join(&name)).is_err() {
+            fs::copy(entry.path(), to.join(&name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! Search: from a query to ranked tools. Knows tools as text, and no server.
+//!
+//! [`Search`] holds one index at a time, on disk where it may, and replaces it whole: a search keeps the one it began
+//! with. An index is named by the fingerprint of its tools, so several processes with the same tools share one.
+//!
+//! Ranking reads the index's postings itself; see `lexical` for the reason. Damage is no failure of the program: an
+//! index that cannot be read is taken out of the way, and [`Error::is_rebuild_needed`] says what to do.
+
+mod cache;
+mod fingerprint;
+mod index;
+mod lexical;
+mod query;
+mod schema;
+mod store;
+mod tokenizer;
+mod vocabulary;
+
+#[cfg(test)]
+mod tests;
+
+pub use fingerprint::Fingerprint;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use tantivy::TantivyError;
+
+use crate::tool::{ServerName, ToolHash, ToolName};
+use index::Index;
+use store::Store;
+
+/// What the index is told of one tool.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The server that has the tool.
+    pub server: ServerName,
+    /// The tool's own name there.
+    pub tool: ToolName,
+    /// Changes when anything of the tool changes; an unchanged tool is not indexed again.
+    pub hash: ToolHash,
+    /// The title for people.
+    pub title: Option<String>,
+    /// The description, empty if there is none.
+    pub description: String,
+    /// Name and description of each parameter.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// What is sought.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The need in the agent's words; there may be several needs in it.
+    pub query: &'a str,
+    /// The most hits there may be.
+    pub limit: usize,
+    /// The only server whose tools are wanted.
+    pub server: Option<&'a str>,
+}
+
+/// A tool that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// The server that has the tool.
+    pub server: ServerName,
+    /// The tool's own name there.
+    pub tool: ToolName,
+    /// How well it fits: about 1 when every word is matched as well as can be, more for a named server or tool.
+    pub score: f32,
+}
+
+/// The index over all tools. All methods block for what they do; [`Search::cached`] is as quick as a look-up.
+pub struct Search {
+    store: Option<Store>,
+    // Held to read or to replace the pointer only.
+    current: RwLock<Option<Arc<Index>>>,
+    // Held while one thread builds, so that two of the same process don't build beside each other.
+    building: Mutex<()>,
+}
+
+/// Why there is no answer or no index.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No index was opened or built yet.
+    #[error("there is no search index yet")]
+    Missing,
+    /// The index's files are not as they were written.
+    #[error("the search index is damaged")]
+    Damaged,
+    /// tantivy could not read or write the index.
+    #[error("the search index failed")]
+    Index(#[from] TantivyError),
+    /// A file operation failed.
+    #[error("cannot use the search index at `{path}`")]
+    Disk {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Whether [`Search::rebuild`] is what helps.
+    #[must_use]
+    pub fn is_rebuild_needed(&self) -> bool {
+        matches!(self, Self::Missing | Self::Damaged | Self::Index(_))
+    }
+}
+
+impl Search {
+    /// With its indexes in `directory`, or in memory when there is none. Touches no file yet.
+    #[must_use]
+    pub fn new(directory: Option<PathBuf>) -> Self {
+        let store = directory.map(|directory| Store::new(&directory));
+        Self { store, current: RwLock::new(None), building: Mutex::new(()) }
+    }
+
+    /// Opens the index of `fingerprint`; `false` when it has to be built first.
+    ///
+    /// # Errors
+    /// When the directory cannot be read. A damaged index is none: it is removed, and has to be built.
+    pub fn open(&self, fingerprint: &Fingerprint) -> Result<bool, Error> {
+        if self.current().is_some_and(|index| index.fingerprint == *fingerprint) {
+            return Ok(true);
+        }
+        let Some(store) = &self.store else { return Ok(false) };
+        let index = open_in(store, fingerprint)?;
+        let is_there = index.is_some();
+        if let Some(index) = index {
+            self.replace(Some(Arc::new(index)));
+        }
+        Ok(is_there)
+    }
+
+    /// Makes the index for exactly these documents and puts it in the current one's place. Where the disk fails, the
+    /// index is built in memory.
+    ///
+    /// # Errors
+    /// When it cannot be built even in memory.
+    pub fn rebuild(&self, fingerprint: &Fingerprint, documents: &[Document]) -> Result<(), Error> {
+        let _one_at_a_time = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current();
+        if current.as_ref().is_some_and(|index| index.fingerprint == *fingerprint) {
+            return Ok(());
+        }
+        let on_disk = self.store.as_ref().and_then(|store| {
+            let built = guarded(|| build_in(store, fingerprint, current.as_deref(), documents));
+            built.inspect_err(|error| warn("the search index is built in memory", error)).ok()
+        });
+        let index = match on_disk {
+            Some(index) => index,
+            None => guarded(|| Index::in_memory(fingerprint, current.as_deref(), documents))?,
+        };
+        self.replace(Some(Arc::new(index)));
+        Ok(())
+    }
+
+    /// The best tools for a request, best first; none when nothing fits. Equal scores are in the order of the names.
+    ///
+    /// # Errors
+    /// When there is no index, or it turned out to be damaged; then it is gone, and has to be built again.
+    pub fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        let index = self.current().ok_or(Error::Missing)?;
+        guarded(|| index.search(request)).inspect_err(|error| self.set_aside(&index, error))
+    }
+
+    /// The answer to a request that was answered before by the same index. Quick enough to be called inline.
+    #[must_use]
+    pub fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
+        self.current()?.cached(request)
+    }
+
+    fn current(&self) -> Option<Arc<Index>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace(&self, index: Option<Arc<Index>>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = index;
+    }
+
+    fn set_aside(&self, index: &Arc<Index>, error: &Error) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, index)) {
+            *current = None;
+            drop(current);
+            if let Some(store) = self.store.as_ref().filter(|_| !index.is_in_memory()) {
+                discard(store, &index.fingerprint, error);
+            }
+        }
+    }
+}
+
+fn open_in(store: &Store, fingerprint: &Fingerprint) -> Result<Option<Index>, Error> {
+    let held =
+        store.hold(fingerprint.as_str()).map_err(|source| Error::Disk { path: store.root().to_owned(), source })?;
+    let Some(held) = held else { return Ok(None) };
+    match guarded(|| Index::open(fingerprint, held)) {
+        Ok(index) => Ok(Some(index)),
+        Err(error) => {
+            discard(store, fingerprint, &error);
+            Ok(None)
+        }
+    }
+}
+
+/// Builds on disk, unless another process has done so in the meantime.
+fn build_in(
+    store: &Store,
+    fingerprint: &Fingerprint,
+    current: Option<&Index>,
+    documents: &[Document],
+) -> Result<Index, Error> {
+    let failed = |source| Error::Disk { path: store.root().to_owned(), source };
+    let writer = store.write().map_err(failed)?;
+    if let Some(index) = open_in(store, fingerprint)? {
+        return Ok(index);
+    }
+    let latest = match current {
+        Some(_) => None,
+        None => writer.latest().and_then(|held| guarded(|| Index::open(fingerprint, held)).ok()),
+    };
+    let building = writer.begin().map_err(failed)?;
+    Index::write(&building, current.or(latest.as_ref()), documents)?;
+    drop(latest);
+    let held = writer.publish(&building, fingerprint.as_str()).map_err(failed)?;
+    writer.tidy(fingerprint.as_str());
+    Index::open(fingerprint, held)
+}
+
+fn discard(store: &Store, fingerprint: &Fingerprint, error: &Error) {
+    warn("a search index cannot be read and is removed", error);
+    if let Err(error) = store.discard(fingerprint.as_str()) {
+        tracing::warn!(%fingerprint, %error, "the damaged search index cannot be removed");
+    }
+}
+
+fn warn(what: &str, error: &Error) {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    tracing::warn!(%error, cause, "{what}");
+}
+
+/// Runs what reads an index. tantivy trusts its files, and panics on some that are damaged.
+fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Error::Damaged))
+}

@@ -1,0 +1,127 @@
+//! Reading a query: its words, its separate needs, the names in it.
+
+use super::tokenizer::{compact, split};
+
+/// A query as ranking sees it. Equal queries rank equally, so this is also what an answer is remembered by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Query {
+    /// One list of words for each thing asked for; usually one.
+    pub(super) needs: Vec<Vec<Word>>,
+    /// What might be a tool's exact name, in compact form: the whole query, and every identifier in it.
+    pub(super) names: Vec<String>,
+}
+
+/// A word of a query, in lower case and not stemmed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Word {
+    pub(super) text: String,
+    /// It stands where a server is named: before a colon, or after `on`, `in`, `from`, `using`.
+    pub(super) hint: bool,
+}
+
+/// Fewer words than this are no need of their own, but belong to their neighbour (`search and replace`).
+const NEED: usize = 2;
+
+/// A server is named by the first few words before a colon; a colon further on is punctuation.
+const HINT: usize = 4;
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Self {
+        let needs = needs(text, is_stop_word);
+        // A query of nothing but stop words (`who am i`) is searched as it stands.
+        let needs = if needs.is_empty() { needs_of_all(text) } else { needs };
+        let mut names = vec![compact(text)];
+        names.extend(text.split_whitespace().filter(|token| is_identifier(token)).map(compact));
+        names.retain(|name| !name.is_empty());
+        names.sort_unstable();
+        names.dedup();
+        Self { needs, names }
+    }
+
+    /// All words of all needs.
+    pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
+        self.needs.iter().flatten()
+    }
+}
+
+fn needs_of_all(text: &str) -> Vec<Vec<Word>> {
+    let words: Vec<Word> = split(text).into_iter().map(|text| Word { text, hint: false }).collect();
+    if words.is_empty() { Vec::new() } else { vec![words] }
+}
+
+fn needs(text: &str, is_stop_word: impl Fn(&str) -> bool) -> Vec<Vec<Word>> {
+    let mut needs: Vec<Vec<Word>> = vec![Vec::new()];
+    let mut hint = false;
+    for (at, token) in text.split_whitespace().enumerate() {
+        let words = split(token);
+        if let [word] = words.as_slice()
+            && is_conjunction(word)
+        {
+            needs.push(Vec::new());
+            hint = false;
+            continue;
+        }
+        for word in words {
+            let is_stop = is_stop_word(&word);
+            if is_stop {
+                hint = is_place(&word) || (hint && is_article(&word));
+            } else if let Some(need) = needs.last_mut() {
+                need.push(Word { text: word, hint });
+            }
+        }
+        if token.ends_with(':') && at < HINT {
+            needs.iter_mut().flatten().for_each(|word| word.hint = true);
+        } else if token.ends_with([',', ';', '.', '?', '!']) || token == "&" {
+            needs.push(Vec::new());
+            hint = false;
+        }
+    }
+    merge_short(needs)
+}
+
+/// Puts what is too short to be a need to the one before it, or after it where it is the first.
+fn merge_short(needs: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
+    let mut merged: Vec<Vec<Word>> = Vec::new();
+    for need in needs {
+        match merged.last_mut() {
+            Some(last) if need.len() < NEED || last.len() < NEED => last.extend(need),
+            _ => merged.push(need),
+        }
+    }
+    merged.retain(|need| !need.is_empty());
+    merged
+}
+
+/// Whether it is written as programs write names: with an inner separator or capital.
+fn is_identifier(token: &str) -> bool {
+    let token = token.trim_matches(|c: char| !c.is_alphanumeric());
+    let mut pairs = token.chars().zip(token.chars().skip(1));
+    token.contains(['_', '-', '.', ':', '/']) || pairs.any(|(a, b)| a.is_lowercase() && b.is_uppercase())
+}
+
+fn is_conjunction(word: &str) -> bool {
+    matches!(word, "and" | "then" | "plus" | "also")
+}
+
+/// What a server's name follows.
+fn is_place(word: &str) -> bool {
+    matches!(word, "on" | "in" | "from" | "using" | "via" | "with" | "at" | "to" | "use" | "through" | "into")
+}
+
+fn is_article(word: &str) -> bool {
+    matches!(word, "the" | "my" | "our" | "a" | "an")
+}
+
+/// Words of requests rather than of what is requested.
+fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.contains(&word)
+}
+
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "d",
+    "did", "do", "does", "for", "from", "had", "has", "have", "he", "help", "her", "him", "his", "how", "i", "if",
+    "in", "into", "is", "it", "its", "just", "let", "ll", "m", "me", "my", "need", "of", "on", "or", "our", "please",
+    "re", "s", "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there", "these",
+    "they", "this", "to", "tool", "up", "us", "use", "using", "ve", "via", "want", "was", "we", "were", "what", "when",
+    "where", "which", "who", "will", "with", "would", "you", "your",
+];
