@@ -1,0 +1,206 @@
+//! A tool as a line that can be called as it stands: `github__create_issue(owner: string, body?: string) [write]`.
+//!
+//! Search hits, errors and the command line show the same line. It is made to a budget: required parameters keep their
+//! types and enums whatever they cost, optional ones give way to `…`, and the description's sentence is cut
+//! before a parameter is. Tokens are estimated, since the real tables load slower than a search runs.
+
+mod sentence;
+mod shape;
+mod tokens;
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+pub use sentence::first_sentence;
+use sentence::{cut, visible};
+use shape::{Detail, Member, Members};
+use tokens::estimate;
+
+use crate::tool::{Definition, SEPARATOR, ServerName};
+
+/// What one hit may cost in tokens where its required parameters allow.
+const HIT: usize = 76;
+/// What required parameters may cost at most: beyond it even these are cut.
+const REQUIRED: usize = 150;
+/// The description keeps this much, however long the signature.
+const SENTENCE: usize = 16;
+
+const OPTIONAL_FULL: Detail = Detail { literals: 70, members: Members::All };
+const OPTIONAL_SHORT: Detail = Detail { literals: 24, members: Members::None };
+/// From all there is to the least, for required parameters.
+const REQUIRED_STEPS: [Detail; 5] = [
+    Detail { literals: 400, members: Members::All },
+    Detail { literals: 400, members: Members::Few },
+    Detail { literals: 400, members: Members::Required },
+    Detail { literals: 100, members: Members::Required },
+    Detail { literals: 24, members: Members::None },
+];
+
+/// A tool's name, parameters and hint, ready to be written at any length.
+#[derive(Debug, Clone)]
+pub struct Signature {
+    name: String,
+    members: Vec<Member>,
+    label: Option<&'static str>,
+}
+
+impl Signature {
+    /// The signature of a server's tool.
+    #[must_use]
+    pub fn of(server: &ServerName, definition: &Definition<'_>) -> Self {
+        Self {
+            name: format!("{server}{SEPARATOR}{}", visible(definition.name.as_str()).replace('\n', " ")),
+            members: definition.input_schema.map(shape::parameters).unwrap_or_default(),
+            label: definition.hints.label(),
+        }
+    }
+
+    /// The signature in about `tokens` tokens. Required parameters are kept beyond that, up to about `required`.
+    fn render(&self, tokens: usize, required: usize) -> String {
+        let (needed, optional) = self.members.split_at(self.members.partition_point(|member| member.required));
+        let frame = estimate(&self.name) + 1 + self.label.map_or(0, |_| 3);
+        let mut detail = REQUIRED_STEPS[0];
+        for step in REQUIRED_STEPS {
+            detail = step;
+            if frame + cost(needed, step)
+                <= if matches!(step.members, Members::All | Members::Few) { tokens } else { required }
+            {
+                break;
+            }
+        }
+        let mut parts: Vec<String> = Vec::with_capacity(self.members.len());
+        let mut used = frame;
+        let mut left_out = false;
+        for member in needed {
+            let part = written(member, detail);
+            let part_cost = estimate(&part) + 1;
+            left_out = left_out || used + part_cost > required;
+            if !left_out {
+                used += part_cost;
+                parts.push(part);
+            }
+        }
+        left_out |= self.fill(optional, tokens.saturating_sub(used), &mut parts);
+        if left_out {
+            parts.push("…".to_owned());
+        }
+        let mut out = format!("{}({})", self.name, parts.join(", "));
+        if let Some(label) = self.label {
+            out.push_str(&format!(" [{label}]"));
+        }
+        out
+    }
+
+    /// Writes as many of `optional` as `room` tokens hold: every name counts more than any detail. Whether some are
+    /// missing.
+    fn fill(&self, optional: &[Member], mut room: usize, parts: &mut Vec<String>) -> bool {
+        if cost(optional, OPTIONAL_FULL) <= room {
+            parts.extend(optional.iter().map(|member| written(member, OPTIONAL_FULL)));
+            return false;
+        }
+        let short = cost(optional, OPTIONAL_SHORT);
+        // What is left once all are written shortly goes to the first ones that can use it.
+        let mut spare = room.saturating_sub(short);
+        let all_fit = short <= room;
+        let mut missing = false;
+        for member in optional {
+            let brief = written(member, OPTIONAL_SHORT);
+            let full = written(member, OPTIONAL_FULL);
+            let extra = estimate(&full).saturating_sub(estimate(&brief));
+            if all_fit && extra <= spare {
+                spare -= extra;
+                parts.push(full);
+            } else if all_fit || estimate(&brief) + 2 <= room {
+                room = room.saturating_sub(estimate(&brief) + 1);
+                parts.push(brief);
+            } else {
+                missing = true;
+            }
+        }
+        missing
+    }
+}
+
+impl fmt::Display for Signature {
+    /// The signature at the length it has in a search hit without a description.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(HIT, REQUIRED))
+    }
+}
+
+fn written(member: &Member, detail: Detail) -> String {
+    let mut out = String::new();
+    member.write(detail, &mut out);
+    out
+}
+
+fn cost(members: &[Member], detail: Detail) -> usize {
+    members.iter().map(|member| estimate(&written(member, detail)) + 1).sum()
+}
+
+/// The type expression of `schema` as signatures write it; its local references lead into `root`.
+#[must_use]
+pub fn type_expression(schema: &RawValue, root: &RawValue) -> String {
+    shape::type_of(schema, root, Detail { literals: 200, members: Members::Few })
+}
+
+/// A tool as one search hit: its signature and, indented below, the first sentence of its description.
+#[must_use]
+pub fn render_hit(server: &ServerName, definition: &Definition<'_>) -> String {
+    hit(server, definition, HIT, REQUIRED)
+}
+
+/// The tools as hits, one after another, in about `tokens` tokens (the estimate is rather high than low).
+///
+/// What short hits leave over goes to the long ones; only when all of them together are too long are required
+/// parameters cut.
+#[must_use]
+pub fn render_hits<'a, 'd: 'a>(
+    tools: impl IntoIterator<Item = (&'a ServerName, &'a Definition<'d>)>,
+    tokens: usize,
+) -> String {
+    let tools: Vec<_> = tools.into_iter().collect();
+    let mut hits: Vec<_> = tools.iter().map(|(server, definition)| render_hit(server, definition)).collect();
+    let costs: Vec<_> = hits.iter().map(|hit| estimate(hit) + 1).collect();
+    if costs.iter().sum::<usize>() > tokens {
+        let limit = fair_limit(&costs, tokens);
+        for (at, (server, definition)) in tools.iter().enumerate().filter(|(at, _)| costs[*at] > limit) {
+            hits[at] = hit(server, definition, limit.saturating_sub(1), limit.saturating_sub(SENTENCE + 2));
+        }
+    }
+    hits.join("\n")
+}
+
+/// The greatest cost per hit with which all together stay within `tokens`.
+fn fair_limit(costs: &[usize], tokens: usize) -> usize {
+    let mut sorted = costs.to_vec();
+    sorted.sort_unstable();
+    let mut left = tokens;
+    for (at, cost) in sorted.iter().enumerate() {
+        let share = left / (sorted.len() - at);
+        if *cost > share {
+            return share;
+        }
+        left -= cost;
+    }
+    tokens
+}
+
+fn hit(server: &ServerName, definition: &Definition<'_>, tokens: usize, required: usize) -> String {
+    let signature = Signature::of(server, definition);
+    let sentence = first_sentence(&definition.description);
+    if sentence.is_empty() {
+        return signature.render(tokens, required);
+    }
+    // The line break and the indentation are one token.
+    let whole = estimate(&sentence) + 1;
+    let reserved = whole.min(SENTENCE.max(tokens / 3));
+    let line = signature.render(tokens.saturating_sub(reserved), required);
+    let room = tokens.saturating_sub(estimate(&line)).max(SENTENCE);
+    let sentence = if whole <= room { sentence } else { cut(&sentence, usize::MAX, room - 2) };
+    format!("{line}\n  {sentence}")
+}
+
+#[cfg(test)]
+mod tests;

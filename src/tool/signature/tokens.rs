@@ -1,0 +1,84 @@
+//! How many tokens a text will cost an agent, estimated.
+//!
+//! A tokenizer's tables take longer to load than a search takes; an answer only has to stay under its limit. The
+//! estimate is tuned against o200k to be a little high (`examples/signature_tokens.rs` prints how much).
+
+/// Roughly the number of o200k tokens of `text`, more often above than below.
+pub(super) fn estimate(text: &str) -> usize {
+    let mut tokens = 0;
+    let mut run = Run::Space;
+    let mut length = 0;
+    for c in text.chars() {
+        let next = Run::of(c);
+        // `maxResults` is two words, `HTTP` is one.
+        let same = next == run || (next == Run::Lower && run == Run::Upper && length == 1);
+        if !same {
+            tokens += run.cost(length);
+            length = 0;
+        }
+        run = next;
+        length += 1;
+    }
+    tokens + run.cost(length)
+}
+
+/// Characters of a kind, which tokens rarely leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Lower,
+    Upper,
+    Digit,
+    Mark,
+    Space,
+    Line,
+    Letter,
+    Wide,
+}
+
+impl Run {
+    fn of(c: char) -> Self {
+        match c {
+            'a'..='z' => Self::Lower,
+            'A'..='Z' => Self::Upper,
+            '0'..='9' => Self::Digit,
+            '\n' => Self::Line,
+            ' ' => Self::Space,
+            '…' | '!'..='~' => Self::Mark,
+            '\u{2e80}'.. => Self::Wide,
+            _ => Self::Letter,
+        }
+    }
+
+    fn cost(self, length: usize) -> usize {
+        match self {
+            Self::Lower => 1 + length / 11,
+            Self::Upper => length.div_ceil(3),
+            Self::Digit => length.div_ceil(3),
+            Self::Mark => length.div_ceil(3),
+            // A single space belongs to the word that follows it.
+            Self::Space => usize::from(length > 1),
+            Self::Line => 1,
+            Self::Letter => length.div_ceil(3),
+            Self::Wide => length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_marks_and_wide_characters_count() {
+        for (text, at_least, at_most) in [
+            ("", 0, 0),
+            ("Create a new issue in a repository.", 8, 9),
+            ("github__create_issue(owner: string, repo: string)", 9, 14),
+            ("查询余票信息", 3, 6),
+            ("maxResultsPerPage", 3, 5),
+        ] {
+            let tokens = estimate(text);
+            assert!((at_least..=at_most).contains(&tokens), "{text}: {tokens}");
+        }
+    }
+}
