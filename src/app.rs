@@ -64,7 +64,7 @@ impl App {
 
 /// Takes over edits of the configuration file; one that cannot be read changes nothing.
 async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks: Tasks) {
-    let mut file = ConfigWatch::new(&paths.config_file);
+    let mut file = ConfigWatch::new(paths.config_file.clone());
     loop {
         tokio::select! {
             () = tokio::time::sleep(WATCH) => {}

@@ -1,6 +1,29 @@
 //! mcpzip: one MCP server in front of all the others.
+//!
+//! To the agent's client it is a server with three tools; to every configured server it is a client. The modules in
+//! reading order, from the edge inwards:
+//!
+//! [`cli`] reads the command line. [`app`] builds a run and ends it. [`downstream`] is how clients reach us, [`proxy`]
+//! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools) and [`upstream`]
+//! (live links to servers). At the bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share.
+//! [`demo`] holds real servers to try it with. Each layer uses only lower ones; a test sees to it.
+
+pub mod cli;
+
+pub mod app;
+pub mod demo;
+pub mod downstream;
+
+pub mod proxy;
+
 pub mod catalog;
+pub mod search;
+pub mod upstream;
+
+pub mod config;
 pub mod files;
 pub mod mcp;
 pub mod secret;
+pub mod shutdown;
+pub mod telemetry;
 pub mod tool;

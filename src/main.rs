@@ -1,2 +1,7 @@
-//! The `mcpzip` binary.
-fn main() {}
+//! The `mcpzip` program: arguments in, exit code out.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mcpzip::cli::run(std::env::args_os())
+}

@@ -5,7 +5,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::Transport;
+use super::{Remote, Stdio, Transport};
 use crate::secret::Secret;
 
 /// Changes with all that may change which server answers; order of keys, comments, times and descriptions do not count.
@@ -22,7 +22,7 @@ impl ConfigHash {
         // The first part is the version of this very encoding.
         parts.text("1");
         match transport {
-            Transport::Stdio { command, args, env, cwd } => {
+            Transport::Stdio(Stdio { command, args, env, cwd }) => {
                 parts.text("stdio");
                 parts.text(command);
                 parts.count(args.len());
@@ -31,8 +31,8 @@ impl ConfigHash {
                 parts.count(usize::from(cwd.is_some()));
                 cwd.iter().for_each(|cwd| parts.text(&cwd.to_string_lossy()));
             }
-            Transport::Http { url, headers } => parts.remote("http", url, headers),
-            Transport::Sse { url, headers } => parts.remote("sse", url, headers),
+            Transport::Http(Remote { url, headers }) => parts.remote("http", url, headers),
+            Transport::Sse(Remote { url, headers }) => parts.remote("sse", url, headers),
         }
         let digest = parts.0.finalize();
         Self(std::array::from_fn(|index| digest[index]))
@@ -78,17 +78,17 @@ mod tests {
     use super::*;
 
     fn stdio(command: &str, args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> ConfigHash {
-        ConfigHash::of(&Transport::Stdio {
+        ConfigHash::of(&Transport::Stdio(Stdio {
             command: command.to_owned(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into())).collect(),
             cwd: cwd.map(Into::into),
-        })
+        }))
     }
 
     fn remote(url: &str, sse: bool) -> ConfigHash {
         let (url, headers) = (url.to_owned(), BTreeMap::new());
-        ConfigHash::of(&if sse { Transport::Sse { url, headers } } else { Transport::Http { url, headers } })
+        ConfigHash::of(&if sse { Transport::Sse(Remote { url, headers }) } else { Transport::Http(Remote { url, headers }) })
     }
 
     #[test]

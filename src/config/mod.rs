@@ -62,7 +62,7 @@ pub struct Config {
 }
 
 /// A server to connect to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// How it is reached.
     pub transport: Transport,
@@ -84,30 +84,33 @@ pub struct Server {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// A process of our own, spoken to over its standard input and output.
-    Stdio {
-        /// The program: an absolute path, or a bare name to look for in `PATH`.
-        command: String,
-        /// Its arguments.
-        args: Vec<String>,
-        /// Its variables beside the inherited ones.
-        env: BTreeMap<String, Secret<String>>,
-        /// Its working directory, absolute; ours where there is none.
-        cwd: Option<PathBuf>,
-    },
+    Stdio(Stdio),
     /// Streamable HTTP.
-    Http {
-        /// The endpoint.
-        url: String,
-        /// Sent with each request.
-        headers: BTreeMap<String, Secret<String>>,
-    },
+    Http(Remote),
     /// The older HTTP+SSE.
-    Sse {
-        /// The endpoint of the event stream.
-        url: String,
-        /// Sent with each request.
-        headers: BTreeMap<String, Secret<String>>,
-    },
+    Sse(Remote),
+}
+
+/// A server that is a process of our own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stdio {
+    /// The program: an absolute path, or a bare name to look for in `PATH`.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its variables beside the inherited ones.
+    pub env: BTreeMap<String, Secret<String>>,
+    /// Its working directory, absolute; ours where there is none.
+    pub cwd: Option<PathBuf>,
+}
+
+/// A server that is reached by a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// The endpoint; of the event stream, for HTTP+SSE.
+    pub url: String,
+    /// Sent with each request.
+    pub headers: BTreeMap<String, Secret<String>>,
 }
 
 /// When an unused connection is closed.

@@ -7,7 +7,7 @@ use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
 use super::file::Entry;
 use super::reader::{At, Report};
-use super::{ConfigHash, Server, Transport, expand};
+use super::{ConfigHash, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
 
 /// What an entry is read against, and the secrets found on the way.
@@ -91,7 +91,7 @@ impl Resolver<'_> {
         let cwd = cwd.map(|cwd| self.path("cwd", cwd)).transpose()?.map(|cwd| self.directory.join(cwd));
         // A program without a separator is looked for in `PATH`.
         let command = if command.contains(is_separator) { self.absolute(&command) } else { command };
-        Ok(Transport::Stdio { command, args, env, cwd: cwd.map(|cwd| tidy(&cwd)) })
+        Ok(Transport::Stdio(Stdio { command, args, env, cwd: cwd.map(|cwd| tidy(&cwd)) }))
     }
 
     fn remote(&mut self, kind: Kind, url: At<String>, headers: Texts) -> Result<Transport, At<Fault>> {
@@ -102,7 +102,8 @@ impl Resolver<'_> {
         }
         self.secrets.extend(secret_parameters(&url));
         let headers = self.values("headers", headers, header_problem)?;
-        Ok(if kind == Kind::Sse { Transport::Sse { url, headers } } else { Transport::Http { url, headers } })
+        let remote = Remote { url, headers };
+        Ok(if kind == Kind::Sse { Transport::Sse(remote) } else { Transport::Http(remote) })
     }
 
     /// The values of `env` or `headers`, all of which may be secrets. `problem` judges a name and its value.

@@ -77,7 +77,7 @@ fn a_full_file_is_read_without_a_word() {
 
     let servers: Vec<_> = config.servers.values().collect();
     let [github, linear, old] = servers[..] else { panic!("{servers:?}") };
-    let Transport::Stdio { command, args, env, cwd } = &github.transport else { panic!("{github:?}") };
+    let Transport::Stdio(Stdio { command, args, env, cwd }) = &github.transport else { panic!("{github:?}") };
     assert_eq!(command, "github-mcp");
     assert_eq!(args[..], ["stdio", "--host=github.com"]);
     assert_eq!(exposed(env), [("TOKEN", "ghp_0123456789")]);
@@ -86,10 +86,10 @@ fn a_full_file_is_read_without_a_word() {
     assert_eq!((github.max_concurrent, github.disabled), (NonZeroUsize::new(4), false));
     assert_eq!(github.description.as_deref(), Some("issues"));
 
-    let Transport::Http { url, headers } = &linear.transport else { panic!("{linear:?}") };
+    let Transport::Http(Remote { url, headers }) = &linear.transport else { panic!("{linear:?}") };
     assert_eq!((url.as_str(), exposed(headers)), ("https://mcp.linear.app/mcp", vec![("X-Mode", "fast")]));
     assert_eq!((linear.timeout, linear.idle_timeout, linear.max_concurrent), (None, None, None));
-    assert!(matches!(&old.transport, Transport::Sse { url, .. } if url == "http://127.0.0.1:9000/sse"));
+    assert!(matches!(&old.transport, Transport::Sse(Remote { url, .. }) if url == "http://127.0.0.1:9000/sse"));
     assert!(old.disabled);
     assert_eq!(old.idle_timeout, Some(IdleTimeout::After(Duration::from_secs(90))));
 }
@@ -319,7 +319,7 @@ fn of_a_key_written_twice_the_last_counts() {
     );
     let config = parse(text);
     let server = config.servers.values().next().unwrap();
-    let Transport::Stdio { command, env, .. } = &server.transport else { panic!("{server:?}") };
+    let Transport::Stdio(Stdio { command, env, .. }) = &server.transport else { panic!("{server:?}") };
     assert_eq!((command.as_str(), exposed(env)), ("two", vec![("A", "2")]));
 }
 
@@ -347,13 +347,13 @@ fn every_spelling_of_a_type_is_understood() {
     ] {
         let server = server(&format!(r#"{{"type": "{kind}", "url": "http://x"}}"#));
         let is = match server.transport {
-            Transport::Stdio { .. } => "stdio",
-            Transport::Http { .. } => "http",
-            Transport::Sse { .. } => "sse",
+            Transport::Stdio(_) => "stdio",
+            Transport::Http(_) => "http",
+            Transport::Sse(_) => "sse",
         };
         assert_eq!(is, expected, "{kind}");
     }
-    assert!(matches!(server(r#"{"type": "stdio", "command": "x"}"#).transport, Transport::Stdio { .. }));
+    assert!(matches!(server(r#"{"type": "stdio", "command": "x"}"#).transport, Transport::Stdio(_)));
 }
 
 #[cfg(unix)]
@@ -369,13 +369,13 @@ fn paths_become_absolute_and_a_bare_command_stays() {
         ("${HOME}/server", "/home/me/server"),
     ] {
         let server = server(&format!(r#"{{"command": "{written}"}}"#));
-        assert!(matches!(&server.transport, Transport::Stdio { command, .. } if command == expected), "{server:?}");
+        assert!(matches!(&server.transport, Transport::Stdio(Stdio { command, .. }) if command == expected), "{server:?}");
     }
     for (written, expected) in
         [(".", "/etc/zip"), ("a/b", "/etc/zip/a/b"), ("/x", "/x"), ("~", "/home/me"), ("~/w", "/home/me/w")]
     {
         let server = server(&format!(r#"{{"command": "x", "cwd": "{written}"}}"#));
-        let Transport::Stdio { cwd, .. } = &server.transport else { panic!() };
+        let Transport::Stdio(Stdio { cwd, .. }) = &server.transport else { panic!() };
         assert_eq!(cwd.as_deref(), Some(Path::new(expected)));
     }
     let config = Config::parse(r#"{"mcpServers":{"s":{"command":"~/x"}}}"#, Path::new(PATH), &Environment::default());
@@ -388,7 +388,7 @@ fn variables_are_filled_in_everywhere_in_an_entry() {
     let server = server(
         r#"{"url": "https://x/${PLAIN}?mode=${NO:-none}", "headers": {"Authorization": "Bearer ${GITHUB_TOKEN}", "A": "$${B}"}}"#,
     );
-    let Transport::Http { url, headers } = &server.transport else { panic!() };
+    let Transport::Http(Remote { url, headers }) = &server.transport else { panic!() };
     assert_eq!(url, "https://x/production?mode=none");
     assert_eq!(exposed(headers), [("A", "${B}"), ("Authorization", "Bearer ghp_0123456789")]);
 }

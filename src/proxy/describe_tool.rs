@@ -104,8 +104,8 @@ impl Proxy {
             };
             return format!("the tools of server `{server}` are not known: {reason}");
         }
-        if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.server))) {
-            return format!("server `{}` cannot be used: {}", fault.server, fault.fault);
+        if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.name))) {
+            return format!("server `{}` cannot be used: {}", fault.name, fault.fault);
         }
         self.index.wait(Duration::from_secs(1)).await;
         // Without an index there is nothing to suggest.

@@ -20,7 +20,6 @@ const TIMEOUTS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 const MOST_SCHEMAS: usize = 512;
 
 /// A call as the agent put it.
-#[derive(Debug)]
 pub struct Call<'a> {
     /// The tool, however it is written.
     pub name: &'a str,

@@ -14,7 +14,6 @@ use crate::tool::Definition;
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// Search over the catalog's tools. While a new index is built, the old one answers.
-#[derive(Debug)]
 pub(super) struct Index {
     catalog: Arc<Catalog>,
     search: Arc<Search>,
@@ -22,6 +21,12 @@ pub(super) struct Index {
     /// The fingerprint of the newest index, once there is one.
     built: watch::Sender<Option<Fingerprint>>,
     tasks: Tasks,
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index").field("built", &*self.built.borrow()).finish_non_exhaustive()
+    }
 }
 
 impl Index {

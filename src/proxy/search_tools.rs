@@ -34,15 +34,15 @@ impl Proxy {
         let server = arguments.text("server").filter(|server| !server.is_empty());
         match self.search(&query, limit, server.as_deref()).await {
             Ok(answer) => Reply::text(&answer.to_string()),
-            Err(reply) => reply,
+            Err(text) => Reply::tool_error(&text),
         }
     }
 
     /// The answer to a search, as agents and people read it.
     ///
     /// # Errors
-    /// With the reply to give when there can be no answer.
-    pub async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Answer, Reply> {
+    /// With a text for whoever asked, when there can be no answer.
+    pub async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Answer, String> {
         self.refresh.loaded().await;
         if self.snapshot().servers().all(|known| known.name().as_str() == BUILT_IN_SERVER) {
             self.refresh.known(None, FIRST_LISTING).await;
@@ -60,7 +60,7 @@ impl Proxy {
                     Error::Missing => "the search index is still being built; try again in a moment",
                     _ => "the search index could not be read and is being built again; try again in a moment",
                 };
-                return Err(Reply::tool_error(text));
+                return Err(text.to_owned());
             }
         };
         let found = hits.iter().filter_map(|hit| self.render(&snapshot, hit)).collect();
@@ -87,12 +87,12 @@ impl Proxy {
     }
 
     /// The configured server that `name` means, whatever its letter case and dashes.
-    fn server_name(&self, snapshot: &Snapshot, name: &str) -> Result<String, Reply> {
+    fn server_name(&self, snapshot: &Snapshot, name: &str) -> Result<String, String> {
         let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
         let config = self.config();
         let mut names = snapshot.servers().map(|known| known.name()).chain(config.servers.keys());
         names.find(|known| fold(known.as_str()) == fold(name)).map(ToString::to_string).ok_or_else(|| {
-            Reply::tool_error(&format!("there is no server `{name}`; there are {}", list(&self.server_names())))
+            format!("there is no server `{name}`; there are {}", list(&self.server_names()))
         })
     }
 
@@ -100,7 +100,7 @@ impl Proxy {
     fn server_names(&self) -> Vec<String> {
         let config = self.config();
         let usable = config.servers.iter().filter(|(_, entry)| !entry.disabled).map(|(name, _)| name.to_string());
-        usable.chain(config.faults.iter().map(|fault| fault.server.clone())).collect()
+        usable.chain(config.faults.iter().map(|fault| fault.name.clone())).collect()
     }
 
     /// The servers whose tools could not be searched, each with the reason.
@@ -118,8 +118,8 @@ impl Proxy {
         let faulty = config
             .faults
             .iter()
-            .filter(|fault| wanted.is_none_or(|wanted| wanted == fault.server))
-            .map(|fault| format!("{} ({})", fault.server, fault.fault));
+            .filter(|fault| wanted.is_none_or(|wanted| wanted == fault.name))
+            .map(|fault| format!("{} ({})", fault.name, fault.fault));
         unlisted.chain(faulty).collect()
     }
 }

@@ -63,7 +63,7 @@ impl Proxy {
             .map(|status| self.report(&config, &status.server, &status.state, progress.get(&status.server)))
             .collect();
         servers.extend(config.faults.iter().map(|fault| ServerReport {
-            name: fault.server.clone(),
+            name: fault.name.clone(),
             state: "faulty",
             reason: Some(fault.fault.to_string()),
             tools: 0,

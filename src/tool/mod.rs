@@ -5,6 +5,8 @@
 
 mod definition;
 mod name;
+mod signature;
 
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
+pub use signature::{Signature, first_sentence, render_hit, render_hits, type_expression};

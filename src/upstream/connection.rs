@@ -26,7 +26,6 @@ pub struct Connection {
 }
 
 /// The wire and the requests under way on it.
-#[derive(Debug)]
 pub(super) struct Link {
     server: ServerName,
     outbox: Outbox,

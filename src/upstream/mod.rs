@@ -29,7 +29,7 @@ pub use listing::{ListError, Listing, message_of};
 pub use log::ServerLog;
 pub use pool::{Pool, ServerStatus};
 pub use retry::backoff;
-pub use slot::State;
+pub use slot::{OnToolsChanged, State};
 
 use crate::config;
 use crate::config::env::Environment as Variables;

@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use super::connection::{Reply, ToolCall};
 use super::listing::{ListError, Listing};
-use super::slot::{Lease, Slot, State};
+use super::slot::{Lease, OnToolsChanged, Slot, State};
 use super::{CallError, ConnectError, Environment};
 use crate::config::Config;
 use crate::tool::ServerName;
 
 /// All configured servers and the connections to them.
-#[derive(Debug)]
 pub struct Pool {
     environment: Arc<Environment>,
     slots: RwLock<BTreeMap<ServerName, Arc<Slot>>>,
-    on_tools_changed: Arc<dyn Fn(&ServerName) + Send + Sync>,
+    on_tools_changed: OnToolsChanged,
 }
 
 /// What is known of a server without asking it.
@@ -28,11 +27,17 @@ pub struct ServerStatus {
     pub state: State,
 }
 
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("slots", &self.slots).finish_non_exhaustive()
+    }
+}
+
 impl Pool {
     /// A pool without servers; [`Pool::configure`] brings them. `on_tools_changed` is told when a server says that its
     /// tools have changed; it must not block.
     #[must_use]
-    pub fn new(environment: Environment, on_tools_changed: Arc<dyn Fn(&ServerName) + Send + Sync>) -> Self {
+    pub fn new(environment: Environment, on_tools_changed: OnToolsChanged) -> Self {
         Self { environment: Arc::new(environment), slots: RwLock::default(), on_tools_changed }
     }
 

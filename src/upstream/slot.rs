@@ -47,15 +47,17 @@ pub enum State {
     },
 }
 
+/// Told when a server says that its tools have changed.
+pub type OnToolsChanged = Arc<dyn Fn(&ServerName) + Send + Sync>;
+
 /// A server's entry and connection.
-#[derive(Debug)]
 pub(super) struct Slot {
     pub(super) server: ServerName,
     pub(super) entry: config::Server,
     idle_timeout: IdleTimeout,
     link: Mutex<LinkState>,
     places: Option<Places>,
-    on_tools_changed: Arc<dyn Fn(&ServerName) + Send + Sync>,
+    on_tools_changed: OnToolsChanged,
 }
 
 type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
@@ -95,9 +97,9 @@ pub(super) struct Lease {
     connection: Arc<Connection>,
 }
 
-impl std::fmt::Debug for dyn Fn(&ServerName) + Send + Sync {
+impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("callback")
+        f.debug_struct("Slot").field("server", &self.server).field("link", &self.link).finish_non_exhaustive()
     }
 }
 
@@ -106,7 +108,7 @@ impl Slot {
         server: ServerName,
         entry: config::Server,
         default_idle: IdleTimeout,
-        on_tools_changed: Arc<dyn Fn(&ServerName) + Send + Sync>,
+        on_tools_changed: OnToolsChanged,
     ) -> Arc<Self> {
         let places = entry.max_concurrent.map(|total| Places {
             semaphore: Semaphore::new(total.get()),

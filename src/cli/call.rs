@@ -1,0 +1,90 @@
+//! `mcpzip call`: one call, its result printed.
+
+use std::io::Read as _;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::value::RawValue;
+
+use super::diagnostics::Exit;
+use super::output::{Output, faint};
+use crate::app::App;
+use crate::mcp::Object;
+use crate::proxy::{Call, Reply};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip call notes__create_note '{\"title\": \"milk\"}'
+  echo '{\"path\": \"/tmp\"}' | mcpzip call filesystem__list_directory -")]
+pub(super) struct Arguments {
+    /// The tool, as `mcpzip search` shows it
+    name: String,
+    /// Its arguments as JSON; `-` reads them from stdin
+    arguments: Option<String>,
+    /// Seconds that the answer may take
+    #[arg(long)]
+    timeout: Option<f64>,
+}
+
+pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
+    let json = match arguments.arguments.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from stdin")?;
+            Some(text)
+        }
+        given => given.map(str::to_owned),
+    };
+    let json: Option<Box<RawValue>> = json
+        .map(|text| serde_json::from_str(&text).with_context(|| format!("the arguments are not JSON: {text}")))
+        .transpose()?;
+    let limit = arguments
+        .timeout
+        .map(std::time::Duration::try_from_secs_f64)
+        .transpose()
+        .context("the timeout must be a positive number of seconds")?;
+    let reply = {
+        let _spinner = output.spinner(format!("calling {}", arguments.name));
+        let call = Call {
+            name: &arguments.name,
+            arguments: json.as_deref(),
+            line: None,
+            limit,
+            meta: String::new(),
+            progress: None,
+        };
+        app.proxy().execute(call).await?
+    };
+    let (Reply::Result(result) | Reply::Relayed(result)) = reply else {
+        return Err(Exit::failed("the call was refused"));
+    };
+    let raw: &RawValue = serde_json::from_slice(&result).context("the result is not JSON")?;
+    let object = Object::parse(raw).context("the result is not an object")?;
+    if output.is_json() {
+        output.line(raw.get());
+    } else {
+        print(&object, output);
+    }
+    let failed = object.get("isError").is_some_and(|raw| raw.get() == "true");
+    if failed { Err(Exit::tool_error()) } else { Ok(()) }
+}
+
+/// The text blocks as they are; of others, what they are.
+fn print(result: &Object<'_>, output: &Output) {
+    let blocks: Vec<&RawValue> =
+        result.get("content").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    for block in &blocks {
+        let block = Object::parse(block).unwrap_or_default();
+        match block.text("text") {
+            Some(text) => output.line(text),
+            None => {
+                let kind = block.text("type").unwrap_or_else(|| "unknown".to_owned());
+                let size = block.get("data").map_or(0, |data| data.get().len());
+                output.line(faint(format!("[{kind} content, {size} characters; --json shows it]")));
+            }
+        }
+    }
+    if let Some(structured) = result.get("structuredContent").filter(|_| blocks.is_empty()) {
+        output.line(structured.get());
+    }
+}

@@ -1,0 +1,47 @@
+//! `mcpzip describe`: all that a server says of a tool.
+
+use clap::Args;
+use serde_json::value::RawValue;
+
+use super::diagnostics::Exit;
+use super::output::{Output, strong};
+use crate::app::App;
+use crate::tool::{Definition, render_hit};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip describe notes__create_note
+  mcpzip describe --json create_note | jq .inputSchema")]
+pub(super) struct Arguments {
+    /// The tool, as `mcpzip search` shows it; a name that only one server has will do
+    name: String,
+}
+
+pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
+    let described = {
+        let _spinner = output.spinner("looking it up");
+        app.proxy().describe(&arguments.name).await
+    };
+    let (tool, json) = described.map_err(Exit::failed)?;
+    if output.is_json() {
+        output.line(json.get());
+        return Ok(());
+    }
+    if let Ok(definition) = Definition::parse(&json) {
+        let name = tool.qualified_name().to_string();
+        let hit = render_hit(tool.server().name(), &definition);
+        let (signature, _) = hit.split_once('\n').unwrap_or((&hit, ""));
+        output.line(format!("{}{}", strong(&name), signature.strip_prefix(&name).unwrap_or(signature)));
+        if !definition.description.trim().is_empty() {
+            output.line(format!("\n{}", definition.description.trim()));
+        }
+    }
+    output.line(format!("\n{}", pretty(&json)));
+    Ok(())
+}
+
+/// Indented where it can be read as JSON values, in its own bytes otherwise.
+fn pretty(json: &RawValue) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_str(json.get()).ok();
+    value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| json.get().to_owned())
+}

@@ -1,0 +1,88 @@
+//! What a failed command says, and the code it ends with.
+
+use std::fmt;
+
+use crate::config;
+use crate::proxy::Failure;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(super) struct Exit {
+    kind: Kind,
+    error: anyhow::Error,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Failed = 1,
+    Configuration = 3,
+    Unavailable = 4,
+    ToolError = 5,
+}
+
+impl Exit {
+    /// It did not work.
+    pub(super) fn failed(text: impl Into<String>) -> Self {
+        Self { kind: Kind::Failed, error: anyhow::Error::msg(text.into()) }
+    }
+
+    /// A server could not be reached, or gave no answer.
+    pub(super) fn unavailable(text: impl Into<String>) -> Self {
+        Self { kind: Kind::Unavailable, error: anyhow::Error::msg(text.into()) }
+    }
+
+    /// The tool's own result says that it failed; it was printed already.
+    pub(super) fn tool_error() -> Self {
+        Self { kind: Kind::ToolError, error: anyhow::Error::msg("the tool reported an error") }
+    }
+
+    /// The user or the system ended it.
+    pub(super) fn interrupted(signal: std::io::Result<()>) -> Self {
+        signal.map_or_else(Self::from, |()| Self::failed("interrupted"))
+    }
+
+    pub(super) fn code(&self) -> u8 {
+        self.kind as u8
+    }
+}
+
+/// The error and its causes on one line, then what may help.
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.error)?;
+        match self.error.downcast_ref::<config::Error>() {
+            Some(config::Error::Missing { .. }) => {
+                f.write_str("\nhint: `mcpzip demo` needs no configuration; the README shows how to write one")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<config::Error> for Exit {
+    fn from(error: config::Error) -> Self {
+        Self { kind: Kind::Configuration, error: error.into() }
+    }
+}
+
+impl From<std::io::Error> for Exit {
+    fn from(error: std::io::Error) -> Self {
+        Self { kind: Kind::Failed, error: error.into() }
+    }
+}
+
+impl From<anyhow::Error> for Exit {
+    fn from(error: anyhow::Error) -> Self {
+        Self { kind: Kind::Failed, error }
+    }
+}
+
+impl From<Failure> for Exit {
+    fn from(failure: Failure) -> Self {
+        let kind = match failure {
+            Failure::Unavailable(_) => Kind::Unavailable,
+            Failure::Unknown(_) | Failure::Arguments(_) | Failure::Refused(_) => Kind::Failed,
+        };
+        Self { kind, error: anyhow::Error::msg(failure.text().to_owned()) }
+    }
+}

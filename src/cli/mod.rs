@@ -1,0 +1,162 @@
+//! The command line: one file per command, each arguments in, work, a few lines out.
+
+mod call;
+mod demo;
+mod describe;
+mod diagnostics;
+mod output;
+mod search;
+mod serve;
+mod servers;
+mod tools;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::app::App;
+use crate::config::{Environment, PathFlags, Paths, env};
+use crate::proxy::Start;
+use crate::{telemetry, upstream};
+use diagnostics::Exit;
+use output::Output;
+
+const EXIT_CODES: &str = "Exit codes:
+  0  it worked
+  1  it failed
+  2  the command line is wrong
+  3  the configuration is missing or wrong
+  4  the server could not be reached, or gave no answer
+  5  the tool reported an error";
+
+/// One MCP server in front of all the others: search, describe and execute their tools.
+#[derive(Debug, Parser)]
+#[command(name = "mcpzip", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Clone, Args)]
+struct Global {
+    /// The configuration file
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Options for all commands")]
+    config: Option<PathBuf>,
+    /// Where tool lists and the search index are kept
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Options for all commands")]
+    cache_dir: Option<PathBuf>,
+    /// Where logs are kept
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Options for all commands")]
+    state_dir: Option<PathBuf>,
+    /// Print JSON, as is done without being asked when the output is no terminal
+    #[arg(long, global = true, help_heading = "Options for all commands")]
+    json: bool,
+    /// How much to log on stderr: off, error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = telemetry::LEVELS, help_heading = "Options for all commands")]
+    log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve an MCP client on stdin and stdout
+    Serve,
+    /// Find tools by what you need done
+    Search(search::Arguments),
+    /// Show the whole definition of a tool
+    Describe(describe::Arguments),
+    /// Call a tool
+    Call(call::Arguments),
+    /// List the tools of all servers, or of one
+    Tools(tools::Arguments),
+    /// Connect to every server and show its state
+    Servers,
+    /// Try it: real servers from inside the binary, searched and called as an agent would
+    Demo,
+    /// Watch over the servers' processes
+    #[command(name = upstream::GUARD_COMMAND, hide = true)]
+    Guard,
+    /// Be one of the demo's servers
+    #[command(name = demo::SERVER_COMMAND, hide = true)]
+    DemoServer(demo::ServerArguments),
+}
+
+/// Runs the program with `arguments`, its own name first.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that cannot be printed has nobody to read it.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
+        }
+    };
+    let output = Output::new(cli.global.json);
+    match execute(cli, &output) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => {
+            output.error(&exit);
+            ExitCode::from(exit.code())
+        }
+    }
+}
+
+fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
+    // Servers come and go on one thread: a call passes through without waking another one.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match cli.command {
+        Command::Guard => return Ok(runtime.block_on(upstream::run_guard())?),
+        Command::DemoServer(arguments) => return demo::serve(&arguments),
+        _ => {}
+    }
+    let environment = Environment::process();
+    let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name));
+    let quiet = if matches!(cli.command, Command::Serve) { "warn" } else { "error" };
+    telemetry::start(telemetry::level(named.unwrap_or(quiet)).unwrap_or(tracing::level_filters::LevelFilter::WARN));
+    runtime.block_on(dispatch(cli.command, cli.global, environment, output))
+}
+
+async fn dispatch(command: Command, global: Global, environment: Environment, output: &Output) -> Result<(), Exit> {
+    if let Command::Demo = command {
+        return demo::run(environment, output).await;
+    }
+    let flags =
+        PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
+    let paths = Paths::resolve(flags, &environment)?;
+    let start = if matches!(command, Command::Serve) { Start::Everything } else { Start::Unknown };
+    let app = App::new(paths, environment, start)?;
+    if let Command::Serve = command {
+        return serve::run(app).await;
+    }
+    let outcome = tokio::select! {
+        outcome = one_shot(command, &app, output) => outcome,
+        signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
+    };
+    app.finish().await;
+    outcome
+}
+
+async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Exit> {
+    match command {
+        Command::Search(arguments) => search::run(&arguments, app, output).await,
+        Command::Describe(arguments) => describe::run(&arguments, app, output).await,
+        Command::Call(arguments) => call::run(&arguments, app, output).await,
+        Command::Tools(arguments) => tools::run(&arguments, app, output).await,
+        Command::Servers => servers::run(app, output).await,
+        Command::Serve | Command::Demo | Command::Guard | Command::DemoServer(_) => unreachable!("handled before"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -1,0 +1,84 @@
+//! The one place that prints.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::diagnostics::Exit;
+
+/// Results go to stdout, all else to stderr. Text and colour are for terminals; a program that reads gets JSON.
+#[derive(Debug)]
+pub(super) struct Output {
+    json: bool,
+}
+
+/// Says on a terminal what is being waited for, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Spinner(ProgressBar);
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json: json || !io::stdout().is_terminal() }
+    }
+
+    /// Whether results are to be JSON.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a line of the result.
+    pub(super) fn line(&self, text: impl AsRef<str>) {
+        // Whoever stops reading, `head` say, has all they wanted.
+        let _ = writeln!(io::stdout().lock(), "{}", text.as_ref());
+    }
+
+    /// Prints a result as JSON.
+    pub(super) fn json(&self, value: &impl Serialize) {
+        self.line(serde_json::to_string_pretty(value).expect("results are JSON"));
+    }
+
+    /// Prints an error.
+    pub(super) fn error(&self, exit: &Exit) {
+        let label = console::style("error:").for_stderr().red().bold();
+        // There is nowhere left to say that this failed.
+        let _ = writeln!(io::stderr().lock(), "{label} {exit}");
+    }
+
+    /// Says what is being waited for, on a terminal only.
+    pub(super) fn spinner(&self, what: impl Into<String>) -> Spinner {
+        let bar = if io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is well formed");
+        bar.set_style(style);
+        bar.set_message(what.into());
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Spinner(bar)
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A name or a number that matters.
+pub(super) fn strong(text: impl std::fmt::Display) -> String {
+    console::style(text).bold().to_string()
+}
+
+/// What may be read over.
+pub(super) fn faint(text: impl std::fmt::Display) -> String {
+    console::style(text).dim().to_string()
+}
+
+/// What works.
+pub(super) fn good(text: impl std::fmt::Display) -> String {
+    console::style(text).green().to_string()
+}
+
+/// What does not.
+pub(super) fn bad(text: impl std::fmt::Display) -> String {
+    console::style(text).red().to_string()
+}

@@ -1,0 +1,53 @@
+//! `mcpzip search`: what an agent's search finds.
+
+use clap::Args;
+use serde_json::json;
+
+use super::diagnostics::Exit;
+use super::output::{Output, faint, strong};
+use crate::app::App;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip search \"create an issue\"
+  mcpzip search --server notes --limit 10 find by tag")]
+pub(super) struct Arguments {
+    /// What you need done
+    #[arg(required = true)]
+    query: Vec<String>,
+    /// How many tools to show
+    #[arg(long, short = 'n', value_parser = clap::value_parser!(u8).range(1..=50))]
+    limit: Option<u8>,
+    /// Only tools of this server
+    #[arg(long, short)]
+    server: Option<String>,
+}
+
+pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
+    let limit = arguments.limit.map_or(app.proxy().config().search.default_limit, usize::from);
+    let query = arguments.query.join(" ");
+    let answer = {
+        let _spinner = output.spinner("searching");
+        app.proxy().search(&query, limit, arguments.server.as_deref()).await
+    };
+    let answer = answer.map_err(Exit::failed)?;
+    if output.is_json() {
+        let hits: Vec<_> = answer
+            .found
+            .iter()
+            .map(|found| json!({ "name": found.name, "score": found.score, "text": found.text }))
+            .collect();
+        output.json(&json!({ "hits": hits, "missing": answer.missing }));
+    } else if answer.found.is_empty() {
+        output.line(answer.to_string());
+    } else {
+        for found in &answer.found {
+            let rest = found.text.strip_prefix(found.name.as_str()).unwrap_or(&found.text);
+            output.line(format!("{}{rest}", strong(&found.name)));
+        }
+        for missing in &answer.missing {
+            output.line(faint(format!("not searched: {missing}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `mcpzip tools`: all tools that are known.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::diagnostics::Exit;
+use super::output::{Output, bad, faint, strong};
+use crate::app::App;
+use crate::config::BUILT_IN_SERVER;
+use crate::proxy::Progress;
+use crate::tool::{Definition, render_hit};
+
+const LIST_LIMIT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip tools
+  mcpzip tools github --json | jq -r '.[].name'")]
+pub(super) struct Arguments {
+    /// Only tools of this server
+    server: Option<String>,
+}
+
+pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
+    let proxy = app.proxy();
+    {
+        let _spinner = output.spinner("asking servers whose tools are not known yet");
+        proxy.refresh().known(None, LIST_LIMIT).await;
+    }
+    let snapshot = proxy.snapshot();
+    let wanted = |name: &str| arguments.server.as_deref().map_or(name != BUILT_IN_SERVER, |server| server == name);
+    if let Some(server) = arguments.server.as_deref()
+        && !snapshot.servers().any(|known| known.name().as_str() == server)
+    {
+        let failed = proxy.refresh().progress().into_iter().find(|(name, _)| name.as_str() == server);
+        return Err(match failed {
+            Some((_, Progress::Failed(reason))) => Exit::unavailable(proxy.config().masker.mask(&reason)),
+            Some(_) => Exit::unavailable(format!("server `{server}` has not listed its tools within {LIST_LIMIT:?}")),
+            None => Exit::failed(format!("no enabled server `{server}` is configured; `mcpzip servers` lists them")),
+        });
+    }
+    let mut all = Vec::new();
+    for tool in snapshot.tools().filter(|tool| wanted(tool.server().name().as_str())) {
+        let json = tool.json().map_err(|error| Exit::failed(error.to_string()))?;
+        let Ok(definition) = Definition::parse(&json) else { continue };
+        let name = tool.qualified_name().to_string();
+        let text = render_hit(tool.server().name(), &definition);
+        if output.is_json() {
+            all.push(json!({ "name": name, "server": tool.server().name().as_str(), "text": text }));
+        } else {
+            output.line(format!("{}{}", strong(&name), text.strip_prefix(&name).unwrap_or(&text)));
+        }
+    }
+    if output.is_json() {
+        output.json(&all);
+        return Ok(());
+    }
+    for (server, progress) in proxy.refresh().progress() {
+        if let Progress::Failed(reason) = progress
+            && wanted(server.as_str())
+        {
+            output.line(bad(format!("{server}: {}", proxy.config().masker.mask(&reason))));
+        }
+    }
+    output.line(faint(format!("{} tools", snapshot.tools().filter(|t| wanted(t.server().name().as_str())).count())));
+    Ok(())
+}
