@@ -125,6 +125,11 @@ mod tests {
                     json!({"error": "ends before it begins"}),
                 ),
                 ("create_event", json!({"title": "x", "start": "tomorrow"}), json!({"error": "UTC offset"})),
+                (
+                    "create_event",
+                    json!({"title": " ", "start": "2026-03-04T14:00:00Z"}),
+                    json!({"error": "needs a title"}),
+                ),
                 ("get_event", id(2), json!({"title": "Review"})),
                 ("get_event", id(7), json!({"error": "There is no event 7"})),
                 ("skip_occurrence", json!({"id": 1, "date": "2026-03-03"}), json!({"skipped": ["2026-03-03"]})),
