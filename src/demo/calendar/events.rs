@@ -239,6 +239,9 @@ fn shift(context: &Context, arguments: &Arguments) -> Outcome {
         let lasting = event.end - event.start;
         event.end =
             start.checked_add(lasting).ok_or("The event ends beyond the calendar, which has years up to 9999.")?;
+        // Days that were skipped move along, so that the same repetitions stay away.
+        let moved = start.date() - event.start.date();
+        event.skipped = event.skipped.iter().filter_map(|day| day.0.checked_add(moved).map(Day)).collect();
         event.start = start;
         Ok(())
     })
