@@ -50,7 +50,7 @@ impl Resolver<'_> {
                 Some(kind) if kind.0 != Kind::Stdio => return other(kind, "url", "command"),
                 _ => {
                     unused("headers", !headers.is_empty(), "command");
-                    self.stdio(command, args, env, cwd)?
+                    self.stdio(&command, args, env, cwd)?
                 }
             },
             (None, Some(url)) => match kind {
@@ -59,7 +59,7 @@ impl Resolver<'_> {
                     unused("args", !args.is_empty(), "url");
                     unused("env", !env.is_empty(), "url");
                     unused("cwd", cwd.is_some(), "url");
-                    self.remote(kind.map_or(Kind::Http, |(kind, _)| kind), url, headers)?
+                    self.remote(kind.map_or(Kind::Http, |(kind, _)| kind), &url, headers)?
                 }
             },
         };
@@ -76,25 +76,25 @@ impl Resolver<'_> {
 
     fn stdio(
         &mut self,
-        command: At<String>,
+        command: &At<String>,
         args: Vec<At<String>>,
         env: Texts,
         cwd: Option<At<String>>,
     ) -> Result<Transport, At<Fault>> {
         let command = self.path("command", command)?;
         let named = args.into_iter().enumerate().map(|(index, arg)| (format!("args[{index}]"), arg));
-        let args = named.map(|(key, arg)| self.plain(&key, arg)).collect::<Result<Vec<_>, _>>()?;
+        let args = named.map(|(key, arg)| self.plain(&key, &arg)).collect::<Result<Vec<_>, _>>()?;
         self.secrets.extend(secret_arguments(&args));
         let env = self.values("env", env, |name, _| {
             (name.is_empty() || name.contains(['=', '\0'])).then_some("is no name of a variable")
         })?;
-        let cwd = cwd.map(|cwd| self.path("cwd", cwd)).transpose()?.map(|cwd| self.directory.join(cwd));
+        let cwd = cwd.map(|cwd| self.path("cwd", &cwd)).transpose()?.map(|cwd| self.directory.join(cwd));
         // A program without a separator is looked for in `PATH`.
         let command = if command.contains(is_separator) { self.absolute(&command) } else { command };
         Ok(Transport::Stdio(Stdio { command, args, env, cwd: cwd.map(|cwd| tidy(&cwd)) }))
     }
 
-    fn remote(&mut self, kind: Kind, url: At<String>, headers: Texts) -> Result<Transport, At<Fault>> {
+    fn remote(&mut self, kind: Kind, url: &At<String>, headers: Texts) -> Result<Transport, At<Fault>> {
         let offset = url.offset;
         let url = self.plain("url", url)?.trim().to_owned();
         if !is_server_url(&url) {
@@ -117,7 +117,7 @@ impl Resolver<'_> {
         for (name, written) in texts {
             let (key, offset) = (format!("{key}.{name}"), written.offset);
             // What every process inherits, such as the home directory, is no secret.
-            let text = self.fill_in(&key, written, |variable| !is_inherited(variable))?;
+            let text = self.fill_in(&key, &written, |variable| !is_inherited(variable))?;
             if let Some(problem) = problem(&name, &text) {
                 return Err(At::new(offset, Fault::Unusable { key, problem }));
             }
@@ -132,11 +132,11 @@ impl Resolver<'_> {
     }
 
     /// A text that is shown as it is, unless a variable in it looks like a secret.
-    fn plain(&mut self, key: &str, written: At<String>) -> Result<String, At<Fault>> {
+    fn plain(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
         self.fill_in(key, written, is_secret_name)
     }
 
-    fn path(&mut self, key: &str, written: At<String>) -> Result<String, At<Fault>> {
+    fn path(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
         let offset = written.offset;
         let text = self.plain(key, written)?;
         if text.trim().is_empty() {
@@ -152,7 +152,7 @@ impl Resolver<'_> {
     fn fill_in(
         &mut self,
         key: &str,
-        written: At<String>,
+        written: &At<String>,
         is_secret: impl Fn(&str) -> bool,
     ) -> Result<String, At<Fault>> {
         let at = |fault| At::new(written.offset, fault);

@@ -163,34 +163,34 @@ fn a_setting_that_cannot_be_used_falls_back_to_its_default() {
     for (setting, expected) in [
         (
             r#""call_timeout": "soon""#,
-            format!("1:35: `call_timeout` must be {time}, found `\"soon\"`; the default is used, 120s"),
+            format!("1:36: `call_timeout` must be {time}, found `\"soon\"`; the default is used, 120s"),
         ),
         (
             r#""call_timeout": 0"#,
-            "1:35: `call_timeout` must be longer than 0, found `0`; the default is used, 120s".to_owned(),
+            "1:36: `call_timeout` must be longer than 0, found `0`; the default is used, 120s".to_owned(),
         ),
         (
             r#""call_timeout": true"#,
-            format!("1:35: `call_timeout` must be {time}, found true; the default is used, 120s"),
+            format!("1:36: `call_timeout` must be {time}, found true; the default is used, 120s"),
         ),
         (
             r#""idle_timeout": "x""#,
             format!(
-                "1:35: `idle_timeout` must be \"adaptive\", \"never\", or {time}, found `\"x\"`; the default is used, adaptive"
+                "1:36: `idle_timeout` must be \"adaptive\", \"never\", or {time}, found `\"x\"`; the default is used, adaptive"
             ),
         ),
         (
             r#""search": {"default_limit": 51}"#,
-            "1:47: `search.default_limit` must be a whole number from 1 to 50, found `51`; the default is used, 5"
+            "1:48: `search.default_limit` must be a whole number from 1 to 50, found `51`; the default is used, 5"
                 .to_owned(),
         ),
         (
             r#""search": []"#,
-            "1:29: `search` must be an object like {\"key\": …}, found a list; the default is used, 5".to_owned(),
+            "1:30: `search` must be an object like {\"key\": …}, found a list; the default is used, 5".to_owned(),
         ),
         (
             r#""call_timeout": 600000"#,
-            "1:35: `call_timeout` is read as 600000 seconds; write `\"600000ms\"` if milliseconds are meant".to_owned(),
+            "1:36: `call_timeout` is read as 600000 seconds; write `\"600000ms\"` if milliseconds are meant".to_owned(),
         ),
     ] {
         check(&format!(r#"{{"mcpServers": {{}}, {setting}}}"#), &[&expected]);

@@ -131,7 +131,11 @@ impl Dice {
             Kind::Moment => self.pick(&MOMENTS).into(),
             Kind::Choice(words) => self.pick(words).into(),
             Kind::Number => self.pick(&[0.0, -0.0, 1.0, -1.0, 0.1, 1e12, 1.7e308, -1.7e308, 5e-324]).into(),
-            Kind::Integer(least, most) => self.pick(&[*least, *most, least + 1, 12.clamp(*least, *most)]).into(),
+            Kind::Integer(least, most) => {
+                // One in the middle that is often the number of something that was made before.
+                let known = 1 + i64::try_from(self.roll(20)).unwrap();
+                self.pick(&[*least, *most, least + 1, known.clamp(*least, *most)]).into()
+            }
             Kind::Flag => self.pick(&[true, false]).into(),
             Kind::List(item) => (0..self.roll(4)).map(|_| self.value(item)).collect(),
             Kind::Map(item) => json!({ self.pick(&["x", "e", ""]): self.value(item) }),

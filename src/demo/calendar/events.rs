@@ -138,6 +138,11 @@ fn create(context: &Context, arguments: &Arguments) -> Outcome {
     if end < start {
         return Err("The event ends before it begins.".to_owned());
     }
+    // One that repeats and lasts for centuries would be there many thousand times at once.
+    if end - start > Duration::days(366) {
+        return Err("An event may last a year at most.".to_owned());
+    }
+    titled(arguments.text("title"))?;
     let texts = |name| arguments.text(name).trim().to_owned();
     let mut event = Event {
         id: 0,
@@ -212,6 +217,7 @@ fn next(context: &Context, arguments: &Arguments) -> Outcome {
 }
 
 fn update(context: &Context, arguments: &Arguments) -> Outcome {
+    arguments.optional_text("title").map_or(Ok(()), titled)?;
     edit(context, arguments, |event| {
         for (field, name) in
             [(&mut event.title, "title"), (&mut event.location, "location"), (&mut event.notes, "notes")]
@@ -233,6 +239,9 @@ fn shift(context: &Context, arguments: &Arguments) -> Outcome {
         let lasting = event.end - event.start;
         event.end =
             start.checked_add(lasting).ok_or("The event ends beyond the calendar, which has years up to 9999.")?;
+        // Days that were skipped move along, so that the same repetitions stay away.
+        let moved = start.date() - event.start.date();
+        event.skipped = event.skipped.iter().filter_map(|day| day.0.checked_add(moved).map(Day)).collect();
         event.start = start;
         Ok(())
     })
@@ -258,6 +267,10 @@ fn edit(context: &Context, arguments: &Arguments, change: impl FnOnce(&mut Event
         change(event)?;
         Ok(data(event))
     })
+}
+
+fn titled(title: &str) -> Result<(), String> {
+    if title.trim().is_empty() { Err("An event needs a title.".to_owned()) } else { Ok(()) }
 }
 
 fn data(event: &Event) -> Output {

@@ -125,6 +125,11 @@ mod tests {
                     json!({"error": "ends before it begins"}),
                 ),
                 ("create_event", json!({"title": "x", "start": "tomorrow"}), json!({"error": "UTC offset"})),
+                (
+                    "create_event",
+                    json!({"title": " ", "start": "2026-03-04T14:00:00Z"}),
+                    json!({"error": "needs a title"}),
+                ),
                 ("get_event", id(2), json!({"title": "Review"})),
                 ("get_event", id(7), json!({"error": "There is no event 7"})),
                 ("skip_occurrence", json!({"id": 1, "date": "2026-03-03"}), json!({"skipped": ["2026-03-03"]})),
@@ -190,6 +195,11 @@ mod tests {
                     "find_free_slots",
                     json!({"from": "2026-03-07T00:00:00Z", "to": "2026-03-09T00:00:00Z", "minutes": 60, "day_start": "9"}),
                     json!({"error": "`day_start` must be a time of day"}),
+                ),
+                (
+                    "move_event",
+                    json!({"id": 1, "start": "2026-03-03T08:00:00+01:00"}),
+                    json!({"end": "2026-03-03T08:15:00+01:00", "skipped": ["2026-03-04"]}),
                 ),
                 ("delete_event", id(1), json!({"title": "Stand-up"})),
                 ("list_events", week, json!({"total": 1, "events": [{"id": 2}]})),

@@ -6,7 +6,9 @@ mod diff;
 mod encoding;
 mod extract;
 mod json_text;
+mod letters;
 mod lines;
+mod lorem;
 mod writing;
 
 use super::schema::{Field, Kind, required};

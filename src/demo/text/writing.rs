@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::TEXT;
+use super::letters::{cased, slug};
+use super::lorem::lorem;
 use crate::demo::arguments::Arguments;
 use crate::demo::schema::{COUNT, Kind, required, with_default};
 use crate::demo::tool::{Context, Effect, Outcome, Output, Tool, number};
@@ -122,98 +124,6 @@ fn count(text: &str) -> Output {
     }))
 }
 
-fn cased(text: &str, style: &str) -> String {
-    match style {
-        "upper" => return text.to_uppercase(),
-        "lower" => return text.to_lowercase(),
-        "title" => {
-            return text.split_inclusive(char::is_whitespace).map(|word| capital(&word.to_lowercase())).collect();
-        }
-        "sentence" => return capital(&text.to_lowercase()),
-        _ => {}
-    }
-    let words = identifier_words(text);
-    match style {
-        "snake" => words.join("_"),
-        "kebab" => words.join("-"),
-        "constant" => words.join("_").to_uppercase(),
-        "pascal" => words.iter().map(|word| capital(word)).collect(),
-        _ => words.iter().enumerate().map(|(i, word)| if i == 0 { word.clone() } else { capital(word) }).collect(),
-    }
-}
-
-/// The words of a text or an identifier in lower case; a capital begins one after a small letter, and the last capital
-/// of several does when a small letter follows it.
-fn identifier_words(text: &str) -> Vec<String> {
-    let characters: Vec<char> = text.chars().collect();
-    let mut words = vec![String::new()];
-    for (i, c) in characters.iter().enumerate() {
-        let before = i.checked_sub(1).map(|i| characters[i]);
-        let begins = c.is_uppercase()
-            && before.is_some_and(|before| {
-                before.is_lowercase()
-                    || before.is_uppercase() && characters.get(i + 1).is_some_and(|next| next.is_lowercase())
-            });
-        if begins || !c.is_alphanumeric() {
-            words.push(String::new());
-        }
-        if c.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(c.to_lowercase());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-fn capital(word: &str) -> String {
-    let mut characters = word.chars();
-    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
-}
-
-fn slug(text: &str) -> String {
-    let plain: String = text.to_lowercase().chars().map(plain_letter).collect();
-    identifier_words(&plain).join("-")
-}
-
-/// A Latin letter without its accent; what is no such letter becomes a gap if it is not ASCII.
-fn plain_letter(c: char) -> &'static str {
-    const PLAIN: &[(&str, &str)] = &[
-        ("àáâãåāăą", "a"),
-        ("çćĉċč", "c"),
-        ("ďđð", "d"),
-        ("èéêëēĕėęě", "e"),
-        ("ĝğġģ", "g"),
-        ("ĥħ", "h"),
-        ("ìíîïĩīĭįı", "i"),
-        ("ĵ", "j"),
-        ("ķ", "k"),
-        ("ĺļľŀł", "l"),
-        ("ñńņňŋ", "n"),
-        ("òóôõōŏőø", "o"),
-        ("ŕŗř", "r"),
-        ("śŝşšș", "s"),
-        ("ţťŧț", "t"),
-        ("ùúûũūŭůűų", "u"),
-        ("ŵ", "w"),
-        ("ýÿŷ", "y"),
-        ("źżž", "z"),
-        ("ä", "ae"),
-        ("ö", "oe"),
-        ("ü", "ue"),
-        ("ß", "ss"),
-        ("æ", "ae"),
-        ("œ", "oe"),
-        ("þ", "th"),
-    ];
-    const ASCII: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
-    if let Some(at) = ASCII.find(c) {
-        return &ASCII[at..=at];
-    }
-    PLAIN.iter().find(|(letters, _)| letters.contains(c)).map_or(" ", |(_, plain)| plain)
-}
-
 fn truncated(text: &str, length: usize, mark: &str) -> String {
     if text.chars().count() <= length {
         return text.to_owned();
@@ -270,88 +180,9 @@ fn levenshtein(a: &[char], b: &[char]) -> usize {
     row[b.len()]
 }
 
-fn lorem(paragraphs: usize, words: usize, seed: u64) -> String {
-    const WORDS: [&str; 40] = [
-        "lorem",
-        "ipsum",
-        "dolor",
-        "sit",
-        "amet",
-        "consectetur",
-        "adipiscing",
-        "elit",
-        "sed",
-        "do",
-        "eiusmod",
-        "tempor",
-        "incididunt",
-        "ut",
-        "labore",
-        "et",
-        "dolore",
-        "magna",
-        "aliqua",
-        "enim",
-        "ad",
-        "minim",
-        "veniam",
-        "quis",
-        "nostrud",
-        "exercitation",
-        "ullamco",
-        "laboris",
-        "nisi",
-        "aliquip",
-        "ex",
-        "ea",
-        "commodo",
-        "consequat",
-        "duis",
-        "aute",
-        "irure",
-        "in",
-        "velit",
-        "esse",
-    ];
-    const FIRST: usize = 5;
-    let mut state = seed;
-    // A linear congruential generator with Knuth's constants; its high bits are the good ones.
-    let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 40).unwrap_or_default() % limit
-    };
-    let mut paragraph = |is_first: bool| {
-        let mut text = String::new();
-        let mut left_in_sentence = 0;
-        for i in 0..words {
-            let word = WORDS[if is_first && i < FIRST { i } else { below(WORDS.len()) }];
-            if left_in_sentence == 0 {
-                left_in_sentence = 6 + below(9);
-                text.push_str(if i == 0 { "" } else { ". " });
-                text.push_str(&capital(word));
-            } else {
-                text.push(' ');
-                text.push_str(word);
-            }
-            left_in_sentence -= 1;
-        }
-        text + "."
-    };
-    (0..paragraphs).map(|i| paragraph(i == 0)).collect::<Vec<_>>().join("\n\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn filler_text_has_the_length_asked_for_and_depends_on_the_seed_alone() {
-        let text = lorem(200, 100, 1);
-        assert_eq!(text.split("\n\n").count(), 200);
-        assert_eq!(text.split_whitespace().count(), 20_000);
-        assert_eq!(text, lorem(200, 100, 1));
-        assert_ne!(text, lorem(200, 100, 2));
-    }
 
     #[test]
     fn a_distance_counts_each_change() {

@@ -28,7 +28,7 @@ pub(super) const TOOLS: &[Tool] = &[
             let variables = arguments.map("variables").unwrap_or(&none);
             match evaluate(arguments.text("expression"), variables) {
                 Ok(value) => Ok(Output::Data(json!({ "result": number(value) }))),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(format!("The expression cannot be calculated: {error}.")),
             }
         },
     },
