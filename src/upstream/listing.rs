@@ -50,7 +50,6 @@ impl Connection {
     pub async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
         let refused = |reason: String| ListError::Refused { server: server.clone(), reason };
         let mut tools = Vec::new();
-        let mut fresh_for = None;
         let mut cursor: Option<String> = None;
         let mut seen = HashSet::new();
         for _ in 0..MOST_PAGES {
@@ -66,7 +65,7 @@ impl Connection {
                 .and_then(|raw| serde_json::from_str(raw.get()).ok())
                 .ok_or_else(|| refused("the answer has no list of tools".into()))?;
             tools.extend(entries.into_iter().map(|entry| page.slice_ref(entry.get().as_bytes())));
-            fresh_for = object.get("ttlMs").and_then(|raw| milliseconds(raw.get()));
+            let fresh_for = object.get("ttlMs").and_then(|raw| milliseconds(raw.get()));
             cursor = object.text("nextCursor");
             match &cursor {
                 None => return Ok(Listing { introduction: self.introduction().clone(), tools, fresh_for }),
