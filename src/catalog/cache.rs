@@ -24,6 +24,9 @@ const FORMAT: &str = "v1";
 /// A header beyond this is no header, in bytes.
 const LARGEST_HEADER: u64 = 256 * 1024 * 1024;
 
+/// Lists are confirmed with every start that uses them.
+const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
 /// The cache directory's part that holds tool lists.
 #[derive(Debug)]
 pub struct Cache {
@@ -107,6 +110,21 @@ impl Cache {
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a tool list cannot be kept on disk");
                 in_memory(body)
+            }
+        }
+    }
+
+    /// Removes files that nobody has written or confirmed for a month: of servers that are gone, of entries that were
+    /// edited, and what was set aside.
+    pub fn tidy(&self) {
+        let Some(directory) = &self.directory else { return };
+        // A directory that cannot be read has nothing that could be removed.
+        let files = fs::read_dir(directory).into_iter().flatten().flatten();
+        for file in files {
+            let age = file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
+            if age.is_some_and(|age| age > KEPT_FOR) {
+                // Another process may have been quicker.
+                let _ = fs::remove_file(file.path());
             }
         }
     }
@@ -362,6 +380,20 @@ mod tests {
             fs::write(&path, &whole[..length]).unwrap();
             assert!(cache.load(&key("a")).is_none(), "cut at {length} went unnoticed");
         }
+    }
+
+    #[test]
+    fn what_nobody_uses_any_more_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(directory.path()));
+        for server in ["a", "b"] {
+            drop(cache.store(&key(server), &listed(&[ODD])));
+        }
+        let old = File::options().append(true).open(cache.path(&key("a")).unwrap()).unwrap();
+        old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60)).unwrap();
+        cache.tidy();
+        assert!(cache.load(&key("a")).is_none());
+        assert!(cache.load(&key("b")).is_some());
     }
 
     #[test]

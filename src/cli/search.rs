@@ -1,11 +1,16 @@
 //! `mcpzip search`: what an agent's search finds.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::output::{Output, faint, strong};
 use crate::app::App;
+
+/// Servers of which nothing is known have this long before the others are searched without them.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -27,7 +32,8 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let limit = arguments.limit.map_or(app.proxy().config().search.default_limit, usize::from);
     let query = arguments.query.join(" ");
     let answer = {
-        let _spinner = output.spinner("searching");
+        let _spinner = output.spinner("searching, and asking servers whose tools are not known yet");
+        app.proxy().refresh().known(None, LIST_LIMIT).await;
         app.proxy().search(&query, limit, arguments.server.as_deref()).await
     };
     let answer = answer.map_err(Exit::failed)?;

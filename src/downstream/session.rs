@@ -305,6 +305,11 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The panic itself is on stderr; the client must not wait for an answer that will never come.
+            let message = "a fault inside mcpzip ended this request; the others go on";
+            self.session.answer(&Answer::Alone, Frame::error(Some(self.id), ErrorCode::INTERNAL, message, None));
+        }
         self.session.state().running.remove(self.id);
         self.session.finished.notify_one();
     }

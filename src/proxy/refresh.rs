@@ -262,7 +262,11 @@ impl Refresh {
 
     async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
         let cache = self.parts.cache.clone();
-        let load = move || keys.iter().filter_map(|key| cache.load(key)).collect();
+        let load = move || {
+            let known = keys.iter().filter_map(|key| cache.load(key)).collect();
+            cache.tidy();
+            known
+        };
         self.parts.tasks.spawn_blocking(load).await.unwrap_or_default()
     }
 
