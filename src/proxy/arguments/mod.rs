@@ -1,0 +1,268 @@
+//! Arguments checked against a tool's schema before they are sent, and repaired where they can have meant one thing only.
+//!
+//! Valid arguments leave byte for byte as they came. The check helps an agent, it is no gate: what cannot be checked (a schema
+//! that does not compile, a number beyond 64 bits, a megabyte of text) is sent as it is, and the server judges. Schemas
+//! are hostile input: nothing is fetched for them, and size, depth and pattern matching are bounded.
+
+mod expansion;
+mod fault;
+mod repair;
+mod rules;
+
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use expansion::Expansion;
+use rules::Rules;
+
+const MAX_SCHEMA: usize = 256 * 1024;
+const MAX_SCHEMA_DEPTH: usize = 64;
+const MAX_ARGUMENTS: usize = 1024 * 1024;
+/// Arguments checked against patterns that the linear engine cannot run.
+const MAX_BACKTRACKED_ARGUMENTS: usize = 64 * 1024;
+const BACKTRACK_LIMIT: usize = 5_000;
+const MAX_PATTERN_SIZE: usize = 256 * 1024;
+const MAX_PATTERNS: usize = 256;
+const MAX_FAULTS: usize = 8;
+/// Validator errors counted when the arguments before and after repairs are compared.
+const MAX_COUNTED: usize = 64;
+
+/// A tool's input schema, compiled once.
+#[derive(Debug)]
+pub struct Schema(State);
+
+#[derive(Debug)]
+enum State {
+    Checked { validator: Box<Validator>, schema: Box<RawValue>, limit: Limit },
+    Unchecked(Unchecked),
+}
+
+/// The largest arguments that are checked: what a schema's patterns and loops permit in bounded time.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    bytes: usize,
+    levels: usize,
+}
+
+/// Why arguments are not checked against a schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unchecked {
+    /// The tool has none.
+    #[error("the tool has no input schema")]
+    Absent,
+    /// It is longer than 256 kB, nested deeper than 64 levels, has hundreds of patterns, or its references make it so large, or
+    /// lead elsewhere.
+    #[error("the input schema is too large or too entangled to check against")]
+    TooLarge,
+    /// It is no valid schema.
+    #[error("the input schema does not compile: {reason}")]
+    Invalid {
+        /// The validator's words, shortened.
+        reason: String,
+    },
+}
+
+/// Arguments that may be sent.
+#[derive(Debug)]
+pub enum Checked<'a> {
+    /// As they came, byte for byte.
+    AsSent(&'a RawValue),
+    /// Changed where they could have meant one thing only.
+    Repaired {
+        /// What to send.
+        arguments: Box<RawValue>,
+        /// What was changed.
+        repairs: Vec<Repair>,
+    },
+}
+
+/// One change made to arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// Where, as `labels[0]`; empty for the arguments as a whole.
+    pub path: String,
+    /// What was found there, such as `a number as a string`.
+    pub what: String,
+}
+
+/// One thing that is wrong with arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where, as `labels[0]`; empty for the arguments as a whole.
+    pub path: String,
+    /// What is wrong, in words for the agent.
+    pub message: String,
+}
+
+impl Schema {
+    /// Compiles an input schema. This cannot fail: without a usable schema arguments are not checked.
+    #[must_use]
+    pub fn compile(input_schema: Option<&RawValue>) -> Self {
+        let state = match input_schema.ok_or(Unchecked::Absent).and_then(compile) {
+            Ok(state) => state,
+            Err(reason) => State::Unchecked(reason),
+        };
+        Self(state)
+    }
+
+    /// Why arguments are not checked, if they are not.
+    #[must_use]
+    pub fn unchecked(&self) -> Option<&Unchecked> {
+        match &self.0 {
+            State::Checked { .. } => None,
+            State::Unchecked(reason) => Some(reason),
+        }
+    }
+
+    /// The arguments as they should be sent.
+    ///
+    /// Absent ones and `null` become `{}`.
+    ///
+    /// # Errors
+    /// What is wrong with them, at most eight faults, after all that could be repaired was.
+    pub fn check<'a>(&self, arguments: Option<&'a RawValue>) -> Result<Checked<'a>, Vec<Fault>> {
+        let sent = arguments.filter(|raw| raw.get() != "null").unwrap_or_else(none);
+        let unwrapped = if sent.get().starts_with('{') { None } else { repair::unwrap(sent) };
+        let current = unwrapped.as_deref().unwrap_or(sent);
+        if !current.get().starts_with('{') {
+            return Err(vec![fault::not_an_object(sent)]);
+        }
+        let mut repairs = Vec::new();
+        if unwrapped.is_some() {
+            let what = if sent.get().starts_with('[') { "an empty array for an object" } else { "JSON as a string" };
+            repairs.push(Repair { path: String::new(), what: what.to_owned() });
+        }
+        let repaired = match self.faults(current) {
+            None => None,
+            Some(faulty) => Some(faulty.repair(current, &mut repairs)?),
+        };
+        Ok(match repaired.or(unwrapped) {
+            Some(arguments) => Checked::Repaired { arguments, repairs },
+            None => Checked::AsSent(sent),
+        })
+    }
+
+    /// What is needed to repair or explain `arguments`; nothing when they are valid or cannot be checked.
+    fn faults(&self, arguments: &RawValue) -> Option<Faulty<'_>> {
+        let State::Checked { validator, schema, limit } = &self.0 else { return None };
+        if arguments.get().len() > limit.bytes || limit.levels < usize::MAX && depth(arguments.get()) > limit.levels {
+            return None;
+        }
+        let value = serde_json::from_str(arguments.get()).ok()?;
+        if validator.is_valid(&value) {
+            return None;
+        }
+        let count = count(validator, &value);
+        (count > 0).then_some(Faulty { validator, schema, value, count })
+    }
+}
+
+/// Arguments that the validator refused.
+struct Faulty<'s> {
+    validator: &'s Validator,
+    schema: &'s RawValue,
+    value: Value,
+    count: usize,
+}
+
+impl Faulty<'_> {
+    /// The arguments made valid, or what is still wrong with them.
+    fn repair(mut self, sent: &RawValue, repairs: &mut Vec<Repair>) -> Result<Box<RawValue>, Vec<Fault>> {
+        let schema: Value = serde_json::from_str(self.schema.get()).expect("what compiled was read before");
+        if let Some(repaired) = repair::repair(&Rules::new(&schema), sent, repairs)
+            && let Ok(value) = serde_json::from_str(repaired.get())
+        {
+            let count = count(self.validator, &value);
+            if count == 0 {
+                return Ok(repaired);
+            }
+            // Only what the agent has to mend itself is reported.
+            if count < self.count {
+                self.value = value;
+            }
+        }
+        Err(fault::faults(&schema, self.schema, &self.value, errors(self.validator, &self.value)))
+    }
+}
+
+fn compile(raw: &RawValue) -> Result<State, Unchecked> {
+    let json = raw.get();
+    if json.len() > MAX_SCHEMA || depth(json) > MAX_SCHEMA_DEPTH || json.matches("\"pattern").count() > MAX_PATTERNS {
+        return Err(Unchecked::TooLarge);
+    }
+    let invalid =
+        |error: &dyn std::fmt::Display| Unchecked::Invalid { reason: error.to_string().chars().take(200).collect() };
+    let schema: Value = serde_json::from_str(json).map_err(|error| invalid(&error))?;
+    let levels = Expansion::of(&schema).ok_or(Unchecked::TooLarge)?.levels();
+    // Who names no draft may have meant an older one: an array of `items`, a boolean `exclusiveMinimum`.
+    let older = if schema.get("$schema").is_none() { &[Draft::Draft7, Draft::Draft4][..] } else { &[] };
+    let mut failure = None;
+    for draft in std::iter::once(None).chain(older.iter().copied().map(Some)) {
+        let options = jsonschema::options().offline().should_validate_formats(false);
+        let options = if let Some(draft) = draft { options.with_draft(draft) } else { options };
+        let linear = PatternOptions::regex().size_limit(MAX_PATTERN_SIZE).dfa_size_limit(MAX_PATTERN_SIZE);
+        let backtracking = PatternOptions::fancy_regex()
+            .backtrack_limit(BACKTRACK_LIMIT)
+            .size_limit(MAX_PATTERN_SIZE)
+            .dfa_size_limit(MAX_PATTERN_SIZE);
+        let built = match options.clone().with_pattern_options(linear).build(&schema) {
+            Ok(validator) => Ok((validator, MAX_ARGUMENTS)),
+            // Look-around is beyond the linear engine.
+            Err(_) => options
+                .with_pattern_options(backtracking)
+                .build(&schema)
+                .map(|validator| (validator, MAX_BACKTRACKED_ARGUMENTS)),
+        };
+        match built {
+            Ok((validator, bytes)) => {
+                let limit = Limit { bytes, levels };
+                return Ok(State::Checked { validator: Box::new(validator), schema: raw.to_owned(), limit });
+            }
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    Err(failure.map_or(Unchecked::Absent, |error| invalid(&error.masked())))
+}
+
+/// Levels of arrays and objects in JSON text.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn errors<'v>(validator: &'v Validator, value: &'v Value) -> impl Iterator<Item = ValidationError<'v>> {
+    validator.iter_errors(value).filter(|error| !fault::is_engine_failure(error))
+}
+
+fn count(validator: &Validator, value: &Value) -> usize {
+    errors(validator, value).take(MAX_COUNTED).count()
+}
+
+fn none<'a>() -> &'a RawValue {
+    serde_json::from_str("{}").expect("an empty object is JSON")
+}
+
+fn member_path(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn item_path(path: &str, at: usize) -> String {
+    format!("{path}[{at}]")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! The MCP server that the downstream client sees.
+
+pub mod arguments;
