@@ -349,6 +349,24 @@ fn references_that_double_cannot_take_long() {
 }
 
 #[test]
+fn many_alternatives_for_many_items_cannot_take_long() {
+    let branches: Vec<_> =
+        (0..3_000).map(|n| format!(r#"{{"properties":{{"k":{{"const":{n}}}}},"required":["k"]}}"#)).collect();
+    let wide = format!(r#"{{"properties":{{"a":{{"items":{{"anyOf":[{}]}}}}}}}}"#, branches.join(","));
+    let tree = r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"a":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}}}}}"##;
+    for (schema, small, large) in [
+        (&*wide, r#"{"a":[{}]}"#.to_owned(), format!(r#"{{"a":[{}]}}"#, vec!["{}"; 10_000].join(","))),
+        (tree, r#"{"a":{"a":7}}"#.to_owned(), format!("{}7{}", r#"{"a":"#.repeat(40), "}".repeat(40))),
+    ] {
+        let compiled = Schema::compile(Some(&raw(schema)));
+        let started = Instant::now();
+        assert!(compiled.check(Some(&raw(&small))).is_err());
+        assert!(matches!(compiled.check(Some(&raw(&large))), Ok(Checked::AsSent(_))));
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+}
+
+#[test]
 fn faults_are_few_and_echo_little() {
     let many: Vec<_> = (0..30).map(|n| format!(r#""unknown_{n}":1"#)).collect();
     let schema = Schema::compile(Some(&raw(ISSUES)));

@@ -167,6 +167,8 @@ pub fn render_hits<'a, 'd: 'a>(
     tools: impl IntoIterator<Item = (&'a ServerName, &'a Definition<'d>)>,
     tokens: usize,
 ) -> String {
+    // The estimate can be a little low, for words in capitals above all.
+    let tokens = tokens - tokens / 20;
     let tools: Vec<_> = tools.into_iter().collect();
     let mut hits: Vec<_> = tools.iter().map(|(server, definition)| render_hit(server, definition)).collect();
     let costs: Vec<_> = hits.iter().map(|hit| estimate(hit) + 1).collect();

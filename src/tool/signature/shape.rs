@@ -105,7 +105,18 @@ impl Shape {
             Self::Any => out.push_str("any"),
             Self::Plain(name) => out.push_str(name),
             Self::Literals(values) => write_literals(values, detail.literals, out),
-            Self::Union(parts) => separated(parts, "|", out, |part, out| part.write(detail, out)),
+            Self::Union(parts) => {
+                // Objects that differ only in what is left out read the same.
+                let mut texts: Vec<String> = Vec::with_capacity(parts.len());
+                for part in parts {
+                    let mut text = String::new();
+                    part.write(detail, &mut text);
+                    if !texts.contains(&text) {
+                        texts.push(text);
+                    }
+                }
+                out.push_str(&texts.join("|"));
+            }
             Self::List(item) => {
                 let grouped = matches!(&**item, Self::Union(_)) || matches!(&**item, Self::Literals(v) if v.len() > 1);
                 out.push_str(if grouped { "(" } else { "" });
