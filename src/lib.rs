@@ -23,7 +23,5 @@ pub mod upstream;
 pub mod config;
 pub mod files;
 pub mod mcp;
-pub mod secret;
-pub mod shutdown;
-pub mod telemetry;
+pub mod proxy;
 pub mod tool;

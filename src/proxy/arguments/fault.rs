@@ -80,7 +80,9 @@ impl<'r> Report<'r> {
             Kind::Type { .. } => says(format!("be {}", self.expected(error))),
             Kind::Enum { options } => says(format!("be one of {}", listed(options, error.instance()))),
             Kind::Constant { expected_value } => says(format!("be {}", echo(expected_value))),
-            Kind::OneOfMultipleValid { .. } => format!("{place} fits more than one of the alternatives; only one may fit"),
+            Kind::OneOfMultipleValid { .. } => {
+                format!("{place} fits more than one of the alternatives; only one may fit")
+            }
             Kind::Minimum { limit } => says(format!("be at least {limit}")),
             Kind::Maximum { limit } => says(format!("be at most {limit}")),
             Kind::ExclusiveMinimum { limit } => says(format!("be more than {limit}")),
@@ -178,7 +180,10 @@ fn best<'c, 'e>(
 ) -> Option<&'c Vec<ValidationError<'e>>> {
     let here = error.instance_path().as_str();
     let fits = |branch: &&Vec<ValidationError<'_>>| {
-        !branch.is_empty() && !branch.iter().any(|e| matches!(e.kind(), ValidationErrorKind::Type { .. }) && e.instance_path().as_str() == here)
+        !branch.is_empty()
+            && !branch
+                .iter()
+                .any(|e| matches!(e.kind(), ValidationErrorKind::Type { .. }) && e.instance_path().as_str() == here)
     };
     // A constant that differs marks another alternative; it counts for more than members that are missing.
     let distance = |branch: &&Vec<ValidationError<'_>>| {

@@ -4,6 +4,7 @@
 //! that does not compile, a number beyond 64 bits, a megabyte of text) is sent as it is, and the server judges. Schemas
 //! are hostile input: nothing is fetched for them, and size, depth and pattern matching are bounded.
 
+mod expansion;
 mod fault;
 mod repair;
 mod rules;
@@ -12,6 +13,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use expansion::{Expansion, Extent};
 use rules::Rules;
 
 const MAX_SCHEMA: usize = 256 * 1024;
@@ -32,8 +34,26 @@ pub struct Schema(State);
 
 #[derive(Debug)]
 enum State {
-    Checked { validator: Box<Validator>, schema: Box<RawValue>, limit: usize },
+    Checked { validator: Box<Validator>, schema: Box<RawValue>, limit: Limit },
     Unchecked(Unchecked),
+}
+
+/// The largest arguments that are checked: what a schema's patterns and loops permit in bounded time.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    bytes: usize,
+    values: usize,
+    levels: usize,
+}
+
+impl Limit {
+    fn holds(self, json: &str) -> bool {
+        // Short text, as most is, need not be measured: it has no more values or levels than bytes.
+        json.len() <= self.values.min(self.levels) && json.len() <= self.bytes || {
+            let extent = Extent::of(json);
+            json.len() <= self.bytes && extent.values <= self.values && extent.levels <= self.levels
+        }
+    }
 }
 
 /// Why arguments are not checked against a schema.
@@ -42,10 +62,11 @@ pub enum Unchecked {
     /// The tool has none.
     #[error("the tool has no input schema")]
     Absent,
-    /// It is longer than 256 kB, nested deeper than 64 levels, or has hundreds of patterns.
-    #[error("the input schema is too large to check against")]
+    /// It is longer than 256 kB, nested deeper than 64 levels, has hundreds of patterns, or its references make it so large, or
+    /// lead elsewhere.
+    #[error("the input schema is too large or too entangled to check against")]
     TooLarge,
-    /// It is no valid schema, or refers to something outside of itself.
+    /// It is no valid schema.
     #[error("the input schema does not compile: {reason}")]
     Invalid {
         /// The validator's words, shortened.
@@ -136,7 +157,7 @@ impl Schema {
     /// What is needed to repair or explain `arguments`; nothing when they are valid or cannot be checked.
     fn faults(&self, arguments: &RawValue) -> Option<Faulty<'_>> {
         let State::Checked { validator, schema, limit } = &self.0 else { return None };
-        if arguments.get().len() > *limit {
+        if !limit.holds(arguments.get()) {
             return None;
         }
         let value = serde_json::from_str(arguments.get()).ok()?;
@@ -178,11 +199,16 @@ impl Faulty<'_> {
 
 fn compile(raw: &RawValue) -> Result<State, Unchecked> {
     let json = raw.get();
-    if json.len() > MAX_SCHEMA || depth(json) > MAX_SCHEMA_DEPTH || json.matches("\"pattern").count() > MAX_PATTERNS {
+    if json.len() > MAX_SCHEMA
+        || Extent::of(json).levels > MAX_SCHEMA_DEPTH
+        || json.matches("\"pattern").count() > MAX_PATTERNS
+    {
         return Err(Unchecked::TooLarge);
     }
-    let invalid = |error: &dyn std::fmt::Display| Unchecked::Invalid { reason: error.to_string().chars().take(200).collect() };
+    let invalid =
+        |error: &dyn std::fmt::Display| Unchecked::Invalid { reason: error.to_string().chars().take(200).collect() };
     let schema: Value = serde_json::from_str(json).map_err(|error| invalid(&error))?;
+    let expansion = Expansion::of(&schema).ok_or(Unchecked::TooLarge)?;
     // Who names no draft may have meant an older one: an array of `items`, a boolean `exclusiveMinimum`.
     let older = if schema.get("$schema").is_none() { &[Draft::Draft7, Draft::Draft4][..] } else { &[] };
     let mut failure = None;
@@ -203,32 +229,14 @@ fn compile(raw: &RawValue) -> Result<State, Unchecked> {
                 .map(|validator| (validator, MAX_BACKTRACKED_ARGUMENTS)),
         };
         match built {
-            Ok((validator, limit)) => {
+            Ok((validator, bytes)) => {
+                let limit = Limit { bytes, values: expansion.values(), levels: expansion.levels() };
                 return Ok(State::Checked { validator: Box::new(validator), schema: raw.to_owned(), limit });
             }
             Err(error) => failure = failure.or(Some(error)),
         }
     }
     Err(failure.map_or(Unchecked::Absent, |error| invalid(&error.masked())))
-}
-
-/// Levels of arrays and objects in JSON text.
-fn depth(json: &str) -> usize {
-    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = quoted,
-            b'"' => quoted = !quoted,
-            b'{' | b'[' if !quoted => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 fn errors<'v>(validator: &'v Validator, value: &'v Value) -> impl Iterator<Item = ValidationError<'v>> {

@@ -137,8 +137,9 @@ impl<'s> Walk<'_, 's> {
         }
         let list = json(&format!("[{}]", raw.get()))?;
         let item = self.rules.parts(schema, &list).item(0)?;
-        let fits = self.rules.kinds(item).has(Kinds::of(raw)) || self.convert(raw, item, nested + 1).is_some();
-        (fits && !is_list(raw)).then_some((list, "a single value for an array"))
+        let fits = self.rules.kinds(item).has(Kinds::of(raw)) && !is_list(raw);
+        let fits = fits || self.convert(raw, item, nested + 1).is_some();
+        fits.then_some((list, "a single value for an array"))
     }
 
     fn note(&mut self, path: &str, what: impl Into<String>) {

@@ -6,6 +6,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::tool::local_pointer;
+
 /// Schemas that hold together (`allOf`, `$ref`) and references followed: beyond this the rest says nothing.
 const MAX_PARTS: usize = 64;
 const MAX_DEPTH: usize = 12;
@@ -157,7 +159,8 @@ impl<'s> Rules<'s> {
         self.gather(schema, &mut parts, 0);
         let tags = parts.0.iter().filter_map(|part| part.get("properties")?.as_object()).flatten();
         tags.filter_map(|(name, schema)| {
-            let one = schema.get("const").or_else(|| schema.get("enum")?.as_array().filter(|e| e.len() == 1)?.first())?;
+            let one =
+                schema.get("const").or_else(|| schema.get("enum")?.as_array().filter(|e| e.len() == 1)?.first())?;
             Some(value.get(name) == Some(one))
         })
         .reduce(|all, one| all && one)
@@ -179,11 +182,11 @@ impl<'s> Rules<'s> {
     }
 
     fn resolve(&self, reference: &str) -> Option<&'s Value> {
-        self.root.pointer(reference.strip_prefix('#')?)
+        self.root.pointer(&local_pointer(reference)?)
     }
 }
 
-fn branches<'s>(part: &'s Map<String, Value>) -> impl Iterator<Item = &'s Vec<Value>> {
+fn branches(part: &Map<String, Value>) -> impl Iterator<Item = &Vec<Value>> {
     ["anyOf", "oneOf"].into_iter().filter_map(|keyword| part.get(keyword)?.as_array())
 }
 
@@ -214,7 +217,10 @@ impl<'s> Parts<'s> {
     pub(super) fn item(&self, at: usize) -> Option<&'s Value> {
         self.0.iter().find_map(|part| {
             let tuple = part.get("prefixItems").or_else(|| part.get("items"))?;
-            tuple.as_array().and_then(|items| items.get(at)).or_else(|| part.get("items").filter(|items| items.is_object()))
+            tuple
+                .as_array()
+                .and_then(|items| items.get(at))
+                .or_else(|| part.get("items").filter(|items| items.is_object()))
         })
     }
 

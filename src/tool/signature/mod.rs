@@ -4,6 +4,7 @@
 //! types and enums whatever they cost, optional ones give way to `…`, and the description's sentence is cut
 //! before a parameter is. Tokens are estimated, since the real tables load slower than a search runs.
 
+mod reader;
 mod sentence;
 mod shape;
 mod tokens;
@@ -51,7 +52,7 @@ impl Signature {
     pub fn of(server: &ServerName, definition: &Definition<'_>) -> Self {
         Self {
             name: format!("{server}{SEPARATOR}{}", visible(definition.name.as_str()).replace('\n', " ")),
-            members: definition.input_schema.map(shape::parameters).unwrap_or_default(),
+            members: definition.input_schema.map(reader::parameters).unwrap_or_default(),
             label: definition.hints.label(),
         }
     }
@@ -142,7 +143,13 @@ fn cost(members: &[Member], detail: Detail) -> usize {
 /// The type expression of `schema` as signatures write it; its local references lead into `root`.
 #[must_use]
 pub fn type_expression(schema: &RawValue, root: &RawValue) -> String {
-    shape::type_of(schema, root, Detail { literals: 200, members: Members::Few })
+    reader::type_of(schema, root, Detail { literals: 200, members: Members::Few })
+}
+
+/// The JSON pointer in a schema's reference into itself; `None` for a reference to anything else.
+#[must_use]
+pub fn local_pointer(reference: &str) -> Option<String> {
+    reader::pointer(reference).filter(|pointer| pointer.is_empty() || pointer.starts_with('/'))
 }
 
 /// A tool as one search hit: its signature and, indented below, the first sentence of its description.
@@ -160,6 +167,8 @@ pub fn render_hits<'a, 'd: 'a>(
     tools: impl IntoIterator<Item = (&'a ServerName, &'a Definition<'d>)>,
     tokens: usize,
 ) -> String {
+    // The estimate can be a little low, for words in capitals above all.
+    let tokens = tokens - tokens / 20;
     let tools: Vec<_> = tools.into_iter().collect();
     let mut hits: Vec<_> = tools.iter().map(|(server, definition)| render_hit(server, definition)).collect();
     let costs: Vec<_> = hits.iter().map(|hit| estimate(hit) + 1).collect();

@@ -28,20 +28,9 @@ pub(super) fn visible(text: &str) -> String {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '\u{1b}' => match chars.next() {
-                Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
-                // An operating system command ends with a bell or with `ESC \`.
-                Some(']') => {
-                    if chars.find(|c| matches!(c, '\u{7}' | '\u{1b}' | '\n')) == Some('\u{1b}') {
-                        chars.next_if_eq(&'\\');
-                    }
-                }
-                _ => {}
-            },
+            '\u{1b}' => skip_escape(&mut chars),
             '\n' => out.push('\n'),
-            '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
-                out.push(if c == '\u{2029}' { '\n' } else { ' ' })
-            }
+            '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push(' '),
             '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => {}
             '\u{feff}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}' => {}
             c if c.is_control() => {}
@@ -49,6 +38,20 @@ pub(super) fn visible(text: &str) -> String {
         }
     }
     out
+}
+
+/// Passes over what follows `ESC`: a control sequence to its final letter, a command to its bell or `ESC \`.
+fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match chars.next() {
+        Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
+        Some(']') => {
+            let end = chars.find(|c| matches!(c, '\u{7}' | '\u{1b}' | '\n'));
+            if end == Some('\u{1b}') {
+                chars.next_if_eq(&'\\');
+            }
+        }
+        _ => {}
+    }
 }
 
 /// `text` cut at a word boundary to `words` words and about `tokens` tokens.

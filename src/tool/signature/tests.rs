@@ -72,6 +72,7 @@ fn every_kind_of_schema_has_a_type() {
         (r##"{"allOf":[{"$ref":"#/$defs/D"}]}"##, "integer"),
         (r##"{"$ref":"#/$defs/D","description":"x"}"##, "integer"),
         (r##"{"$ref":"#/$defs/A~0~1B"}"##, "1"),
+        (r##"{"$ref":"#/%24defs/D"}"##, "integer"),
         (r##"{"$ref":"#/definitions/O"}"##, r#""x""#),
         (r##"{"$ref":"#/$defs/None"}"##, "…"),
         (r#"{"$ref":"https://example.com/x.json"}"#, "…"),

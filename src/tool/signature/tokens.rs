@@ -52,7 +52,7 @@ impl Run {
     fn cost(self, length: usize) -> usize {
         match self {
             Self::Lower => 1 + length / 11,
-            Self::Upper => length.div_ceil(3),
+            Self::Upper => length.div_ceil(2),
             Self::Digit => length.div_ceil(3),
             Self::Mark => length.div_ceil(3),
             // A single space belongs to the word that follows it.

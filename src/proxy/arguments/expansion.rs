@@ -1,0 +1,184 @@
+//! How long a schema could keep the validator busy, told before it is compiled.
+//!
+//! References make a short schema large: forty definitions that each name the next one twice are a trillion checks.
+//! And a schema that names itself more than once multiplies its checks with every level of the arguments.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::tool::local_pointer;
+
+/// References and levels followed one inside the other.
+const MAX_DEPTH: usize = 256;
+/// Nodes of a schema with all its references written out.
+const MAX_NODES: u64 = 100_000;
+/// Visits to a schema that names itself.
+const MAX_VISITS: u64 = 10_000;
+
+/// Nodes of a schema times values in the arguments; explaining a fault takes a third of a microsecond for each.
+const MAX_WORK: u64 = 2_000_000;
+
+/// How large a JSON text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Arrays and objects one inside the other.
+    pub(super) levels: usize,
+    /// Values, those of members with their keys.
+    pub(super) values: usize,
+}
+
+impl Extent {
+    /// Measures JSON text without reading it into values.
+    pub(super) fn of(json: &str) -> Self {
+        let mut extent = Self { levels: 0, values: 1 };
+        let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+        for byte in json.bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = quoted,
+                b'"' => quoted = !quoted,
+                b'{' | b'[' if !quoted => {
+                    depth += 1;
+                    extent.levels = extent.levels.max(depth);
+                    extent.values += 1;
+                }
+                b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+                b',' if !quoted => extent.values += 1,
+                _ => {}
+            }
+        }
+        extent
+    }
+}
+
+/// The size of a schema with its references written out, down to where it names itself again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expansion {
+    nodes: u64,
+    loops: u64,
+}
+
+impl Expansion {
+    /// Measures `schema`; nothing when it is too large, or refers to places that only the validator could find.
+    pub(super) fn of(schema: &Value) -> Option<Self> {
+        let mut walk = Walk { root: schema, known: HashMap::new(), has_reference: false, has_inner_id: false };
+        let expansion = walk.visit(schema, 0)?;
+        // An inner `$id` moves what `#/…` means.
+        let is_clear = !(walk.has_reference && walk.has_inner_id);
+        (expansion.nodes <= MAX_NODES && is_clear).then_some(expansion)
+    }
+
+    /// Values in arguments that can be checked in bounded time, if each item of an array meets the whole schema.
+    pub(super) fn values(self) -> usize {
+        usize::try_from(MAX_WORK / self.nodes).unwrap_or(usize::MAX)
+    }
+
+    /// Levels of arguments that can be checked in bounded time.
+    pub(super) fn levels(self) -> usize {
+        if self.loops < 2 {
+            return usize::MAX;
+        }
+        let mut levels = 0;
+        let mut visits = self.loops;
+        while visits <= MAX_VISITS {
+            visits = visits.saturating_mul(self.loops);
+            levels += 1;
+        }
+        levels
+    }
+}
+
+struct Walk<'s> {
+    root: &'s Value,
+    /// What references name: measured, or being measured.
+    known: HashMap<*const Value, Option<Expansion>>,
+    has_reference: bool,
+    has_inner_id: bool,
+}
+
+impl<'s> Walk<'s> {
+    fn visit(&mut self, schema: &'s Value, depth: usize) -> Option<Expansion> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let mut sum = Expansion { nodes: 1, loops: 0 };
+        let mut add = |part: Expansion| {
+            sum.nodes = sum.nodes.saturating_add(part.nodes);
+            sum.loops = sum.loops.saturating_add(part.loops);
+        };
+        match schema {
+            Value::Array(items) => {
+                for item in items {
+                    add(self.visit(item, depth + 1)?);
+                }
+            }
+            Value::Object(members) => {
+                for (name, value) in members {
+                    match (name.as_str(), value) {
+                        // Definitions cost where they are named.
+                        ("$defs" | "definitions", Value::Object(_)) => {}
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                            add(self.follow(reference, depth)?);
+                        }
+                        ("$id" | "id", Value::String(_)) => self.has_inner_id |= depth > 0,
+                        (_, value) => add(self.visit(value, depth + 1)?),
+                    }
+                }
+            }
+            _ => {}
+        }
+        Some(sum)
+    }
+
+    fn follow(&mut self, reference: &str, depth: usize) -> Option<Expansion> {
+        self.has_reference = true;
+        let target = self.root.pointer(&local_pointer(reference)?)?;
+        if std::ptr::eq(target, self.root) {
+            return Some(Expansion { nodes: 1, loops: 1 });
+        }
+        match self.known.get(&std::ptr::from_ref(target)) {
+            Some(Some(expansion)) => Some(*expansion),
+            Some(None) => Some(Expansion { nodes: 1, loops: 1 }),
+            None => {
+                self.known.insert(target, None);
+                let expansion = self.visit(target, depth + 1)?;
+                self.known.insert(target, Some(expansion));
+                Some(expansion)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_extent_passes_over_strings() {
+        assert_eq!(Extent::of(r#"{"a":[1,{"b":"[[,\\\"{"}]}"#), Extent { levels: 3, values: 5 });
+        assert_eq!(Extent::of("7"), Extent { levels: 0, values: 1 });
+    }
+
+    #[test]
+    fn a_tree_is_checked_to_some_depth() {
+        let list = json!({"$ref": "#/$defs/n", "$defs": {"n": {"properties": {"next": {"$ref": "#/$defs/n"}}}}});
+        assert_eq!(Expansion::of(&list).unwrap().levels(), usize::MAX);
+        let tree = json!({"properties": {"and": {"items": {"$ref": "#"}}, "or": {"items": {"$ref": "#"}}}});
+        assert_eq!(Expansion::of(&tree).unwrap().levels(), 13);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        for schema in [
+            json!({"$ref": "https://example.com/x"}),
+            json!({"$ref": "#anchor", "$defs": {"a": {"$anchor": "anchor"}}}),
+            json!({"properties": {"a": {"$id": "b", "$ref": "#/$defs/c"}}, "$defs": {"c": {}}}),
+        ] {
+            assert!(Expansion::of(&schema).is_none(), "{schema}");
+        }
+        assert!(Expansion::of(&json!({"properties": {"a": {"$id": "#/properties/a"}}})).is_some());
+    }
+}
