@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tantivy::directory::{MmapDirectory, RamDirectory};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
@@ -12,9 +12,10 @@ use tantivy::{Directory, DocSet, ReloadPolicy, Searcher, TERMINATED, TantivyDocu
 
 use super::cache::{Cache, Key};
 use super::fingerprint::{Fingerprint, key};
+use super::postings::Candidate;
 use super::schema::SCHEMA;
 use super::store::Held;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::LazyVocabulary;
 use super::{Document, Error, Hit, Request, lexical, tokenizer};
 use crate::tool::{ServerName, ToolName};
 
@@ -27,7 +28,7 @@ pub(super) struct Index {
     pub(super) fingerprint: Fingerprint,
     searcher: Searcher,
     place: Place,
-    vocabulary: OnceLock<Arc<Vocabulary>>,
+    vocabulary: LazyVocabulary,
     cache: Cache,
 }
 
@@ -84,7 +85,7 @@ impl Index {
             fingerprint: fingerprint.clone(),
             searcher,
             place,
-            vocabulary: OnceLock::new(),
+            vocabulary: LazyVocabulary::default(),
             cache: Cache::default(),
         })
     }
@@ -103,8 +104,7 @@ impl Index {
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
-        let vocabulary = || self.vocabulary();
-        let found = lexical::rank(&self.searcher, &vocabulary, &key.query, request.server, request.limit)?;
+        let found = lexical::rank(&self.searcher, &self.vocabulary, &key.query, request.server, request.limit)?;
         let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
         hits.truncate(request.limit);
@@ -113,7 +113,7 @@ impl Index {
         Ok(hits)
     }
 
-    fn hit(&self, candidate: lexical::Candidate) -> Result<Hit, Error> {
+    fn hit(&self, candidate: Candidate) -> Result<Hit, Error> {
         let document: TantivyDocument = self.searcher.doc(candidate.address)?;
         let text = |field| document.get_first(field).and_then(|value| value.as_str()).ok_or(Error::Damaged);
         Ok(Hit {
@@ -121,15 +121,6 @@ impl Index {
             tool: ToolName::new(text(SCHEMA.tool)?).map_err(|_| Error::Damaged)?,
             score: candidate.score,
         })
-    }
-
-    /// Read when the first typo is met, since most searches have none.
-    fn vocabulary(&self) -> tantivy::Result<Arc<Vocabulary>> {
-        if let Some(vocabulary) = self.vocabulary.get() {
-            return Ok(Arc::clone(vocabulary));
-        }
-        let vocabulary = Arc::new(Vocabulary::read(&self.searcher)?);
-        Ok(Arc::clone(self.vocabulary.get_or_init(|| vocabulary)))
     }
 
     /// The keys of the tools it has.

@@ -10,9 +10,11 @@ mod cache;
 mod fingerprint;
 mod index;
 mod lexical;
+mod postings;
 mod query;
 mod schema;
 mod store;
+mod synonyms;
 mod tokenizer;
 mod vocabulary;
 

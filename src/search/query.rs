@@ -25,9 +25,12 @@ const NEED: usize = 2;
 /// A server is named by the first few words before a colon; a colon further on is punctuation.
 const HINT: usize = 4;
 
+/// A lone slash, or one before a letter, is punctuation.
+const SHORTEST_PATH: usize = 3;
+
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
-        let needs = needs(text, is_stop_word);
+        let needs = needs(text);
         // A query of nothing but stop words (`who am i`) is searched as it stands.
         let needs = if needs.is_empty() { needs_of_all(text) } else { needs };
         let mut names = vec![compact(text)];
@@ -37,11 +40,6 @@ impl Query {
         names.dedup();
         Self { needs, names }
     }
-
-    /// All words of all needs.
-    pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
-        self.needs.iter().flatten()
-    }
 }
 
 fn needs_of_all(text: &str) -> Vec<Vec<Word>> {
@@ -49,11 +47,11 @@ fn needs_of_all(text: &str) -> Vec<Vec<Word>> {
     if words.is_empty() { Vec::new() } else { vec![words] }
 }
 
-fn needs(text: &str, is_stop_word: impl Fn(&str) -> bool) -> Vec<Vec<Word>> {
+fn needs(text: &str) -> Vec<Vec<Word>> {
     let mut needs: Vec<Vec<Word>> = vec![Vec::new()];
     let mut hint = false;
     for (at, token) in text.split_whitespace().enumerate() {
-        let words = split(token);
+        let words = split(value(token).unwrap_or(token));
         if let [word] = words.as_slice()
             && is_conjunction(word)
         {
@@ -90,6 +88,16 @@ fn merge_short(needs: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
     }
     merged.retain(|need| !need.is_empty());
     merged
+}
+
+/// What a value is, where the token is one: of an address or a path, the kind tells of the need, its parts don't.
+fn value(token: &str) -> Option<&'static str> {
+    let is_path = token.starts_with('/') || token.starts_with("~/") || token.get(1..3) == Some(":\\");
+    match token {
+        _ if token.contains("://") => Some("url"),
+        _ if is_path && token.len() > SHORTEST_PATH => Some("file"),
+        _ => None,
+    }
 }
 
 /// Whether it is written as programs write names: with an inner separator or capital.
