@@ -136,8 +136,8 @@ fn prefer_servers(postings: &Postings<'_>, query: &Query, scores: &mut [f32]) ->
     for stem in stems(query.needs.iter().flatten()) {
         postings.each(SCHEMA.server_words(), &stem.stem, |place, _, length| {
             let (named, hinted) = &mut missing[place];
-            *named = (*named).min(length) - 1;
-            *hinted = (*hinted).min(length) - u32::from(stem.hint);
+            *named = (*named).min(length).saturating_sub(1);
+            *hinted = (*hinted).min(length).saturating_sub(u32::from(stem.hint));
         })?;
     }
     for (score, missing) in scores.iter_mut().zip(missing) {
