@@ -13,8 +13,9 @@ use super::synonyms::synonyms;
 use super::tokenizer::stem;
 use super::vocabulary::LazyVocabulary;
 
-/// What a synonym has of the word's weight.
+/// What a synonym has of the word's weight: beside the word, and in its place where no tool has it.
 const SYNONYM: f32 = 0.35;
+const SUBSTITUTE: f32 = 0.8;
 /// What each mistake leaves of a repaired word's weight, and what is left of it for all but the first guess.
 const MISTAKE: f32 = 0.75;
 const SECOND_GUESS: f32 = 0.9;
@@ -93,9 +94,15 @@ fn alternatives(
     vocabulary: &LazyVocabulary,
     Stem { stem: known, word, .. }: Stem<'_>,
 ) -> tantivy::Result<Vec<Alternative>> {
-    let synonyms = synonyms(&known).map(|stem| Alternative { stem: stem.to_owned(), weight: SYNONYM });
-    let mut alternatives: Vec<Alternative> = synonyms.collect();
-    if postings.has(&known)? {
+    let is_known = postings.has(&known)?;
+    let mut alternatives = Vec::new();
+    for synonym in synonyms(&known) {
+        if is_known || postings.has(synonym)? {
+            let weight = if is_known { SYNONYM } else { SUBSTITUTE };
+            alternatives.push(Alternative { stem: synonym.to_owned(), weight });
+        }
+    }
+    if is_known {
         alternatives.push(Alternative { stem: known, weight: 1.0 });
     } else if alternatives.is_empty() {
         let mut guess = 1.0;

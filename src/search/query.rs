@@ -26,11 +26,15 @@ const NEED: usize = 2;
 /// A server is named by the first few words before a colon; a colon further on is punctuation.
 const HINT: usize = 4;
 
+/// Needs are said in fewer characters; a text that was pasted behind them is not searched for.
+const LONGEST: usize = 1_000;
+
 /// A lone slash, or one before a letter, is punctuation.
 const SHORTEST_PATH: usize = 3;
 
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
+        let text = text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end]);
         let mut names = vec![compact(text)];
         names.extend(text.split_whitespace().filter(|token| is_identifier(token)).map(compact));
         names.retain(|name| !name.is_empty());
@@ -125,8 +129,8 @@ const STOP_WORDS: &[&str] = &[
     "did", "do", "does", "for", "from", "had", "has", "have", "he", "help", "her", "him", "his", "how", "i", "if",
     "in", "into", "is", "it", "its", "just", "let", "ll", "m", "me", "my", "need", "of", "on", "or", "our", "please",
     "re", "s", "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there", "these",
-    "they", "this", "to", "tool", "up", "us", "use", "using", "ve", "via", "want", "was", "we", "were", "what", "when",
-    "where", "which", "who", "will", "with", "would", "you", "your",
+    "they", "this", "through", "to", "tool", "up", "us", "use", "using", "ve", "via", "want", "was", "we", "were",
+    "what", "when", "where", "which", "who", "will", "with", "would", "you", "your",
 ];
 
 #[cfg(test)]

@@ -36,6 +36,12 @@ const GROUPS: &[&[&str]] = &[
     &["job", "task"],
     &["website", "site", "webpage"],
     &["user", "member", "person"],
+    &["pr", "prs", "pull"],
+    &["organization", "org"],
+    &["authentication", "auth"],
+    &["javascript", "js"],
+    &["postgresql", "postgres"],
+    &["document", "doc"],
 ];
 
 /// The stems of words that are used for the one of this stem.

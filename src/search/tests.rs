@@ -66,6 +66,7 @@ fn the_tool_that_is_meant_comes_first() {
         ("github: list pull requests", "github/list_pull_requests"),
         ("list pull requests on gitlab", "gitlab/list_pull_requests"),
         ("gitlab list pull requests", "gitlab/list_pull_requests"),
+        ("list prs on github", "github/list_pull_requests"),
         // Typos, other forms, other languages.
         ("lsit chanels", "slack/list_channels"),
         ("forecasting", "weather/get-forecast"),
