@@ -56,7 +56,7 @@ mod tests {
         let fingerprints = [
             of(&[]),
             of(std::slice::from_ref(&a)),
-            of(&[a.clone(), b.clone()]),
+            of(&[a.clone(), b]),
             of(&[a.clone(), tool("s", "b", "3")]),
             of(&[a.clone(), tool("t", "b", "2")]),
             of(&[a, tool("s", "c", "2")]),

@@ -1,9 +1,9 @@
 //! One state of the index: built or opened, then only read.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tantivy::directory::{MmapDirectory, RamDirectory};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
@@ -12,14 +12,15 @@ use tantivy::{Directory, DocSet, ReloadPolicy, Searcher, TERMINATED, TantivyDocu
 
 use super::cache::{Cache, Key};
 use super::fingerprint::{Fingerprint, key};
+use super::postings::Candidate;
 use super::schema::SCHEMA;
 use super::store::Held;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::LazyVocabulary;
 use super::{Document, Error, Hit, Request, lexical, tokenizer};
 use crate::tool::{ServerName, ToolName};
 
-/// What indexing may hold in memory before it writes a segment.
-const MEMORY: usize = 32 << 20;
+/// What indexing may hold in memory before it writes a segment; hardly more than the least tantivy takes.
+const MEMORY: usize = 15 << 20;
 /// With more segments than this, or more than a quarter of its tools gone, an index is written anew.
 const SEGMENTS: usize = 8;
 
@@ -27,7 +28,7 @@ pub(super) struct Index {
     pub(super) fingerprint: Fingerprint,
     searcher: Searcher,
     place: Place,
-    vocabulary: OnceLock<Arc<Vocabulary>>,
+    vocabulary: LazyVocabulary,
     cache: Cache,
 }
 
@@ -38,7 +39,7 @@ enum Place {
 }
 
 impl Index {
-    /// Opens what [`write`] wrote; every file's checksum is compared first.
+    /// Opens what `write` wrote; every file's checksum is compared first.
     pub(super) fn open(fingerprint: &Fingerprint, held: Held) -> Result<Self, Error> {
         let directory = MmapDirectory::open(&held.path).map_err(tantivy::TantivyError::from)?;
         Self::read(fingerprint, directory.into(), Place::Disk(held))
@@ -56,7 +57,7 @@ impl Index {
                 files.persist(&directory)?;
                 changes.write(directory.clone().into())?;
             }
-            _ => Changes::all(documents).write(directory.clone().into())?,
+            _ => write_all(directory.clone().into(), documents)?,
         }
         Self::read(fingerprint, directory.clone().into(), Place::Memory(directory))
     }
@@ -70,7 +71,7 @@ impl Index {
             link_files(&held.path, path).map_err(|source| Error::Disk { path: path.to_owned(), source })?;
             return changes.write(open_directory(path)?);
         }
-        Changes::all(documents).write(open_directory(path)?)
+        write_all(open_directory(path)?, documents)
     }
 
     fn read(fingerprint: &Fingerprint, directory: Box<dyn Directory>, place: Place) -> Result<Self, Error> {
@@ -84,7 +85,7 @@ impl Index {
             fingerprint: fingerprint.clone(),
             searcher,
             place,
-            vocabulary: OnceLock::new(),
+            vocabulary: LazyVocabulary::default(),
             cache: Cache::default(),
         })
     }
@@ -103,8 +104,7 @@ impl Index {
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
-        let vocabulary = || self.vocabulary();
-        let found = lexical::rank(&self.searcher, &vocabulary, &key.query, request.server, request.limit)?;
+        let found = lexical::rank(&self.searcher, &self.vocabulary, &key.query, request.server, request.limit)?;
         let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
         hits.truncate(request.limit);
@@ -113,7 +113,7 @@ impl Index {
         Ok(hits)
     }
 
-    fn hit(&self, candidate: lexical::Candidate) -> Result<Hit, Error> {
+    fn hit(&self, candidate: Candidate) -> Result<Hit, Error> {
         let document: TantivyDocument = self.searcher.doc(candidate.address)?;
         let text = |field| document.get_first(field).and_then(|value| value.as_str()).ok_or(Error::Damaged);
         Ok(Hit {
@@ -123,18 +123,9 @@ impl Index {
         })
     }
 
-    /// Read when the first typo is met, since most searches have none.
-    fn vocabulary(&self) -> tantivy::Result<Arc<Vocabulary>> {
-        if let Some(vocabulary) = self.vocabulary.get() {
-            return Ok(Arc::clone(vocabulary));
-        }
-        let vocabulary = Arc::new(Vocabulary::read(&self.searcher)?);
-        Ok(Arc::clone(self.vocabulary.get_or_init(|| vocabulary)))
-    }
-
     /// The keys of the tools it has.
-    fn keys(&self) -> tantivy::Result<Vec<String>> {
-        let mut keys = Vec::new();
+    fn keys(&self) -> tantivy::Result<HashSet<String>> {
+        let mut keys = HashSet::new();
         for segment in self.searcher.segment_readers() {
             let index = segment.inverted_index(SCHEMA.key)?;
             let mut terms = index.terms().stream()?;
@@ -144,7 +135,7 @@ impl Index {
                     postings.advance();
                 }
                 if postings.doc() != TERMINATED {
-                    keys.push(String::from_utf8_lossy(term).into_owned());
+                    keys.insert(String::from_utf8_lossy(term).into_owned());
                 }
             }
         }
@@ -159,18 +150,18 @@ struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    fn all(documents: &'a [Document]) -> Self {
-        Self { removed: Vec::new(), added: unique(documents).into_values().collect() }
-    }
-
     /// The changes since `base`; `None` when it is better written anew.
     fn since(base: &Index, documents: &'a [Document]) -> tantivy::Result<Option<Self>> {
-        let mut added = unique(documents);
-        let removed: Vec<String> = base.keys()?.into_iter().filter(|key| added.remove(key).is_none()).collect();
+        let documents = unique(documents);
+        let before = base.keys()?;
+        let after: HashSet<&String> = documents.iter().map(|(key, _)| key).collect();
+        let removed: Vec<String> = before.iter().filter(|key| !after.contains(key)).cloned().collect();
+        let added: Vec<&Document> =
+            documents.iter().filter(|(key, _)| !before.contains(key)).map(|(_, document)| *document).collect();
         let segments = base.searcher.segment_readers();
         let gone = removed.len() + segments.iter().map(|segment| segment.num_deleted_docs() as usize).sum::<usize>();
         let is_small = segments.len() < SEGMENTS && gone * 4 <= documents.len() && added.len() * 2 <= documents.len();
-        Ok(is_small.then(|| Self { removed, added: added.into_values().collect() }))
+        Ok(is_small.then_some(Self { removed, added }))
     }
 
     fn write(&self, directory: Box<dyn Directory>) -> Result<(), Error> {
@@ -192,9 +183,23 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// The documents by their keys, each once.
-fn unique(documents: &[Document]) -> HashMap<String, &Document> {
-    documents.iter().map(|document| (key(&document.server, &document.tool, document.hash), document)).collect()
+/// Writes all documents as one segment. The writer that does it works on this thread, without the queue of the usual
+/// one, which would hold all documents at once.
+fn write_all(directory: Box<dyn Directory>, documents: &[Document]) -> Result<(), Error> {
+    let index = tantivy::Index::builder().schema(SCHEMA.schema.clone()).tokenizers(tokenizer::analyzers());
+    let mut writer = index.single_segment_index_writer(directory, MEMORY)?;
+    for (_, document) in unique(documents) {
+        writer.add_document(SCHEMA.document(document))?;
+    }
+    writer.finalize()?;
+    Ok(())
+}
+
+/// The documents with their keys, each once.
+fn unique(documents: &[Document]) -> Vec<(String, &Document)> {
+    let mut seen = HashSet::new();
+    let keyed = documents.iter().map(|document| (key(&document.server, &document.tool, document.hash), document));
+    keyed.filter(|(key, _)| seen.insert(key.clone())).collect()
 }
 
 fn open_directory(path: &Path) -> Result<Box<dyn Directory>, Error> {

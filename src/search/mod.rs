@@ -10,9 +10,11 @@ mod cache;
 mod fingerprint;
 mod index;
 mod lexical;
+mod postings;
 mod query;
 mod schema;
 mod store;
+mod synonyms;
 mod tokenizer;
 mod vocabulary;
 
@@ -91,7 +93,11 @@ pub enum Error {
     Damaged,
     /// tantivy could not read or write the index.
     #[error("the search index failed")]
-    Index(#[from] TantivyError),
+    Index {
+        /// What tantivy says.
+        #[from]
+        source: TantivyError,
+    },
     /// A file operation failed.
     #[error("cannot use the search index at `{path}`")]
     Disk {
@@ -106,7 +112,7 @@ impl Error {
     /// Whether [`Search::rebuild`] is what helps.
     #[must_use]
     pub fn is_rebuild_needed(&self) -> bool {
-        matches!(self, Self::Missing | Self::Damaged | Self::Index(_))
+        matches!(self, Self::Missing | Self::Damaged | Self::Index { .. })
     }
 }
 

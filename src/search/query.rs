@@ -5,7 +5,8 @@ use super::tokenizer::{compact, split};
 /// A query as ranking sees it. Equal queries rank equally, so this is also what an answer is remembered by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Query {
-    /// One list of words for each thing asked for; usually one.
+    /// One list of words for each thing asked for, usually one; none when all are stop words (`who am i`), which then
+    /// only a name can match.
     pub(super) needs: Vec<Vec<Word>>,
     /// What might be a tool's exact name, in compact form: the whole query, and every identifier in it.
     pub(super) names: Vec<String>,
@@ -25,35 +26,29 @@ const NEED: usize = 2;
 /// A server is named by the first few words before a colon; a colon further on is punctuation.
 const HINT: usize = 4;
 
+/// Needs are said in fewer characters; a text that was pasted behind them is not searched for.
+const LONGEST: usize = 1_000;
+
+/// A lone slash, or one before a letter, is punctuation.
+const SHORTEST_PATH: usize = 3;
+
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
-        let needs = needs(text, is_stop_word);
-        // A query of nothing but stop words (`who am i`) is searched as it stands.
-        let needs = if needs.is_empty() { needs_of_all(text) } else { needs };
+        let text = text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end]);
         let mut names = vec![compact(text)];
         names.extend(text.split_whitespace().filter(|token| is_identifier(token)).map(compact));
         names.retain(|name| !name.is_empty());
         names.sort_unstable();
         names.dedup();
-        Self { needs, names }
-    }
-
-    /// All words of all needs.
-    pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
-        self.needs.iter().flatten()
+        Self { needs: needs(text), names }
     }
 }
 
-fn needs_of_all(text: &str) -> Vec<Vec<Word>> {
-    let words: Vec<Word> = split(text).into_iter().map(|text| Word { text, hint: false }).collect();
-    if words.is_empty() { Vec::new() } else { vec![words] }
-}
-
-fn needs(text: &str, is_stop_word: impl Fn(&str) -> bool) -> Vec<Vec<Word>> {
+fn needs(text: &str) -> Vec<Vec<Word>> {
     let mut needs: Vec<Vec<Word>> = vec![Vec::new()];
     let mut hint = false;
     for (at, token) in text.split_whitespace().enumerate() {
-        let words = split(token);
+        let words = words(token);
         if let [word] = words.as_slice()
             && is_conjunction(word)
         {
@@ -92,6 +87,18 @@ fn merge_short(needs: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
     merged
 }
 
+/// The words of a token. Of an address or a path, what it is and whose site it is on tells of the need; the rest is a
+/// value, whose words only mislead.
+fn words(token: &str) -> Vec<String> {
+    if let Some((_, address)) = token.split_once("://") {
+        let host = address.split(['/', '?', '#', ':']).next().unwrap_or_default();
+        let site = host.rsplit('.').nth(1).unwrap_or_default();
+        return std::iter::once("url".to_owned()).chain(split(site)).collect();
+    }
+    let is_path = token.starts_with('/') || token.starts_with("~/") || token.get(1..3) == Some(":\\");
+    if is_path && token.len() > SHORTEST_PATH { vec!["file".to_owned()] } else { split(token) }
+}
+
 /// Whether it is written as programs write names: with an inner separator or capital.
 fn is_identifier(token: &str) -> bool {
     let token = token.trim_matches(|c: char| !c.is_alphanumeric());
@@ -122,6 +129,50 @@ const STOP_WORDS: &[&str] = &[
     "did", "do", "does", "for", "from", "had", "has", "have", "he", "help", "her", "him", "his", "how", "i", "if",
     "in", "into", "is", "it", "its", "just", "let", "ll", "m", "me", "my", "need", "of", "on", "or", "our", "please",
     "re", "s", "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there", "these",
-    "they", "this", "to", "tool", "up", "us", "use", "using", "ve", "via", "want", "was", "we", "were", "what", "when",
-    "where", "which", "who", "will", "with", "would", "you", "your",
+    "they", "this", "through", "to", "tool", "up", "us", "use", "using", "ve", "via", "want", "was", "we", "were",
+    "what", "when", "where", "which", "who", "will", "with", "would", "you", "your",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The needs, each with its words; a word where a server may be named has a `?`.
+    fn needs_in(text: &str) -> String {
+        let word = |word: &Word| format!("{}{}", word.text, if word.hint { "?" } else { "" });
+        let need = |need: &Vec<Word>| need.iter().map(word).collect::<Vec<_>>().join(" ");
+        Query::parse(text).needs.iter().map(need).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn a_query_falls_into_needs_and_words() {
+        for (text, expected) in [
+            ("Please show me the open issues", "show open issues"),
+            ("read the file and post it to slack", "read file | post slack?"),
+            ("search and replace", "search replace"),
+            ("build the image, then push the image; list images", "build image | push image | list images"),
+            ("read and write files", "read write files"),
+            ("github: list pull requests", "github? list pull requests"),
+            ("list pull requests on my github", "list pull requests github?"),
+            ("list the first of the many pages here: all", "list first many pages here"),
+            ("who am i", ""),
+            ("createIssue in repo", "create issue repo?"),
+            ("summarize https://www.youtube.com/watch?v=abc", "summarize url youtube"),
+            ("lines of /var/log/syslog.1", "lines file"),
+            ("", ""),
+            ("  ?!  ", ""),
+        ] {
+            assert_eq!(needs_in(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn identifiers_may_be_names() {
+        assert_eq!(
+            Query::parse("use create_issue on gitHub").names,
+            ["createissue", "github", "usecreateissueongithub"]
+        );
+        assert_eq!(Query::parse("a b").names, ["ab"]);
+        assert!(Query::parse("--").names.is_empty());
+    }
+}

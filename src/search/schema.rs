@@ -9,7 +9,7 @@ use tantivy::schema::{
 
 use super::Document;
 use super::fingerprint::key;
-use super::tokenizer::{STEMS, WORDS, compact};
+use super::tokenizer::{STEMS, WORDS, compact, split};
 
 /// The schema of every index, built once.
 pub(super) static SCHEMA: LazyLock<IndexSchema> = LazyLock::new(IndexSchema::new);
@@ -74,13 +74,20 @@ impl IndexSchema {
         let names: Vec<&str> = parameters.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]).collect();
         let parameters = names.join(" ");
         let title = title.as_deref().unwrap_or_default();
-        let texts = [tool.as_str(), server.as_str(), title, description, &parameters];
+        let texts = [tool.as_str(), &telling(server.as_str()), title, description, &parameters];
         for (field, text) in self.ranked.iter().zip(texts) {
             fields.add_text(field.field, text);
             fields.add_text(self.vocabulary, text);
         }
         fields
     }
+}
+
+/// A server's name without the words that say only that it is a server; nobody names it by them.
+fn telling(server: &str) -> String {
+    let is_telling = |word: &String| !matches!(word.as_str(), "mcp" | "server");
+    let words: Vec<String> = split(server).into_iter().filter(is_telling).collect();
+    if words.is_empty() { server.to_owned() } else { words.join(" ") }
 }
 
 fn ranked(builder: &mut SchemaBuilder, name: &str, weight: f32, length: f32) -> RankedField {

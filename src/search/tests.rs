@@ -19,6 +19,7 @@ fn documents() -> Vec<Document> {
         ("github", "create_issue", "Create a new issue in a repository"),
         ("github", "list_issues", "List the issues of a repository"),
         ("github", "list_pull_requests", "List pull requests of a repository"),
+        ("github", "whoami", "Tell the name of the account"),
         ("gitlab", "list_pull_requests", "List pull requests of a project, called merge requests here"),
         ("gitlab", "createIssue", "Open an issue of a project"),
         ("slack", "post_message", "Post a message to a channel"),
@@ -60,10 +61,12 @@ fn the_tool_that_is_meant_comes_first() {
         ("gitlab__createIssue", "gitlab/createIssue"),
         ("github:create-issue", "github/create_issue"),
         ("use post_message please", "slack/post_message"),
+        ("who am I", "github/whoami"),
         // Servers named at the usual places.
         ("github: list pull requests", "github/list_pull_requests"),
         ("list pull requests on gitlab", "gitlab/list_pull_requests"),
         ("gitlab list pull requests", "gitlab/list_pull_requests"),
+        ("list prs on github", "github/list_pull_requests"),
         // Typos, other forms, other languages.
         ("lsit chanels", "slack/list_channels"),
         ("forecasting", "weather/get-forecast"),
@@ -73,4 +76,187 @@ fn the_tool_that_is_meant_comes_first() {
         let hits = find(&search, query);
         assert_eq!(hits.first().map(String::as_str), Some(first), "{query}: {hits:?}");
     }
+}
+
+#[test]
+fn every_need_is_served() {
+    let search = build(None, &documents());
+    let hits = find(&search, "read the file and post it to slack");
+    for tool in ["files/read_file", "slack/post_message"] {
+        assert!(hits[..2].contains(&tool.to_owned()), "{tool} is not in front: {hits:?}");
+    }
+}
+
+#[test]
+fn nothing_is_listed_when_nothing_fits() {
+    let search = build(None, &documents());
+    for query in ["", "  ", "?", "photosynthesis", "the", "xqzvwkjh"] {
+        assert!(find(&search, query).is_empty(), "{query}");
+    }
+    assert!(search.search(&Request { query: "issue", limit: 0, server: None }).unwrap().is_empty());
+}
+
+#[test]
+fn a_server_narrows() {
+    let search = build(None, &documents());
+    let of = |server| names(&search.search(&Request { query: "list issues", limit: 9, server: Some(server) }).unwrap());
+    assert!(of("gitlab").iter().all(|name| name.starts_with("gitlab/")));
+    assert_eq!(of("gitlab").len(), 2);
+    assert!(of("nobody").is_empty());
+}
+
+#[test]
+fn equal_tools_come_in_the_order_of_their_names() {
+    let mut equal: Vec<_> = ["c", "a", "d", "b"].map(|server| document(server, "same", "Does the same")).into();
+    equal.push(document("e", "other", "Unlike these"));
+    let search = build(None, &equal);
+    assert_eq!(find(&search, "does same"), ["a/same", "b/same", "c/same", "d/same"]);
+    let two = search.search(&Request { query: "does same", limit: 2, server: None }).unwrap();
+    assert_eq!(names(&two), ["a/same", "b/same"], "a cut does not change the order");
+}
+
+#[test]
+fn scores_descend() {
+    let search = build(None, &documents());
+    let hits = search.search(&Request { query: "list repository issue", limit: 9, server: None }).unwrap();
+    assert!(hits.len() > 3 && hits.is_sorted_by(|a, b| a.score >= b.score), "{hits:?}");
+}
+
+#[test]
+fn a_changed_catalog_is_never_answered_from_the_cache() {
+    let mut tools = documents();
+    let search = build(None, &tools);
+    let request = Request { query: "delete the planet", limit: 5, server: None };
+    assert!(search.cached(&request).is_none());
+    assert!(search.search(&request).unwrap().is_empty());
+    assert!(search.cached(&request).is_some());
+    tools.push(document("space", "delete_planet", "Delete a planet"));
+    tools.retain(|tool| tool.server.as_str() != "slack");
+    search.rebuild(&fingerprint(&tools), &tools).unwrap();
+    assert!(search.cached(&request).is_none());
+    assert_eq!(find(&search, "delete the planet"), ["space/delete_planet"]);
+    assert!(!find(&search, "post message").contains(&"slack/post_message".to_owned()));
+}
+
+#[test]
+fn without_an_index_there_is_an_error_that_says_so() {
+    let search = Search::new(None);
+    let error = search.search(&Request { query: "x", limit: 5, server: None }).unwrap_err();
+    assert!(matches!(error, Error::Missing) && error.is_rebuild_needed());
+    assert!(!search.open(&fingerprint(&documents())).unwrap());
+}
+
+#[test]
+fn an_index_is_shared_by_all_with_its_directory() {
+    let home = tempfile::tempdir().unwrap();
+    let tools = documents();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(find(&build(Some(home.path()), &tools), "read_file")[0], "files/read_file"));
+        }
+    });
+    let directories =
+        fs::read_dir(home.path().join("v1")).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
+    assert_eq!(directories, 1, "one was built, the others opened it");
+    let other = Search::new(Some(home.path().to_owned()));
+    assert!(other.open(&fingerprint(&tools)).unwrap());
+    assert_eq!(find(&other, "read_file")[0], "files/read_file");
+}
+
+#[test]
+fn an_unchanged_tool_is_not_indexed_again() {
+    let home = tempfile::tempdir().unwrap();
+    let mut tools = documents();
+    drop(build(Some(home.path()), &tools));
+    let before = segment_files(home.path(), &tools);
+    tools.remove(1);
+    tools[0] = document("github", "create_issue", "File a bug");
+    // A new process finds the older index and builds on it.
+    let search = build(Some(home.path()), &tools);
+    let after = segment_files(home.path(), &tools);
+    assert!(before.iter().all(|file| after.contains(file)), "{before:?} in {after:?}");
+    assert!(after.len() > before.len());
+    assert_eq!(find(&search, "file a bug")[0], "github/create_issue");
+    assert_eq!(find(&search, "repository"), ["github/list_pull_requests"], "the old state of the tool is gone");
+    assert!(find(&search, "list_issues").iter().all(|name| name != "github/list_issues"));
+}
+
+#[test]
+fn much_changed_tools_are_indexed_anew() {
+    let home = tempfile::tempdir().unwrap();
+    let tools = documents();
+    drop(build(Some(home.path()), &tools));
+    let few = &tools[..3];
+    let search = build(Some(home.path()), few);
+    assert!(segment_files(home.path(), few).is_disjoint(&segment_files(home.path(), &tools)));
+    assert_eq!(find(&search, "repository").len(), 3);
+}
+
+/// Names and sizes of what holds the words of an index.
+fn segment_files(home: &Path, documents: &[Document]) -> std::collections::BTreeSet<String> {
+    let directory = home.join("v1").join(fingerprint(documents).as_str());
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    files.filter(|name| name.ends_with(".term")).collect()
+}
+
+#[test]
+fn a_damaged_index_is_removed_and_built_again() {
+    let tools = documents();
+    let name = fingerprint(&tools);
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 5] = [
+        ("a changed byte", |file| change(file, |bytes| bytes[10] ^= 0xff)),
+        ("half a file", |file| change(file, |bytes| bytes.truncate(bytes.len() / 2))),
+        ("an empty file", |file| change(file, Vec::clear)),
+        ("a missing file", |file| fs::remove_file(file).unwrap()),
+        ("a directory for a file", |file| {
+            fs::remove_file(file).unwrap();
+            fs::create_dir(file).unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        for kind in ["term", "idx", "store", "fieldnorm", "meta.json"] {
+            let home = tempfile::tempdir().unwrap();
+            drop(build(Some(home.path()), &tools));
+            let directory = home.path().join("v1").join(name.as_str());
+            let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+            files.filter(|file| file.to_str().unwrap().ends_with(kind)).for_each(|file| damage(&file));
+            let search = Search::new(Some(home.path().to_owned()));
+            assert!(!search.open(&name).unwrap(), "{what} in {kind} was opened");
+            assert!(!directory.exists(), "{what} in {kind}");
+            search.rebuild(&name, &tools).unwrap();
+            assert_eq!(find(&search, "read_file")[0], "files/read_file", "{what} in {kind}");
+            assert!(Search::new(Some(home.path().to_owned())).open(&name).unwrap(), "{what} in {kind}");
+        }
+    }
+}
+
+#[test]
+fn an_index_that_fails_in_use_is_removed_and_built_again() {
+    let home = tempfile::tempdir().unwrap();
+    let tools = documents();
+    let search = build(Some(home.path()), &tools);
+    let index = search.current().unwrap();
+    let failed = guarded::<()>(|| panic!("as tantivy does on a damaged file"));
+    search.set_aside(&index, &failed.unwrap_err());
+    assert!(matches!(search.search(&Request { query: "x", limit: 5, server: None }), Err(Error::Missing)));
+    assert!(!search.open(&fingerprint(&tools)).unwrap(), "it is gone");
+    search.rebuild(&fingerprint(&tools), &tools).unwrap();
+    assert_eq!(find(&search, "read_file")[0], "files/read_file");
+}
+
+fn change(file: &Path, how: fn(&mut Vec<u8>)) {
+    let mut bytes = fs::read(file).unwrap();
+    how(&mut bytes);
+    fs::remove_file(file).unwrap();
+    fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_done_without() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    let search = build(Some(&file), &documents());
+    assert_eq!(find(&search, "read_file")[0], "files/read_file");
 }

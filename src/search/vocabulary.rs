@@ -1,6 +1,6 @@
 //! The words of an index, and the nearest ones to a word that it does not have.
 
-use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use tantivy::Searcher;
 
@@ -31,20 +31,41 @@ pub(super) struct Repair {
 /// More guesses than this only add noise.
 const REPAIRS: usize = 3;
 
+/// Read when the first typo is met, since most searches have none.
+#[derive(Default)]
+pub(super) struct LazyVocabulary(OnceLock<Vocabulary>);
+
+impl LazyVocabulary {
+    /// The vocabulary of `searcher`'s index, always the same index.
+    pub(super) fn get(&self, searcher: &Searcher) -> tantivy::Result<&Vocabulary> {
+        if let Some(vocabulary) = self.0.get() {
+            return Ok(vocabulary);
+        }
+        let read = Vocabulary::read(searcher)?;
+        Ok(self.0.get_or_init(|| read))
+    }
+}
+
 impl Vocabulary {
-    /// Reads all words of `searcher`'s index.
-    pub(super) fn read(searcher: &Searcher) -> tantivy::Result<Self> {
-        let mut words: BTreeMap<String, u32> = BTreeMap::new();
+    /// Reads all words of the index; one that is in several segments comes several times.
+    fn read(searcher: &Searcher) -> tantivy::Result<Self> {
+        let mut vocabulary = Self { text: String::new(), entries: Vec::new() };
         for segment in searcher.segment_readers() {
             let index = segment.inverted_index(SCHEMA.vocabulary)?;
             let mut terms = index.terms().stream()?;
             while let Some((term, info)) = terms.next() {
                 if let Ok(word) = str::from_utf8(term) {
-                    *words.entry(word.to_owned()).or_default() += info.doc_freq;
+                    vocabulary.add(word, info.doc_freq);
                 }
             }
         }
-        Ok(words.into_iter().collect())
+        Ok(vocabulary)
+    }
+
+    fn add(&mut self, word: &str, tools: u32) {
+        self.text.push_str(word);
+        let end = u32::try_from(self.text.len()).expect("a vocabulary is far smaller than 4 GB");
+        self.entries.push(Entry { end, tools, letters: letters(word) });
     }
 
     /// The words nearest to `word`, best first: the smallest distance, then the most tools.
@@ -71,21 +92,9 @@ impl Vocabulary {
             }
         }
         repairs.sort_unstable();
+        repairs.dedup_by(|a, b| a.word == b.word);
         repairs.truncate(REPAIRS);
         repairs
-    }
-}
-
-impl FromIterator<(String, u32)> for Vocabulary {
-    fn from_iter<I: IntoIterator<Item = (String, u32)>>(words: I) -> Self {
-        let mut vocabulary = Self { text: String::new(), entries: Vec::new() };
-        for (word, tools) in words {
-            vocabulary.text.push_str(&word);
-            let end = u32::try_from(vocabulary.text.len())
-                .expect("the vocabulary is smaller than the index, and that than 4 GB");
-            vocabulary.entries.push(Entry { end, tools, letters: letters(&word) });
-        }
-        vocabulary
     }
 }
 
@@ -133,10 +142,16 @@ fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn vocabulary(words: &[(&str, u32)]) -> Vocabulary {
+        let mut vocabulary = Vocabulary { text: String::new(), entries: Vec::new() };
+        words.iter().for_each(|(word, tools)| vocabulary.add(word, *tools));
+        vocabulary
+    }
+
     #[test]
     fn a_typo_finds_the_word_that_was_meant() {
         let words = ["directory", "direction", "search", "repository", "issues", "list", "pages", "page", "kubernetes"];
-        let vocabulary: Vocabulary = words.iter().map(|word| ((*word).to_owned(), 1)).collect();
+        let vocabulary = vocabulary(&words.map(|word| (word, 1)));
         for (typo, expected) in [
             ("direcotry", Some("directory")),
             ("serach", Some("search")),
@@ -156,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_more_frequent_word_comes_first() {
-        let vocabulary: Vocabulary = [("pager".to_owned(), 2), ("pages".to_owned(), 9)].into_iter().collect();
+        let vocabulary = vocabulary(&[("pager", 2), ("pages", 9)]);
         let repairs: Vec<_> = vocabulary.repairs("pagex").into_iter().map(|repair| repair.word).collect();
         assert_eq!(repairs, ["pages", "pager"]);
     }

@@ -1,0 +1,150 @@
+//! The index's postings as one row of scores, a place for each tool, whatever its segment.
+
+use tantivy::postings::Postings as _;
+use tantivy::schema::{Field, IndexRecordOption, Term};
+use tantivy::{DocAddress, DocSet, Searcher, SegmentReader, TERMINATED};
+
+use super::schema::{RankedField, SCHEMA};
+
+/// How soon further occurrences of a word stop to count.
+const SATURATION: f32 = 1.2;
+
+/// A tool that may be what is sought. Scores are comparable between queries: 1 is every word matched as well as can be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) address: DocAddress,
+    pub(super) score: f32,
+}
+
+/// A stem of the index that stands for a query's word, and how much of the word's weight it has.
+pub(super) struct Alternative {
+    pub(super) stem: String,
+    pub(super) weight: f32,
+}
+
+pub(super) struct Postings<'a> {
+    /// Each segment with the place of its first tool.
+    segments: Vec<(usize, &'a SegmentReader)>,
+    places: usize,
+    tools: f32,
+    /// The ranked fields with the number of words in the average tool.
+    fields: Vec<(RankedField, f32)>,
+}
+
+impl<'a> Postings<'a> {
+    pub(super) fn new(searcher: &'a Searcher) -> tantivy::Result<Self> {
+        let mut places = 0;
+        let mut segments = Vec::new();
+        for segment in searcher.segment_readers() {
+            segments.push((places, segment));
+            places += segment.max_doc() as usize;
+        }
+        let mut fields = Vec::new();
+        for field in SCHEMA.ranked {
+            let mut words = 0;
+            for (_, segment) in &segments {
+                words += segment.inverted_index(field.field)?.total_num_tokens();
+            }
+            fields.push((field, (words as f32 / places.max(1) as f32).max(1.0)));
+        }
+        Ok(Self { segments, places, tools: searcher.num_docs() as f32, fields })
+    }
+
+    /// A row of equal values.
+    pub(super) fn row<T: Clone>(&self, value: T) -> Vec<T> {
+        vec![value; self.places]
+    }
+
+    /// Whether any tool has the stem.
+    pub(super) fn has(&self, stem: &str) -> tantivy::Result<bool> {
+        for (RankedField { field, .. }, _) in &self.fields {
+            let term = Term::from_field_text(*field, stem);
+            for (_, segment) in &self.segments {
+                if segment.inverted_index(*field)?.get_term_info(&term)?.is_some() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Calls `found` for every tool that has the term in `field`: its place, how often, and the field's length.
+    pub(super) fn each(&self, field: Field, term: &str, mut found: impl FnMut(usize, f32, u32)) -> tantivy::Result<()> {
+        let term = Term::from_field_text(field, term);
+        for (base, segment) in &self.segments {
+            let index = segment.inverted_index(field)?;
+            let Some(mut postings) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else { continue };
+            let lengths = segment.fieldnorms_readers().get_field(field)?;
+            while postings.doc() != TERMINATED {
+                let doc = postings.doc();
+                if !segment.is_deleted(doc) {
+                    let length = lengths.as_ref().map_or(1, |lengths| lengths.fieldnorm(doc));
+                    found(base + doc as usize, postings.term_freq() as f32, length);
+                }
+                postings.advance();
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a word's score to `scores`, for each tool that of the best alternative. Returns what a perfect match would
+    /// have added.
+    pub(super) fn add_word(&self, alternatives: &[Alternative], scores: &mut [f32]) -> tantivy::Result<f32> {
+        let Some((first, others)) = alternatives.split_first() else {
+            // Unknown and beyond repair: as rare as a word can be.
+            return Ok(rarity(self.tools, 0.0));
+        };
+        let mut word = self.row(0.0);
+        let mut best = self.weigh(first, &mut word)?;
+        for other in others {
+            best = self.weigh(other, &mut word)?.max(best);
+        }
+        scores.iter_mut().zip(&word).for_each(|(score, word)| *score += word);
+        Ok(best)
+    }
+
+    fn weigh(&self, Alternative { stem, weight }: &Alternative, scores: &mut [f32]) -> tantivy::Result<f32> {
+        let mut frequency = self.row(0.0);
+        for (RankedField { field, weight, length }, average) in &self.fields {
+            self.each(*field, stem, |place, times, words| {
+                frequency[place] += weight * times / (1.0 - length + length * words as f32 / average);
+            })?;
+        }
+        let tools = frequency.iter().filter(|frequency| **frequency > 0.0).count();
+        let best = weight * rarity(self.tools, tools as f32);
+        for (score, frequency) in scores.iter_mut().zip(&frequency) {
+            *score = score.max(best * frequency / (frequency + SATURATION));
+        }
+        Ok(best)
+    }
+
+    /// The best `limit` tools with any score and those that tie with the last, best first.
+    pub(super) fn best(&self, scores: &[f32], limit: usize) -> Vec<Candidate> {
+        let mut found: Vec<(f32, usize)> = scores
+            .iter()
+            .enumerate()
+            .filter(|(_, score)| **score > 0.0)
+            .map(|(place, score)| (*score, place))
+            .collect();
+        let Some(last) = limit.min(found.len()).checked_sub(1) else { return Vec::new() };
+        let (_, (least, _), _) = found.select_nth_unstable_by(last, |(a, _), (b, _)| b.total_cmp(a));
+        let least = *least;
+        found.retain(|(score, _)| *score >= least);
+        found.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
+        found.into_iter().map(|(score, place)| Candidate { address: self.address(place), score }).collect()
+    }
+
+    fn address(&self, place: usize) -> DocAddress {
+        let segment = self.segments.partition_point(|(base, _)| *base <= place) - 1;
+        let doc = place - self.segments[segment].0;
+        DocAddress::new(
+            u32::try_from(segment).expect("tantivy counts segments in 32 bits"),
+            u32::try_from(doc).expect("tantivy counts documents in 32 bits"),
+        )
+    }
+}
+
+/// How telling a word is that this many of all tools have.
+fn rarity(all: f32, tools: f32) -> f32 {
+    (1.0 + (all - tools + 0.5) / (tools + 0.5)).ln()
+}
