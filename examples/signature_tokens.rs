@@ -63,7 +63,9 @@ fn main() -> anyhow::Result<()> {
         let mut measured = Vec::new();
         for _ in 0..2_000 {
             let sample: Vec<_> = (0..count).map(|_| &tools[random.below(tools.len())]).collect();
-            measured.push(tokens(&render_hits(sample.iter().map(|(server, definition)| (server, definition)), limit)));
+            measured.push(tokens(
+                &render_hits(sample.iter().map(|(server, definition)| (server, definition)), limit).join("\n"),
+            ));
         }
         let over = measured.iter().filter(|tokens| **tokens > limit).count();
         summary(&mut out, &format!("tokens of {count} random hits ({over} of 2000 above {limit})"), measured)?;
@@ -72,7 +74,7 @@ fn main() -> anyhow::Result<()> {
     let mut order: Vec<usize> = (0..hits.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(tokens(&hits[*at])));
     for (count, limit) in [(5, 400), (10, 800)] {
-        let worst = render_hits(order.iter().take(count).map(|at| (&tools[*at].0, &tools[*at].1)), limit);
+        let worst = render_hits(order.iter().take(count).map(|at| (&tools[*at].0, &tools[*at].1)), limit).join("\n");
         writeln!(out, "tokens of the {count} longest hits: {}", tokens(&worst))?;
     }
     for _ in 0..show {

@@ -32,7 +32,8 @@ pub fn private(options: &mut OpenOptions) {
 /// When it cannot be written; the old file is then untouched.
 pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let directory = path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))?;
+    let directory =
+        path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))?;
     create_private_directory(directory)?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -23,5 +23,7 @@ pub mod upstream;
 pub mod config;
 pub mod files;
 pub mod mcp;
-pub mod proxy;
+pub mod secret;
+pub mod shutdown;
+pub mod telemetry;
 pub mod tool;

@@ -107,9 +107,7 @@ mod tests {
         fn check(snapshot: &Snapshot, name: &str, expected: &str) {
             let found = match snapshot.resolve(name) {
                 Resolution::Tool(tool) => tool.qualified_name().to_string(),
-                Resolution::Ambiguous(names) => {
-                    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
-                }
+                Resolution::Ambiguous(names) => names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "),
                 Resolution::Unknown => "none".to_owned(),
             };
             assert_eq!(found, expected, "{name}");

@@ -1,9 +1,9 @@
 //! `mcpzip demo`.
-use std::path::PathBuf;
-use clap::Args;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::config::Environment;
+use clap::Args;
+use std::path::PathBuf;
 
 pub(super) const SERVER_COMMAND: &str = "__demo-server";
 

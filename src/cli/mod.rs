@@ -124,8 +124,7 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     if let Command::Demo = command {
         return demo::run(environment, output).await;
     }
-    let flags =
-        PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
+    let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
     let start = if matches!(command, Command::Serve) { Start::Everything } else { Start::Unknown };
     let app = App::new(paths, environment, start)?;

@@ -88,7 +88,11 @@ mod tests {
 
     fn remote(url: &str, sse: bool) -> ConfigHash {
         let (url, headers) = (url.to_owned(), BTreeMap::new());
-        ConfigHash::of(&if sse { Transport::Sse(Remote { url, headers }) } else { Transport::Http(Remote { url, headers }) })
+        ConfigHash::of(&if sse {
+            Transport::Sse(Remote { url, headers })
+        } else {
+            Transport::Http(Remote { url, headers })
+        })
     }
 
     #[test]

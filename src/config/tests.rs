@@ -369,7 +369,10 @@ fn paths_become_absolute_and_a_bare_command_stays() {
         ("${HOME}/server", "/home/me/server"),
     ] {
         let server = server(&format!(r#"{{"command": "{written}"}}"#));
-        assert!(matches!(&server.transport, Transport::Stdio(Stdio { command, .. }) if command == expected), "{server:?}");
+        assert!(
+            matches!(&server.transport, Transport::Stdio(Stdio { command, .. }) if command == expected),
+            "{server:?}"
+        );
     }
     for (written, expected) in
         [(".", "/etc/zip"), ("a/b", "/etc/zip/a/b"), ("/x", "/x"), ("~", "/home/me"), ("~/w", "/home/me/w")]

@@ -105,7 +105,8 @@ impl Session {
         let refusal = |reason: String| Malformed { id: None, code: ErrorCode::INVALID_REQUEST, reason };
         let revision = self.state().legacy;
         if !revision.is_some_and(Revision::has_batches) {
-            let of = revision.map_or_else(|| "without a handshake".to_owned(), |revision| format!("in revision {revision}"));
+            let of =
+                revision.map_or_else(|| "without a handshake".to_owned(), |revision| format!("in revision {revision}"));
             return self.refuse(&refusal(format!("a batch is not allowed {of}; send one message per line")));
         }
         if batch.is_empty() {
@@ -227,8 +228,7 @@ impl Session {
     /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged for nothing, because nothing of ours
     /// changes, and open until it is cancelled or we end.
     async fn listen(&self, id: &RequestId) -> Reply {
-        let params =
-            format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{}}}}"#);
+        let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{}}}}"#);
         // A client that is gone is noticed when its input ends.
         let _ = self.outbox.send(Frame::notification("notifications/subscriptions/acknowledged", &params)).await;
         self.tasks.stopped().await;
@@ -292,7 +292,8 @@ impl Batch {
         if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 || answers.is_empty() {
             return None;
         }
-        let parts: Vec<_> = answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
+        let parts: Vec<_> =
+            answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
         Some(Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() })
     }
 }

@@ -151,9 +151,7 @@ impl<'a> Members<'a> {
         }
         let id = match self.id {
             Some(raw) if raw.get() == "null" => None,
-            Some(raw) => Some(
-                RequestId::parse(raw).ok_or_else(|| self.invalid("`id` must be a string or a number"))?,
-            ),
+            Some(raw) => Some(RequestId::parse(raw).ok_or_else(|| self.invalid("`id` must be a string or a number"))?),
             None => None,
         };
         if let Some(method) = self.method {

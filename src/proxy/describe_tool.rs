@@ -36,7 +36,11 @@ impl Proxy {
                     let server = tool.server();
                     let mut text = format!("{}\n{}", tool.qualified_name(), json.get());
                     if let Some(instructions) = server.instructions().filter(|_| !introduced.contains(server.name())) {
-                        text.push_str(&format!("\nThe server `{}` says of itself:\n{}", server.name(), instructions.trim()));
+                        text.push_str(&format!(
+                            "\nThe server `{}` says of itself:\n{}",
+                            server.name(),
+                            instructions.trim()
+                        ));
                         introduced.push(server.name().clone());
                     }
                     texts.push(text);
@@ -111,7 +115,8 @@ impl Proxy {
         // Without an index there is nothing to suggest.
         let hits = self.index.search(name, 3, None).await.ok();
         let nearest = hits.iter().flat_map(|hits| hits.iter());
-        let nearest = nearest.map(|hit| QualifiedName { server: hit.server.clone(), tool: hit.tool.clone() }.to_string());
+        let nearest =
+            nearest.map(|hit| QualifiedName { server: hit.server.clone(), tool: hit.tool.clone() }.to_string());
         unknown_tool(name, &nearest.collect::<Vec<_>>())
     }
 }

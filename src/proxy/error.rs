@@ -30,7 +30,9 @@ pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
     let next = match error {
         CallError::Connect(error) => match &**error {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => "check its entry in the configuration",
-            ConnectError::Disabled { .. } | ConnectError::Transport { .. } | ConnectError::Unknown { .. } => "use another tool",
+            ConnectError::Disabled { .. } | ConnectError::Transport { .. } | ConnectError::Unknown { .. } => {
+                "use another tool"
+            }
             ConnectError::ShuttingDown => "nothing more can be called",
             ConnectError::Ended { .. } | ConnectError::Timeout { .. } | ConnectError::Handshake { .. } => {
                 "a new call tries to connect again"

@@ -202,9 +202,11 @@ fn progress_to(outbox: Outbox, token: String) -> ProgressSink {
             .members()
             .iter()
             .zip(object.iter())
-            .map(|((key, value), (name, _))| {
-                if name == "progressToken" { format!("{key}:{token}") } else { format!("{key}:{value}") }
-            })
+            .map(
+                |((key, value), (name, _))| {
+                    if name == "progressToken" { format!("{key}:{token}") } else { format!("{key}:{value}") }
+                },
+            )
             .collect();
         outbox.offer(&Frame::notification("notifications/progress", &format!("{{{}}}", members.join(","))));
     })

@@ -18,12 +18,83 @@ const HOW: &str = "Search here first for any of this: search_tools finds the too
 
 /// Words that tools of all kinds begin with: they say what is done, not what it is about.
 const VERBS: &[&str] = &[
-    "add", "all", "append", "apply", "batch", "by", "calculate", "cancel", "check", "clear", "close", "copy", "count", "create",
-    "delete", "describe", "disable", "do", "download", "edit", "enable", "execute", "export", "extract", "fetch", "find",
-    "for", "from", "get", "import", "info", "insert", "is", "list", "load", "make", "manage", "move", "new", "of", "open", "post",
-    "print", "put", "query", "read", "remove", "rename", "reset", "resolve", "run", "save", "search", "select", "send",
-    "set", "show", "start", "status", "stop", "submit", "sync", "test", "the", "to", "toggle", "tool", "update", "upload",
-    "upsert", "use", "validate", "verify", "view", "wait", "with", "write",
+    "add",
+    "all",
+    "append",
+    "apply",
+    "batch",
+    "by",
+    "calculate",
+    "cancel",
+    "check",
+    "clear",
+    "close",
+    "copy",
+    "count",
+    "create",
+    "delete",
+    "describe",
+    "disable",
+    "do",
+    "download",
+    "edit",
+    "enable",
+    "execute",
+    "export",
+    "extract",
+    "fetch",
+    "find",
+    "for",
+    "from",
+    "get",
+    "import",
+    "info",
+    "insert",
+    "is",
+    "list",
+    "load",
+    "make",
+    "manage",
+    "move",
+    "new",
+    "of",
+    "open",
+    "post",
+    "print",
+    "put",
+    "query",
+    "read",
+    "remove",
+    "rename",
+    "reset",
+    "resolve",
+    "run",
+    "save",
+    "search",
+    "select",
+    "send",
+    "set",
+    "show",
+    "start",
+    "status",
+    "stop",
+    "submit",
+    "sync",
+    "test",
+    "the",
+    "to",
+    "toggle",
+    "tool",
+    "update",
+    "upload",
+    "upsert",
+    "use",
+    "validate",
+    "verify",
+    "view",
+    "wait",
+    "with",
+    "write",
 ];
 
 /// A few words per server, from the names of its tools.
@@ -44,8 +115,10 @@ impl Topics {
 
     /// Notes the words of all servers in `snapshot`.
     pub(super) fn note(&self, snapshot: &Snapshot) {
-        let mut words: BTreeMap<_, _> =
-            snapshot.servers().map(|server| (server.name().to_string(), topics(server.name(), server.entries()))).collect();
+        let mut words: BTreeMap<_, _> = snapshot
+            .servers()
+            .map(|server| (server.name().to_string(), topics(server.name(), server.entries())))
+            .collect();
         words.remove(crate::config::BUILT_IN_SERVER);
         let json = serde_json::to_vec(&words).expect("text is JSON");
         let changed = {
@@ -67,9 +140,10 @@ impl Topics {
         let mut text = String::new();
         let servers: Vec<_> = config.servers.iter().filter(|(_, entry)| !entry.disabled).collect();
         for (at, (name, entry)) in servers.iter().enumerate() {
-            let about = entry.description.clone().unwrap_or_else(|| {
-                words.get(name.as_str()).map(|words| words.join(", ")).unwrap_or_default()
-            });
+            let about = entry
+                .description
+                .clone()
+                .unwrap_or_else(|| words.get(name.as_str()).map(|words| words.join(", ")).unwrap_or_default());
             let item = if about.is_empty() { name.to_string() } else { format!("{name} ({about})") };
             if text.len() + item.len() + HOW.len() + 40 > LONGEST {
                 text.push_str(&format!("and {} more", servers.len() - at));
@@ -86,12 +160,11 @@ impl Topics {
 fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<String> {
     let own: Vec<String> = words(server.as_str()).collect();
     let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
-    for (at, tool) in tools.iter().enumerate() {
-        for word in words(tool.name.as_str()) {
-            if word.len() > 2 && !VERBS.contains(&word.as_str()) && !own.contains(&word) {
-                let word = word.strip_suffix('s').filter(|w| w.len() > 3 && !w.ends_with('s')).unwrap_or(&word).to_owned();
-                counts.entry(word).or_insert((0, at)).0 += 1;
-            }
+    let all = tools.iter().flat_map(|tool| words(tool.name.as_str()));
+    for (at, word) in all.enumerate() {
+        if word.len() > 2 && !VERBS.contains(&word.as_str()) && !own.contains(&word) {
+            let singular = word.strip_suffix('s').filter(|word| word.len() > 3 && !word.ends_with('s'));
+            counts.entry(singular.unwrap_or(&word).to_owned()).or_insert((0, at)).0 += 1;
         }
     }
     let mut ranked: Vec<_> = counts.into_iter().collect();

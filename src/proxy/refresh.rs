@@ -143,7 +143,12 @@ impl Refresh {
                         state: watch::Sender::new(State { progress: Progress::NotAsked, rounds: 0 }),
                         stop: CancellationToken::new(),
                     };
-                    fresh.push((watched.key.clone(), watched.asked.clone(), watched.state.clone(), watched.stop.clone()));
+                    fresh.push((
+                        watched.key.clone(),
+                        watched.asked.clone(),
+                        watched.state.clone(),
+                        watched.stop.clone(),
+                    ));
                     watched
                 });
             }

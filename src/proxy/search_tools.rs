@@ -5,10 +5,13 @@ use crate::catalog::{Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, SearchOptions};
 use crate::mcp::Object;
 use crate::search::{Error, Hit};
-use crate::tool::{Definition, render_hit};
+use crate::tool::{Definition, render_hits};
 
 /// How long the first search of a run waits for servers of which nothing is known yet.
 const FIRST_LISTING: Duration = Duration::from_secs(4);
+
+/// What a hit may cost on average: 400 tokens for five.
+const TOKENS_PER_HIT: usize = 80;
 
 /// How long a search waits for an index where there is none.
 const FIRST_INDEX: Duration = Duration::from_secs(10);
@@ -63,17 +66,27 @@ impl Proxy {
                 return Err(text.to_owned());
             }
         };
-        let found = hits.iter().filter_map(|hit| self.render(&snapshot, hit)).collect();
+        let found = self.render(&snapshot, &hits);
         Ok(Answer { found, missing: self.missing(&snapshot, server.as_deref()), servers: self.server_names() })
     }
 
-    fn render(&self, snapshot: &Snapshot, hit: &Hit) -> Option<Found> {
-        // The index may be older than the catalog.
-        let tool = snapshot.tool(&hit.server, &hit.tool)?;
-        let json = self.definition(&tool)?;
-        let definition = Definition::parse(&json).ok()?;
-        let text = render_hit(&hit.server, &definition);
-        Some(Found { name: tool.qualified_name().to_string(), score: hit.score, text })
+    fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
+        let definitions: Vec<_> = hits
+            .iter()
+            .filter_map(|hit| {
+                // The index may be older than the catalog.
+                let tool = snapshot.tool(&hit.server, &hit.tool)?;
+                Some((hit, tool.qualified_name(), self.definition(&tool)?))
+            })
+            .collect();
+        let read: Vec<_> = definitions
+            .iter()
+            .filter_map(|(hit, name, json)| Some((*hit, name, Definition::parse(json).ok()?)))
+            .collect();
+        let tools = read.iter().map(|(hit, _, definition)| (&hit.server, definition));
+        let texts = render_hits(tools, TOKENS_PER_HIT * hits.len());
+        let named = read.iter().map(|(hit, name, _)| (hit.score, name.to_string()));
+        named.zip(texts).map(|((score, name), text)| Found { name, score, text }).collect()
     }
 
     /// The tool's definition; one that the cache has lost is asked for again.
@@ -91,9 +104,10 @@ impl Proxy {
         let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
         let config = self.config();
         let mut names = snapshot.servers().map(|known| known.name()).chain(config.servers.keys());
-        names.find(|known| fold(known.as_str()) == fold(name)).map(ToString::to_string).ok_or_else(|| {
-            format!("there is no server `{name}`; there are {}", list(&self.server_names()))
-        })
+        names
+            .find(|known| fold(known.as_str()) == fold(name))
+            .map(ToString::to_string)
+            .ok_or_else(|| format!("there is no server `{name}`; there are {}", list(&self.server_names())))
     }
 
     /// The configured servers, those with faults too.

@@ -113,7 +113,8 @@ impl Connection {
         let params = move |id: u64| {
             let mut tail = String::new();
             let token = wants_progress.then(|| format!(r#""progressToken":{id}"#)).unwrap_or_default();
-            let members: Vec<&str> = [token.as_str(), stamp, meta].into_iter().filter(|part| !part.is_empty()).collect();
+            let members: Vec<&str> =
+                [token.as_str(), stamp, meta].into_iter().filter(|part| !part.is_empty()).collect();
             if !members.is_empty() {
                 let _ = write!(tail, r#","_meta":{{{}}}"#, members.join(","));
             }
@@ -291,7 +292,8 @@ impl Link {
     fn notified(&self, method: &str, params: Option<&RawValue>) {
         match (method, params) {
             ("notifications/progress", Some(params)) => {
-                let token = Object::parse(params).ok().and_then(|object| object.get("progressToken")?.get().parse().ok());
+                let token =
+                    Object::parse(params).ok().and_then(|object| object.get("progressToken")?.get().parse().ok());
                 let sink = token.and_then(|id| self.requests().waiting.get(&id).and_then(|w| w.progress.clone()));
                 if let Some(sink) = sink {
                     sink(params);

@@ -56,7 +56,8 @@ impl Introduction {
         );
         let result = answer(link.request("initialize", |_| Frame::from(params), limit, None).await)?;
         let result = object(&result)?;
-        let version = result.text("protocolVersion").ok_or_else(|| Refusal::Refused("it named no protocol version".into()))?;
+        let version =
+            result.text("protocolVersion").ok_or_else(|| Refusal::Refused("it named no protocol version".into()))?;
         let revision = Revision::parse(&version)
             .filter(|revision| !revision.is_modern())
             .ok_or_else(|| Refusal::Refused(format!("it wants protocol revision `{version}`")))?;

@@ -158,7 +158,7 @@ pub fn render_hit(server: &ServerName, definition: &Definition<'_>) -> String {
     hit(server, definition, HIT, REQUIRED)
 }
 
-/// The tools as hits, one after another, in about `tokens` tokens (the estimate is rather high than low).
+/// The tools as hits, a text each, all together in about `tokens` tokens (the estimate is rather high than low).
 ///
 /// What short hits leave over goes to the long ones; only when all of them together are too long are required
 /// parameters cut.
@@ -166,7 +166,7 @@ pub fn render_hit(server: &ServerName, definition: &Definition<'_>) -> String {
 pub fn render_hits<'a, 'd: 'a>(
     tools: impl IntoIterator<Item = (&'a ServerName, &'a Definition<'d>)>,
     tokens: usize,
-) -> String {
+) -> Vec<String> {
     // The estimate can be a little low, for words in capitals above all.
     let tokens = tokens - tokens / 20;
     let tools: Vec<_> = tools.into_iter().collect();
@@ -178,7 +178,7 @@ pub fn render_hits<'a, 'd: 'a>(
             hits[at] = hit(server, definition, limit.saturating_sub(1), limit.saturating_sub(SENTENCE + 2));
         }
     }
-    hits.join("\n")
+    hits
 }
 
 /// The greatest cost per hit with which all together stay within `tokens`.

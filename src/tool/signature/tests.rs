@@ -149,7 +149,7 @@ fn hits_share_their_budget() {
     let short = raw(r#"{"name":"short","description":"Short.","inputSchema":{"properties":{"a":{"type":"string"}}}}"#);
     let server = ServerName::new("s").unwrap();
     let (long, short) = (Definition::parse(&long).unwrap(), Definition::parse(&short).unwrap());
-    let text = render_hits([(&server, &short), (&server, &long), (&server, &long)], 180);
+    let text = render_hits([(&server, &short), (&server, &long), (&server, &long)], 180).join("\n");
     assert!(estimate(&text) <= 180, "{} tokens: {text}", estimate(&text));
     assert!(text.starts_with("s__short(a?: string)\n  Short.\ns__long(some_parameter_0: string, "), "{text}");
     assert!(text.ends_with(", …)\n  Long."), "{text}");
