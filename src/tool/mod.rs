@@ -6,5 +6,7 @@
 mod definition;
 mod name;
 
+
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
+
