@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 const LIMIT: usize = 20;
+const ROUNDS: usize = 10;
 
 #[derive(Deserialize)]
 struct Server {
@@ -203,32 +204,43 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
         ms(start.elapsed()),
         size(directory.path())? / 1_000
     );
+    // Each query's best of several rounds, beside the plain times: what else the machine does is not the search's cost.
     let mut first = Vec::new();
-    for query in queries.iter().take(50) {
-        let start = Instant::now();
-        let search = Search::new(Some(directory.path().to_owned()));
-        anyhow::ensure!(search.open(&fingerprint)?, "the index that was built is there");
-        search.search(&Request { query: &query.query, limit: 5, server: None })?;
-        first.push(start.elapsed());
+    let mut first_best = Vec::new();
+    for query in queries.iter().step_by(4) {
+        let mut best = Duration::MAX;
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            let search = Search::new(Some(directory.path().to_owned()));
+            anyhow::ensure!(search.open(&fingerprint)?, "the index that was built is there");
+            search.search(&Request { query: &query.query, limit: 5, server: None })?;
+            first.push(start.elapsed());
+            best = best.min(start.elapsed());
+        }
+        first_best.push(best);
     }
     report("open + first query", &mut first);
+    report("  best of each", &mut first_best);
     let search = Search::new(Some(directory.path().to_owned()));
     search.open(&fingerprint)?;
-    let mut fresh = Vec::new();
-    let mut again = Vec::new();
-    // The limit is part of what an answer is remembered by, so each round is new to the cache.
-    for limit in 5..15 {
-        for query in queries {
+    let (mut fresh, mut fresh_best, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    for query in queries {
+        let mut best = Duration::MAX;
+        // The limit is part of what an answer is remembered by, so each round is new to the cache.
+        for limit in 5..5 + ROUNDS {
             let request = Request { query: &query.query, limit, server: None };
             let start = Instant::now();
             search.search(&request)?;
             fresh.push(start.elapsed());
+            best = best.min(start.elapsed());
             let start = Instant::now();
             search.search(&request)?;
             again.push(start.elapsed());
         }
+        fresh_best.push(best);
     }
     report("query", &mut fresh);
+    report("  best of each", &mut fresh_best);
     report("repeated query", &mut again);
     corpus[0].hash = ToolHash::of(b"changed");
     corpus[0].description.push_str(" Changed.");

@@ -1,5 +1,6 @@
 //! The words of an index, and the nearest ones to a word that it does not have.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use tantivy::Searcher;
@@ -15,6 +16,8 @@ pub(super) struct Vocabulary {
 struct Entry {
     end: u32,
     tools: u32,
+    /// In characters.
+    length: u8,
     /// A bit for each letter that occurs; two words whose letters differ much are not near.
     letters: u32,
 }
@@ -63,9 +66,10 @@ impl Vocabulary {
     }
 
     fn add(&mut self, word: &str, tools: u32) {
+        let Ok(length) = u8::try_from(word.chars().count()) else { return };
         self.text.push_str(word);
         let end = u32::try_from(self.text.len()).expect("a vocabulary is far smaller than 4 GB");
-        self.entries.push(Entry { end, tools, letters: letters(word) });
+        self.entries.push(Entry { end, tools, length, letters: letters(word) });
     }
 
     /// The words nearest to `word`, best first: the smallest distance, then the most tools.
@@ -77,22 +81,26 @@ impl Vocabulary {
         }
         let letters = letters(word);
         let mut repairs = Vec::new();
+        let mut candidate_letters = Vec::new();
         let mut start = 0;
         for entry in &self.entries {
             let candidate = &self.text[start..entry.end as usize];
             start = entry.end as usize;
-            if (entry.letters ^ letters).count_ones() as usize > 2 * limit
-                || candidate.len().abs_diff(word.len()) > 4 * limit
+            if usize::from(entry.length).abs_diff(written.len()) > limit
+                || (entry.letters ^ letters).count_ones() as usize > 2 * limit
             {
                 continue;
             }
-            let candidate_letters: Vec<char> = candidate.chars().collect();
+            candidate_letters.clear();
+            candidate_letters.extend(candidate.chars());
             if let Some(distance) = distance(&written, &candidate_letters, limit) {
                 repairs.push(Repair { distance, rarity: std::cmp::Reverse(entry.tools), word: candidate.to_owned() });
             }
         }
         repairs.sort_unstable();
-        repairs.dedup_by(|a, b| a.word == b.word);
+        // A word of several segments was met in each.
+        let mut seen = HashSet::new();
+        repairs.retain(|repair| seen.insert(repair.word.clone()));
         repairs.truncate(REPAIRS);
         repairs
     }
@@ -113,9 +121,6 @@ fn letters(word: &str) -> u32 {
 
 /// Letters added, left out, replaced, or swapped with their neighbour; `None` when more than `limit`.
 fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
-    if a.len().abs_diff(b.len()) > limit {
-        return None;
-    }
     let mut before = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {
@@ -174,5 +179,8 @@ mod tests {
         let vocabulary = vocabulary(&[("pager", 2), ("pages", 9)]);
         let repairs: Vec<_> = vocabulary.repairs("pagex").into_iter().map(|repair| repair.word).collect();
         assert_eq!(repairs, ["pages", "pager"]);
+        let twice = self::vocabulary(&[("pager", 2), ("pages", 1), ("pager", 2), ("pages", 1), ("paged", 1)]);
+        let repairs: Vec<_> = twice.repairs("pagex").into_iter().map(|repair| repair.word).collect();
+        assert_eq!(repairs, ["pager", "paged", "pages"]);
     }
 }

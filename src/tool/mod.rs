@@ -7,6 +7,11 @@ mod definition;
 mod name;
 mod signature;
 
+
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
+<<<<<<< HEAD
 pub use signature::{Signature, first_sentence, local_pointer, render_hit, render_hits, type_expression};
+=======
+
+>>>>>>> search
