@@ -7,7 +7,6 @@ mod definition;
 mod name;
 mod signature;
 
-
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
 pub use signature::{Signature, first_sentence, local_pointer, render_hit, render_hits, type_expression};

@@ -102,12 +102,14 @@ impl QualifiedName {
     /// A server name may end and a tool name may begin with `_`, so there can be more than one; whoever knows the
     /// servers decides.
     pub fn readings(name: &str) -> impl Iterator<Item = Self> + '_ {
-        (0..name.len()).filter(move |at| name.as_bytes()[*at..].starts_with(SEPARATOR.as_bytes())).filter_map(move |at| {
-            Some(Self {
-                server: ServerName::new(&name[..at]).ok()?,
-                tool: ToolName::new(&name[at + SEPARATOR.len()..]).ok()?,
-            })
-        })
+        (0..name.len()).filter(move |at| name.as_bytes()[*at..].starts_with(SEPARATOR.as_bytes())).filter_map(
+            move |at| {
+                Some(Self {
+                    server: ServerName::new(&name[..at]).ok()?,
+                    tool: ToolName::new(&name[at + SEPARATOR.len()..]).ok()?,
+                })
+            },
+        )
     }
 }
 
