@@ -23,6 +23,9 @@ use crate::{telemetry, upstream};
 use diagnostics::Exit;
 use output::Output;
 
+/// Threads for what would hold up messages.
+const BLOCKING_THREADS: usize = 4;
+
 const EXIT_CODES: &str = "Exit codes:
   0  it worked
   1  it failed
@@ -106,8 +109,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
-    // Servers come and go on one thread: a call passes through without waking another one.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Messages pass on one thread, so that a call wakes no other. What computes or touches the disk has a few of its
+    // own: enough that a search need not wait for an index, and few, because each keeps memory that it has freed.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
     match cli.command {
         Command::Guard => return Ok(runtime.block_on(upstream::run_guard())?),
         Command::DemoServer(arguments) => return demo::serve(&arguments),
