@@ -46,6 +46,12 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{label} {exit}");
     }
 
+    /// Says something beside the result.
+    pub(super) fn note(&self, text: &str) {
+        // There is nowhere left to say that this failed.
+        let _ = writeln!(io::stderr().lock(), "{}", console::style(text).for_stderr().dim());
+    }
+
     /// Says what is being waited for, on a terminal only.
     pub(super) fn spinner(&self, what: impl Into<String>) -> Spinner {
         let bar = if io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
