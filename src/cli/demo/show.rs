@@ -1,0 +1,139 @@
+//! The walk as text.
+
+use std::time::Duration;
+
+use super::measure;
+use super::report::{Exchange, Report, Step};
+use super::tokens::ENCODING;
+use crate::cli::output::{Output, bad, faint, good, strong};
+use crate::config::{Environment, PathFlags, Paths};
+
+/// The widest line.
+const WIDTH: usize = 98;
+
+/// The lines of an answer that are shown.
+const LINES: usize = 6;
+
+/// What all of it is about.
+pub(super) fn opening(tools: usize, output: &Output) {
+    output.line(format!("{}: four MCP servers with {tools} tools behind one.", strong("mcpzip demo")));
+    output.line(faint("Each is a process of its own, and every call is real. `→` is what the agent sends, `←` what it reads."));
+}
+
+/// One step.
+pub(super) fn step(number: usize, step: &Step, output: &Output) {
+    let title = format!("{number}. {}", step.title);
+    let figures = format!("{}, {} tokens", time(step.took()), self::number(step.tokens()));
+    let gap = " ".repeat(WIDTH.saturating_sub(title.chars().count() + figures.chars().count()));
+    output.line(format!("\n{}{gap}{}", strong(title), faint(figures)));
+    for exchange in &step.exchanges {
+        self::exchange(exchange, output);
+    }
+    output.line(format!("   {}", good(&step.note)));
+}
+
+fn exchange(exchange: &Exchange, output: &Output) {
+    let arguments = exchange.arguments.get();
+    let request = if arguments == "{}" { exchange.tool.to_owned() } else { format!("{} {arguments}", exchange.tool) };
+    output.line(format!("   {} {}", faint("→"), cut(&request, WIDTH - 5)));
+    let arrow = if exchange.is_error { bad("←") } else { faint("←") };
+    let lines: Vec<&str> = exchange.answer.lines().collect();
+    for (position, line) in lines.iter().take(LINES).enumerate() {
+        let mark = if position == 0 { arrow.as_str() } else { " " };
+        output.line(format!("   {mark} {}", cut(line, WIDTH - 5)));
+    }
+    if lines.len() > LINES {
+        output.line(faint(format!("     … {} lines more", lines.len() - LINES)));
+    }
+}
+
+/// What it comes to.
+pub(super) fn totals(report: &Report, output: &Output) {
+    let totals = &report.totals;
+    let row = |what: &str, with: &str, without: &str| format!("   {what:<58}{with:>18}{without:>19}");
+    output.line(format!("\n{}", strong(row("Tokens", "with mcpzip", "without").trim_start())).replacen("Tokens", "Tokens   ", 1));
+    let counts = |what, with, without| row(what, &number(with), &number(without));
+    output.line(counts("definitions, in every request to the model", totals.with.definitions, totals.without.definitions));
+    output.line(counts("what this walk asked and read", totals.with.exchanges, totals.without.exchanges));
+    output.line(strong(counts("together", totals.with.sum(), totals.without.sum())));
+    output.line(faint(format!(
+        "   Without: the same calls, with no search and no description. Counted with {ENCODING} (tiktoken-rs)."
+    )));
+    output.line(format!("\n{}", strong("Time")));
+    output.line(format!(
+        "   from the start of mcpzip to its first answer {}, to the first search answered {}:",
+        time(totals.first_answer),
+        time(totals.first_search)
+    ));
+    output.line(format!("   until then {} servers were started and {} tools listed and indexed", totals.servers, totals.tools));
+    output.line(format!(
+        "   a call {} through mcpzip, {} straight to its server: {} more (medians of {} calls)",
+        time(totals.call),
+        time(totals.direct_call),
+        time(totals.call.saturating_sub(totals.direct_call)),
+        measure::CALLS
+    ));
+}
+
+/// How to go on.
+pub(super) fn next(environment: &Environment, output: &Output) {
+    let config = Paths::resolve(PathFlags::default(), environment)
+        .map_or_else(|_| "a file".to_owned(), |paths| paths.config_file.display().to_string());
+    let program = std::env::current_exe().map_or_else(|_| "mcpzip".to_owned(), |path| path.display().to_string());
+    output.line(format!("\n{}", strong("Next")));
+    output.line(format!("   1. put the `mcpServers` of your client into {config}"));
+    output.line(format!("   2. {program} servers"));
+    output.line(format!("   3. claude mcp add mcpzip -- {program} serve"));
+}
+
+/// A count with its thousands apart.
+pub(super) fn number(count: usize) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn time(duration: Duration) -> String {
+    let milliseconds = duration.as_secs_f64() * 1e3;
+    let decimals = if milliseconds < 1.0 { 2 } else { usize::from(milliseconds < 10.0) };
+    format!("{milliseconds:.decimals$} ms")
+}
+
+/// The line within `width`; what is left out of it is named.
+fn cut(line: &str, width: usize) -> String {
+    let length = line.chars().count();
+    if length <= width {
+        return line.to_owned();
+    }
+    // A few characters are not worth a count of them.
+    let tail = if length > 2 * width { format!("… {} characters more", number(length - width)) } else { "…".to_owned() };
+    let kept: String = line.chars().take(width - tail.chars().count()).collect();
+    format!("{kept}{}", faint(tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!([number(7), number(1234), number(1_234_567)], ["7", "1,234", "1,234,567"]);
+        let times = [70, 1_250, 41_900].map(|micros| time(Duration::from_micros(micros)));
+        assert_eq!(times, ["0.07 ms", "1.2 ms", "42 ms"]);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_visibly() {
+        assert_eq!(cut("short", 10), "short");
+        assert_eq!(console::strip_ansi_codes(&cut("somewhat longer", 10)), "somewhat …");
+        let long = cut(&"x".repeat(2000), 60);
+        assert!(long.contains("characters more"), "{long}");
+        assert_eq!(console::strip_ansi_codes(&long).chars().count(), 60);
+    }
+}
