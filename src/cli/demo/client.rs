@@ -76,7 +76,9 @@ impl Client {
         for params in params {
             self.last_id += 1;
             let id = self.last_id;
-            text.push_str(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"));
+            text.push_str(&format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
+            ));
         }
         let sent = Instant::now();
         self.stdin.write_all(text.as_bytes()).await.context("the process reads nothing more")?;

@@ -45,12 +45,15 @@ pub(super) fn serve(arguments: &ServerArguments) -> Result<(), Exit> {
 }
 
 pub(super) async fn run(environment: Environment, output: &Output) -> Result<(), Exit> {
+    let mut signal = std::pin::pin!(shutdown::signal());
+    // Polled once before anything is there, so that no signal leaves it behind.
+    if let Some(signal) = poll_once(signal.as_mut()).await {
+        return Err(Exit::interrupted(signal));
+    }
     let tokens = Loading::start();
     let mut stage = Stage::build(&environment)?;
     let outcome = tokio::select! {
-        // First, so that no signal is missed from here on.
-        biased;
-        signal = shutdown::signal() => Err(Exit::interrupted(signal)),
+        signal = signal => Err(Exit::interrupted(signal)),
         outcome = walk::run(&mut stage, tokens, output) => outcome.map_err(Exit::from),
     };
     stage.close().await;
@@ -62,4 +65,13 @@ pub(super) async fn run(environment: Environment, output: &Output) -> Result<(),
         show::next(&environment, output);
     }
     Ok(())
+}
+
+/// What the future has to say already.
+async fn poll_once<F: Future + Unpin>(future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        outcome = future => Some(outcome),
+        () = std::future::ready(()) => None,
+    }
 }

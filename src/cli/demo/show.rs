@@ -16,8 +16,9 @@ const LINES: usize = 6;
 
 /// What all of it is about.
 pub(super) fn opening(tools: usize, output: &Output) {
-    output.line(format!("{}: four MCP servers with {tools} tools behind one.", strong("mcpzip demo")));
-    output.line(faint("Each is a process of its own, and every call is real. `→` is what the agent sends, `←` what it reads."));
+    output
+        .line(format!("{}: four MCP servers with {tools} tools, behind one that shows three.", strong("mcpzip demo")));
+    output.line(faint("Each server is a process of its own, every call is real. → the agent sends, ← it reads."));
 }
 
 /// One step.
@@ -35,7 +36,9 @@ pub(super) fn step(number: usize, step: &Step, output: &Output) {
 fn exchange(exchange: &Exchange, output: &Output) {
     let arguments = exchange.arguments.get();
     let request = if arguments == "{}" { exchange.tool.to_owned() } else { format!("{} {arguments}", exchange.tool) };
-    output.line(format!("   {} {}", faint("→"), cut(&request, WIDTH - 5)));
+    for (position, line) in wrapped(&request, WIDTH - 5).into_iter().enumerate() {
+        output.line(format!("   {} {line}", if position == 0 { faint("→") } else { " ".to_owned() }));
+    }
     let arrow = if exchange.is_error { bad("←") } else { faint("←") };
     let lines: Vec<&str> = exchange.answer.lines().collect();
     for (position, line) in lines.iter().take(LINES).enumerate() {
@@ -50,24 +53,28 @@ fn exchange(exchange: &Exchange, output: &Output) {
 /// What it comes to.
 pub(super) fn totals(report: &Report, output: &Output) {
     let totals = &report.totals;
-    let row = |what: &str, with: &str, without: &str| format!("   {what:<58}{with:>18}{without:>19}");
-    output.line(format!("\n{}", strong(row("Tokens", "with mcpzip", "without").trim_start())).replacen("Tokens", "Tokens   ", 1));
-    let counts = |what, with, without| row(what, &number(with), &number(without));
-    output.line(counts("definitions, in every request to the model", totals.with.definitions, totals.without.definitions));
+    output.line(format!("\n{}", strong(format!("{:<61}{:>18}{:>19}", "Tokens", "with mcpzip", "without"))));
+    let counts = |what: &str, with, without| format!("   {what:<58}{:>18}{:>19}", number(with), number(without));
+    output.line(counts(
+        "definitions, in every request to the model",
+        totals.with.definitions,
+        totals.without.definitions,
+    ));
     output.line(counts("what this walk asked and read", totals.with.exchanges, totals.without.exchanges));
     output.line(strong(counts("together", totals.with.sum(), totals.without.sum())));
     output.line(faint(format!(
         "   Without: the same calls, with no search and no description. Counted with {ENCODING} (tiktoken-rs)."
     )));
     output.line(format!("\n{}", strong("Time")));
+    output.line(format!("   start to first answer    {}", time(totals.first_answer)));
     output.line(format!(
-        "   from the start of mcpzip to its first answer {}, to the first search answered {}:",
-        time(totals.first_answer),
-        time(totals.first_search)
+        "   start to first search    {}; {} servers were started, {} tools listed and indexed",
+        time(totals.first_search),
+        totals.servers,
+        totals.tools
     ));
-    output.line(format!("   until then {} servers were started and {} tools listed and indexed", totals.servers, totals.tools));
     output.line(format!(
-        "   a call {} through mcpzip, {} straight to its server: {} more (medians of {} calls)",
+        "   a call                   {}, straight to its server {}: {} more (medians of {} calls)",
         time(totals.call),
         time(totals.direct_call),
         time(totals.call.saturating_sub(totals.direct_call)),
@@ -91,7 +98,7 @@ pub(super) fn number(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position) % 3 == 0 {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -105,6 +112,12 @@ fn time(duration: Duration) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
+/// The line in pieces of at most `width`.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let characters: Vec<char> = line.chars().collect();
+    characters.chunks(width).map(|piece| piece.iter().collect()).collect()
+}
+
 /// The line within `width`; what is left out of it is named.
 fn cut(line: &str, width: usize) -> String {
     let length = line.chars().count();
@@ -112,7 +125,8 @@ fn cut(line: &str, width: usize) -> String {
         return line.to_owned();
     }
     // A few characters are not worth a count of them.
-    let tail = if length > 2 * width { format!("… {} characters more", number(length - width)) } else { "…".to_owned() };
+    let tail =
+        if length > 2 * width { format!("… {} characters more", number(length - width)) } else { "…".to_owned() };
     let kept: String = line.chars().take(width - tail.chars().count()).collect();
     format!("{kept}{}", faint(tail))
 }
@@ -130,6 +144,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut_visibly() {
+        assert_eq!(wrapped("höher", 2), ["hö", "he", "r"]);
         assert_eq!(cut("short", 10), "short");
         assert_eq!(console::strip_ansi_codes(&cut("somewhat longer", 10)), "somewhat …");
         let long = cut(&"x".repeat(2000), 60);

@@ -69,7 +69,8 @@ mod tests {
     async fn a_definition_is_counted_without_what_clients_keep_from_the_model() {
         let tokens = Loading::start().ready().await.unwrap();
         let short = r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"}}"#;
-        let long = r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}"#;
+        let long =
+            r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}"#;
         let listing = RawValue::from_string(format!(r#"{{"tools":[{short},{long}]}}"#)).unwrap();
         let cost = tokens.cost_of(&listing).unwrap();
         assert_eq!((cost.tools, cost.definitions), (2, 2 * tokens.count(short)));

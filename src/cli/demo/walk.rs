@@ -52,7 +52,7 @@ pub(super) async fn run(stage: &mut Stage, tokens: Loading, output: &Output) -> 
     stage.gateway.greet().await?;
     let first_answer = stage.gateway.age();
     let own = stage.gateway.ask("tools/list", "{}").await?;
-    let need = Ask::search("convert 26.2 miles to kilometres", "units__convert_units");
+    let need = Ask::search("convert 26.2 miles to km", "units__convert_units");
     let found = ask(&mut stage.gateway, vec![need]).await.context("the first search failed")?;
     let first_search = stage.gateway.age();
 
@@ -80,7 +80,12 @@ pub(super) async fn run(stage: &mut Stage, tokens: Loading, output: &Output) -> 
         show::opening(all.tools, output);
     }
     walk.show_tools(&own, three, all)?;
-    walk.add("search", "It searches by what it needs", found, "The first search waited until all servers were started and listed.");
+    walk.add(
+        "search",
+        "It searches by need",
+        found,
+        "A hit is enough to call a tool. This first search waited until all servers had started.",
+    );
     walk.rest().await?;
 
     let mut direct = direct.context("the units server was not started")?;
@@ -137,7 +142,7 @@ impl Walk<'_> {
             show::number(all.definitions),
             show::number(all.listing)
         );
-        let title = "The agent sees three tools, however many there are".to_owned();
+        let title = "The agent is shown three tools, however many there are".to_owned();
         self.push(Step { name: "tools", title, exchanges: vec![exchange], note });
         Ok(())
     }
@@ -149,12 +154,12 @@ impl Walk<'_> {
             "search_again",
             "Another need, another server",
             vec![Ask::search("find a free hour next week", "calendar__find_free_slots")],
-            "A signature is enough to call most tools; `…` says that there is more.",
+            "The `…` inside a signature says that describe_tool has more.",
         )
         .await?;
         self.step(
             "describe",
-            "Where the signature is not enough, it has the tool described",
+            "It has a tool described in full",
             vec![Ask::describe("calendar__find_free_slots", "\"inputSchema\"")],
             "The schema is the server's own, byte for byte.",
         )
@@ -176,8 +181,7 @@ impl Walk<'_> {
             "Sent in one write, answered by four processes side by side, each result in the server's own bytes.",
         )
         .await?;
-        let range = format!(r#"{{"from":"{monday}T00:00:00Z","to":"{friday}T24:00:00Z","minutes":60,"limit":2}}"#)
-            .replace("T24:00:00Z", "T23:59:59Z");
+        let range = format!(r#"{{"from":"{monday}T00:00:00Z","to":"{friday}T23:59:59Z","minutes":60,"limit":2}}"#);
         self.step(
             "results",
             "What was done is done",
@@ -270,9 +274,8 @@ impl Ask {
 
 impl Answered {
     fn counted(self, tokens: &Tokens) -> Exchange {
-        let count = |name: &str, arguments: &str| {
-            tokens.count(name) + tokens.count(arguments) + tokens.count(&self.text)
-        };
+        let count =
+            |name: &str, arguments: &str| tokens.count(name) + tokens.count(arguments) + tokens.count(&self.text);
         let tokens_without = self.ask.without.as_ref().map_or(0, |(name, arguments)| count(name, arguments));
         Exchange {
             tool: self.ask.tool,
