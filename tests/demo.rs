@@ -24,7 +24,7 @@ fn demo(directory: &Path) -> Command {
 
 #[track_caller]
 fn stdout_of(output: Output) -> String {
-    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert_eq!(output.status.code(), Some(0), "{stdout}\n{stderr}");
     assert_eq!(stderr, "", "{stdout}");
     stdout
@@ -33,7 +33,7 @@ fn stdout_of(output: Output) -> String {
 /// Neither a file nor a process of the demo is left; a killed guard or server may need a moment to be gone.
 #[track_caller]
 fn assert_nothing_is_left(directory: &TempDir) {
-    let left: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let left: Vec<_> = std::fs::read_dir(directory).expect("the directory is the test's own").collect();
     assert!(left.is_empty(), "{left:?}");
     let deadline = Instant::now() + Duration::from_secs(5);
     while let Some(process) = process_with(&directory.path().to_string_lossy()) {
@@ -66,8 +66,9 @@ fn the_demo_shows_every_step_as_text_and_leaves_nothing_behind() {
         "did you mean units__convert_units",
         "Call it as units__convert_units(",
         "with mcpzip",
+        "a call, median of",
         "o200k_base",
-        "start to first answer",
+        "from start to first answer",
         "claude mcp add mcpzip -- ",
     ] {
         assert!(text.contains(expected), "no `{expected}` in\n{text}");

@@ -53,33 +53,24 @@ fn exchange(exchange: &Exchange, output: &Output) {
 /// What it comes to.
 pub(super) fn totals(report: &Report, output: &Output) {
     let totals = &report.totals;
-    output.line(format!("\n{}", strong(format!("{:<61}{:>18}{:>19}", "Tokens", "with mcpzip", "without"))));
-    let counts = |what: &str, with, without| format!("   {what:<58}{:>18}{:>19}", number(with), number(without));
+    let row = |what: &str, with: String, without: String| format!("   {what:<64}{with:>14}{without:>17}");
+    let counts = |what, with, without| row(what, number(with), number(without));
+    output.line(format!("\n{}", strong(format!("{:<67}{:>14}{:>17}", "All in all", "with mcpzip", "without"))));
     output.line(counts(
-        "definitions, in every request to the model",
+        "tokens of the definitions, in every request to the model",
         totals.with.definitions,
         totals.without.definitions,
     ));
-    output.line(counts("what this walk asked and read", totals.with.exchanges, totals.without.exchanges));
+    output.line(counts("tokens of what this walk asked and read", totals.with.exchanges, totals.without.exchanges));
     output.line(strong(counts("together", totals.with.sum(), totals.without.sum())));
+    let call = format!("a call, median of {} one after another", measure::CALLS);
+    output.line(row(&call, time(totals.call), time(totals.direct_call)));
+    output.line(row("from start to first answer", time(totals.first_answer), String::new()).trim_end());
+    let search = format!("from start to first search, {} tools listed and indexed by then", totals.tools);
+    output.line(row(&search, time(totals.first_search), String::new()).trim_end());
     output.line(faint(format!(
-        "   Without: the same calls, with no search and no description. Counted with {ENCODING} (tiktoken-rs)."
+        "   Tokens: {ENCODING}, counted by tiktoken-rs. Without: the same calls, nothing searched or described."
     )));
-    output.line(format!("\n{}", strong("Time")));
-    output.line(format!("   start to first answer    {}", time(totals.first_answer)));
-    output.line(format!(
-        "   start to first search    {}; {} servers were started, {} tools listed and indexed",
-        time(totals.first_search),
-        totals.servers,
-        totals.tools
-    ));
-    output.line(format!(
-        "   a call                   {}, straight to its server {}: {} more (medians of {} calls)",
-        time(totals.call),
-        time(totals.direct_call),
-        time(totals.call.saturating_sub(totals.direct_call)),
-        measure::CALLS
-    ));
 }
 
 /// How to go on.
@@ -87,6 +78,7 @@ pub(super) fn next(environment: &Environment, output: &Output) {
     let config = Paths::resolve(PathFlags::default(), environment)
         .map_or_else(|_| "a file".to_owned(), |paths| paths.config_file.display().to_string());
     let program = std::env::current_exe().map_or_else(|_| "mcpzip".to_owned(), |path| path.display().to_string());
+    let program = if program.contains(' ') { format!("\"{program}\"") } else { program };
     output.line(format!("\n{}", strong("Next")));
     output.line(format!("   1. put the `mcpServers` of your client into {config}"));
     output.line(format!("   2. {program} servers"));
