@@ -22,7 +22,6 @@ use super::output::Output;
 use crate::config::Environment;
 use crate::shutdown;
 use stage::Stage;
-use tokens::Loading;
 
 pub(super) const SERVER_COMMAND: &str = "__demo-server";
 
@@ -50,11 +49,10 @@ pub(super) async fn run(environment: Environment, output: &Output) -> Result<(),
     if let Some(signal) = poll_once(signal.as_mut()).await {
         return Err(Exit::interrupted(signal));
     }
-    let tokens = Loading::start();
     let mut stage = Stage::build(&environment)?;
     let outcome = tokio::select! {
         signal = signal => Err(Exit::interrupted(signal)),
-        outcome = walk::run(&mut stage, tokens, output) => outcome.map_err(Exit::from),
+        outcome = walk::run(&mut stage, output) => outcome.map_err(Exit::from),
     };
     stage.close().await;
     let report = outcome?;

@@ -9,7 +9,7 @@ use crate::cli::output::{Output, bad, faint, good, strong};
 use crate::config::{Environment, PathFlags, Paths};
 
 /// The widest line.
-const WIDTH: usize = 98;
+const WIDTH: usize = 100;
 
 /// The lines of an answer that are shown.
 const LINES: usize = 6;
@@ -53,9 +53,9 @@ fn exchange(exchange: &Exchange, output: &Output) {
 /// What it comes to.
 pub(super) fn totals(report: &Report, output: &Output) {
     let totals = &report.totals;
-    let row = |what: &str, with: String, without: String| format!("   {what:<64}{with:>14}{without:>17}");
+    let row = |what: &str, with: String, without: String| format!("   {what:<64}{with:>15}{without:>18}");
     let counts = |what, with, without| row(what, number(with), number(without));
-    output.line(format!("\n{}", strong(format!("{:<67}{:>14}{:>17}", "All in all", "with mcpzip", "without"))));
+    output.line(format!("\n{}", strong(format!("{:<67}{:>15}{:>18}", "All in all", "with mcpzip", "without"))));
     output.line(counts(
         "tokens of the definitions, in every request to the model",
         totals.with.definitions,
@@ -69,7 +69,7 @@ pub(super) fn totals(report: &Report, output: &Output) {
     let search = format!("from start to first search, {} tools listed and indexed by then", totals.tools);
     output.line(row(&search, time(totals.first_search), String::new()).trim_end());
     output.line(faint(format!(
-        "   Tokens: {ENCODING}, counted by tiktoken-rs. Without: the same calls, nothing searched or described."
+        "   Tokens: {ENCODING}, by tiktoken-rs. Without: the same calls, nothing searched or described."
     )));
 }
 
@@ -104,10 +104,19 @@ fn time(duration: Duration) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
-/// The line in pieces of at most `width`.
+/// The line in pieces of at most `width`, parted behind commas where there are some.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     let characters: Vec<char> = line.chars().collect();
-    characters.chunks(width).map(|piece| piece.iter().collect()).collect()
+    let mut rest = characters.as_slice();
+    let mut pieces = Vec::new();
+    while rest.len() > width {
+        let comma = rest[..width].iter().rposition(|character| *character == ',');
+        let (piece, following) = rest.split_at(comma.map_or(width, |comma| comma + 1));
+        pieces.push(piece.iter().collect());
+        rest = following;
+    }
+    pieces.push(rest.iter().collect());
+    pieces
 }
 
 /// The line within `width`; what is left out of it is named.
@@ -137,6 +146,7 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_visibly() {
         assert_eq!(wrapped("höher", 2), ["hö", "he", "r"]);
+        assert_eq!(wrapped("a,b,cde", 4), ["a,b,", "cde"]);
         assert_eq!(cut("short", 10), "short");
         assert_eq!(console::strip_ansi_codes(&cut("somewhat longer", 10)), "somewhat …");
         let long = cut(&"x".repeat(2000), 60);

@@ -1,19 +1,14 @@
 use anyhow::Context as _;
 use serde_json::value::RawValue;
 use tiktoken_rs::CoreBPE;
-use tokio::task::JoinHandle;
 
 use crate::mcp::Object;
-use crate::shutdown::Tasks;
 
 /// The encoding that tokens are counted in.
 pub(super) const ENCODING: &str = "o200k_base";
 
 /// Counts tokens.
 pub(super) struct Tokens(CoreBPE);
-
-/// The encoding's table being read, which takes a moment and needs no waiting for.
-pub(super) struct Loading(JoinHandle<anyhow::Result<CoreBPE>>);
 
 /// What a list of tools costs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,17 +20,12 @@ pub(super) struct ListCost {
     pub(super) listing: usize,
 }
 
-impl Loading {
-    pub(super) fn start() -> Self {
-        Self(Tasks::new().spawn_blocking(tiktoken_rs::o200k_base))
-    }
-
-    pub(super) async fn ready(self) -> anyhow::Result<Tokens> {
-        self.0.await?.map(Tokens).context("the tokenizer could not be loaded")
-    }
-}
-
 impl Tokens {
+    /// Reads the encoding's table, which takes a moment.
+    pub(super) fn load() -> anyhow::Result<Self> {
+        tiktoken_rs::o200k_base().map(Self).context("the tokenizer could not be loaded")
+    }
+
     pub(super) fn count(&self, text: &str) -> usize {
         self.0.encode_ordinary(text).len()
     }
@@ -65,9 +55,9 @@ pub(super) fn tools_of(listing: &RawValue) -> anyhow::Result<Vec<Object<'_>>> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_definition_is_counted_without_what_clients_keep_from_the_model() {
-        let tokens = Loading::start().ready().await.unwrap();
+    #[test]
+    fn a_definition_is_counted_without_what_clients_keep_from_the_model() {
+        let tokens = Tokens::load().unwrap();
         let short = r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"}}"#;
         let long =
             r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}"#;

@@ -12,7 +12,7 @@ use super::measure;
 use super::report::{Cost, Exchange, Report, Step, Totals};
 use super::show;
 use super::stage::Stage;
-use super::tokens::{ENCODING, ListCost, Loading, Tokens, tools_of};
+use super::tokens::{ENCODING, ListCost, Tokens, tools_of};
 use crate::cli::output::Output;
 use crate::demo::Server;
 use crate::mcp::Object;
@@ -47,8 +47,8 @@ struct Walk<'a> {
 ///
 /// # Errors
 /// When a step is not answered as it should be.
-pub(super) async fn run(stage: &mut Stage, tokens: Loading, output: &Output) -> anyhow::Result<Report> {
-    // Nothing else is done before the first search is answered, so that its time is that of a real start.
+pub(super) async fn run(stage: &mut Stage, output: &Output) -> anyhow::Result<Report> {
+    // Nothing else is done before the first search is answered, so that its time is that of any start.
     stage.gateway.greet().await?;
     let first_answer = stage.gateway.age();
     let own = stage.gateway.ask("tools/list", "{}").await?;
@@ -56,7 +56,7 @@ pub(super) async fn run(stage: &mut Stage, tokens: Loading, output: &Output) -> 
     let found = ask(&mut stage.gateway, vec![need]).await.context("the first search failed")?;
     let first_search = stage.gateway.age();
 
-    let tokens = tokens.ready().await?;
+    let tokens = Tokens::load()?;
     let mut all = ListCost::default();
     let mut direct = None;
     for server in Server::ALL {
@@ -137,7 +137,7 @@ impl Walk<'_> {
             tokens_without: all.definitions,
         };
         let note = format!(
-            "All {} definitions would be {} tokens, in every request to the model; with output schemas {}.",
+            "All {} definitions: {} tokens in every request to the model, {} as their servers list them.",
             all.tools,
             show::number(all.definitions),
             show::number(all.listing)
@@ -149,12 +149,12 @@ impl Walk<'_> {
 
     async fn rest(&mut self) -> anyhow::Result<()> {
         let [monday, friday] = next_week(OffsetDateTime::now_utc().date())?;
-        let convert = |value: &str| format!(r#"{{"value":{value},"from":"miles","to":"km"}}"#);
+        let convert = |value: &str| format!(r#"{{"value":{value},"from":"mi","to":"km"}}"#);
         self.step(
             "search_again",
             "Another need, another server",
             vec![Ask::search("find a free hour next week", "calendar__find_free_slots")],
-            "The `…` inside a signature says that describe_tool has more.",
+            "None of this was before the model until it was asked for.",
         )
         .await?;
         self.step(
@@ -178,7 +178,7 @@ impl Walk<'_> {
                 Ask::execute("notes__create_note", note, "\"id\":1"),
                 Ask::execute("text__diff_texts", texts, "+ 12 km"),
             ],
-            "Sent in one write, answered by four processes side by side, each result in the server's own bytes.",
+            "Sent in one write, answered by four processes side by side, in the servers' own bytes.",
         )
         .await?;
         let range = format!(r#"{{"from":"{monday}T00:00:00Z","to":"{friday}T23:59:59Z","minutes":60,"limit":2}}"#);
