@@ -122,13 +122,14 @@ fn a_demo_that_is_interrupted_cleans_up() {
     use std::io::{BufRead as _, BufReader};
 
     let directory = TempDir::new().unwrap();
-    let mut child = demo(directory.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = demo(directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "it is under way");
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(1), "{status}");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
     assert_nothing_is_left(&directory);
 }

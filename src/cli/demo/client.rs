@@ -110,9 +110,14 @@ impl Client {
 
     /// Ends the process as a client does that leaves: its stdin ends, and it ends all it has started.
     pub(super) async fn close(self) {
-        let Self { mut child, stdin, lines, .. } = self;
-        drop((stdin, lines));
-        if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
+        let Self { mut child, stdin, mut lines, .. } = self;
+        drop(stdin);
+        let end = async {
+            // It may have answers under way, and nowhere else to write them.
+            while let Ok(Some(_)) = lines.next().await {}
+            child.wait().await
+        };
+        if tokio::time::timeout(GRACE, end).await.is_err() {
             // It fails where the process has ended meanwhile.
             let _ = child.kill().await;
         }
