@@ -4,6 +4,7 @@
 //! a configuration in a temporary directory, speaks MCP to it, and shows what went over the pipe. A step whose answer is
 //! not what it should be ends the demo with an error.
 
+mod ask;
 mod client;
 mod directory;
 mod measure;

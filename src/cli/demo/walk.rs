@@ -1,13 +1,12 @@
 //! The walk: what an agent would ask, step by step, and what must come back.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::value::RawValue;
 use time::macros::format_description;
 use time::{Date, OffsetDateTime, Weekday};
 
-use super::client::{Answer, Client};
+use super::ask::{Answered, Ask, ask};
+use super::client::Answer;
 use super::measure;
 use super::report::{Cost, Exchange, Report, Step, Totals};
 use super::show;
@@ -15,26 +14,6 @@ use super::stage::Stage;
 use super::tokens::{ENCODING, ListCost, Tokens, tools_of};
 use crate::cli::output::Output;
 use crate::demo::Server;
-use crate::mcp::Object;
-use crate::mcp::frame::quoted;
-
-/// A call of one of the three tools, and a text that its answer must hold.
-struct Ask {
-    tool: &'static str,
-    arguments: String,
-    expected: &'static str,
-    is_mistake: bool,
-    /// Name and arguments of the same call without the gateway.
-    without: Option<(String, String)>,
-}
-
-/// An ask and its answer.
-struct Answered {
-    ask: Ask,
-    text: String,
-    is_error: bool,
-    took: Duration,
-}
 
 struct Walk<'a> {
     stage: &'a mut Stage,
@@ -137,7 +116,7 @@ impl Walk<'_> {
             tokens_without: all.definitions,
         };
         let note = format!(
-            "All {} definitions: {} tokens in every request to the model, {} as their servers list them.",
+            "All {} definitions: {} tokens in every request to the model, {} as servers list them.",
             all.tools,
             show::number(all.definitions),
             show::number(all.listing)
@@ -245,73 +224,6 @@ impl Walk<'_> {
         }
         self.steps.push(step);
     }
-}
-
-impl Ask {
-    fn new(tool: &'static str, arguments: String, expected: &'static str) -> Self {
-        Self { tool, arguments, expected, is_mistake: false, without: None }
-    }
-
-    fn search(query: &str, expected: &'static str) -> Self {
-        Self::new("search_tools", format!(r#"{{"query":{},"limit":3}}"#, quoted(query)), expected)
-    }
-
-    fn describe(name: &str, expected: &'static str) -> Self {
-        Self::new("describe_tool", format!(r#"{{"name":{}}}"#, quoted(name)), expected)
-    }
-
-    fn execute(name: &str, arguments: &str, expected: &'static str) -> Self {
-        let outer = format!(r#"{{"name":{},"arguments":{arguments}}}"#, quoted(name));
-        let without = Some((name.to_owned(), arguments.to_owned()));
-        Self { without, ..Self::new("execute_tool", outer, expected) }
-    }
-
-    /// The answer must say that it was one.
-    fn mistaken(self) -> Self {
-        Self { is_mistake: true, ..self }
-    }
-}
-
-impl Answered {
-    fn counted(self, tokens: &Tokens) -> Exchange {
-        let count =
-            |name: &str, arguments: &str| tokens.count(name) + tokens.count(arguments) + tokens.count(&self.text);
-        let tokens_without = self.ask.without.as_ref().map_or(0, |(name, arguments)| count(name, arguments));
-        Exchange {
-            tool: self.ask.tool,
-            tokens: count(self.ask.tool, &self.ask.arguments),
-            tokens_without,
-            arguments: RawValue::from_string(self.ask.arguments).expect("asks are written as JSON"),
-            answer: self.text,
-            is_error: self.is_error,
-            took: self.took,
-        }
-    }
-}
-
-/// Sends all `asks` at once; fails where an answer is not as expected.
-async fn ask(gateway: &mut Client, asks: Vec<Ask>) -> anyhow::Result<Vec<Answered>> {
-    let params: Vec<String> =
-        asks.iter().map(|ask| format!(r#"{{"name":"{}","arguments":{}}}"#, ask.tool, ask.arguments)).collect();
-    let answers = gateway.ask_all("tools/call", &params).await?;
-    let mut answered = Vec::new();
-    for (ask, answer) in asks.into_iter().zip(answers) {
-        let result = Object::parse(&answer.result)?;
-        let is_error = result.get("isError").is_some_and(|raw| raw.get() == "true");
-        let text = text_of(&result)?;
-        if is_error != ask.is_mistake || !text.contains(ask.expected) {
-            bail!("`{} {}` was not to be answered with: {text}", ask.tool, ask.arguments);
-        }
-        answered.push(Answered { ask, text, is_error, took: answer.took });
-    }
-    Ok(answered)
-}
-
-/// The text of a tool's result; the demo's tools all give one.
-fn text_of(result: &Object<'_>) -> anyhow::Result<String> {
-    let blocks = result.get("content").context("a result has no content")?;
-    let blocks: Vec<Object<'_>> = serde_json::from_str(blocks.get())?;
-    blocks.first().and_then(|block| block.text("text")).context("a result has no text")
 }
 
 /// Monday and Friday of the week after that of `today`.
