@@ -112,7 +112,7 @@ impl Connection {
         let name = crate::mcp::frame::quoted(tool.as_str());
         let params = move |id: u64| {
             let mut tail = String::new();
-            let token = wants_progress.then(|| format!(r#""progressToken":{id}"#)).unwrap_or_default();
+            let token = if wants_progress { format!(r#""progressToken":{id}"#) } else { String::new() };
             let members: Vec<&str> =
                 [token.as_str(), stamp, meta].into_iter().filter(|part| !part.is_empty()).collect();
             if !members.is_empty() {

@@ -19,8 +19,8 @@ use crate::tool::ServerName;
 const QUEUE_PER_PLACE: usize = 16;
 
 /// An adaptive idle time starts here, and grows with use up to [`LONGEST_IDLE`].
-const SHORTEST_IDLE: Duration = Duration::from_mins(1);
-const LONGEST_IDLE: Duration = Duration::from_mins(30);
+const SHORTEST_IDLE: Duration = Duration::from_secs(60);
+const LONGEST_IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// How long a process whose output ended is watched for its exit status before the calls on it fail without one.
 const STATUS_LIMIT: Duration = Duration::from_millis(200);
