@@ -30,7 +30,11 @@ impl App {
         let config = Config::load(&paths, &environment)?;
         report(&config);
         let tasks = Tasks::new();
-        let places = Places { cache: Some(paths.cache_dir.clone()), logs: Some(paths.state_dir.join("logs")) };
+        let places = Places {
+            cache: Some(paths.cache_dir.clone()),
+            logs: Some(paths.state_dir.join("logs")),
+            results: Some(paths.state_dir.join("results")),
+        };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start);
         Ok(Self { proxy, tasks, paths, environment })
     }

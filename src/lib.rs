@@ -17,6 +17,7 @@ pub mod downstream;
 pub mod proxy;
 
 pub mod catalog;
+pub mod results;
 pub mod search;
 pub mod upstream;
 

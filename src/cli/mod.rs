@@ -82,6 +82,9 @@ enum Command {
     /// Watch over the servers' processes
     #[command(name = upstream::GUARD_COMMAND, hide = true)]
     Guard,
+    /// Run one jq filter under limits
+    #[command(name = crate::proxy::projection::COMMAND, hide = true)]
+    Select,
     /// Be one of the demo's servers
     #[command(name = demo::SERVER_COMMAND, hide = true)]
     DemoServer(demo::ServerArguments),
@@ -109,6 +112,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
+    if let Command::Select = cli.command {
+        // Before anything else is there: a filter's limits are those of its process.
+        return Exit::with_code(crate::proxy::projection::run_worker()?);
+    }
     // Messages pass on one thread, so that a call wakes no other. What computes or touches the disk has a few of its
     // own: enough that a search need not wait for an index, and few, because each keeps memory that it has freed.
     let runtime =
@@ -151,7 +158,9 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
         Command::Servers => servers::run(app, output).await,
-        Command::Serve | Command::Demo | Command::Guard | Command::DemoServer(_) => unreachable!("handled before"),
+        Command::Serve | Command::Demo | Command::Guard | Command::Select | Command::DemoServer(_) => {
+            unreachable!("handled before")
+        }
     }
 }
 

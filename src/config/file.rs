@@ -35,6 +35,7 @@ pub(super) struct File {
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
     pub(super) default_limit: Read<usize>,
+    pub(super) budget: Read<usize>,
 }
 
 /// A member of `mcpServers`.
@@ -80,8 +81,9 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
     let default_limit = members.read("search", |field| search(field, report)).map(Option::flatten);
+    let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
     members.finish();
-    Ok(File { servers: servers.unwrap_or_default(), call_timeout, idle_timeout, default_limit })
+    Ok(File { servers: servers.unwrap_or_default(), call_timeout, idle_timeout, default_limit, budget })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
@@ -94,6 +96,13 @@ fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
     });
     members.finish();
     default_limit
+}
+
+fn results(field: &Field<'_>, report: &Report) -> Read<usize> {
+    let mut members = Members::new(field.object()?, "", "results.", report);
+    let budget = members.read("budget", Field::whole_number);
+    members.finish();
+    budget
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {

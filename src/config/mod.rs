@@ -57,6 +57,8 @@ pub struct Config {
     pub idle_timeout: IdleTimeout,
     /// How tools are searched.
     pub search: SearchOptions,
+    /// How results are answered.
+    pub results: ResultOptions,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -132,6 +134,13 @@ pub struct SearchOptions {
     pub default_limit: usize,
 }
 
+/// How results are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultOptions {
+    /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
+    pub budget: usize,
+}
+
 impl Config {
     /// Merges, in this order, what flags and variables said (both in `paths`), the file, and the defaults.
     ///
@@ -187,6 +196,9 @@ impl Config {
                     &report,
                 ),
             },
+            results: ResultOptions {
+                budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
+            },
             warnings: report.into_warnings(&lines),
         })
     }
@@ -203,6 +215,7 @@ impl Default for Config {
             call_timeout: CALL_TIMEOUT,
             idle_timeout: IdleTimeout::default(),
             search: SearchOptions::default(),
+            results: ResultOptions::default(),
             masker: Masker::default(),
         }
     }
@@ -216,6 +229,12 @@ impl SearchOptions {
 impl Default for SearchOptions {
     fn default() -> Self {
         Self { default_limit: 5 }
+    }
+}
+
+impl Default for ResultOptions {
+    fn default() -> Self {
+        Self { budget: 100_000 }
     }
 }
 

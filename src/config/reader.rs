@@ -198,6 +198,11 @@ impl<'a> Field<'a> {
         number.ok_or_else(|| self.wrong("a whole number from 1"))
     }
 
+    pub(super) fn whole_number(&self) -> Result<usize, At<Fault>> {
+        let number = self.value.as_number_lit().and_then(|number| number.value.parse().ok());
+        number.ok_or_else(|| self.wrong("a whole number from 0"))
+    }
+
     pub(super) fn word(&self) -> Option<&str> {
         self.value.as_string_lit().map(|text| text.value.as_ref())
     }

@@ -14,11 +14,14 @@ const REFRESH_LIMIT: Duration = Duration::from_secs(30);
 const STATUS: &str = r#"{"name":"status","description":"Shows every connected MCP server with its state, number of tools and the reason of any failure.","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true}}"#;
 const REFRESH: &str = r#"{"name":"refresh","description":"Fetches the tool lists of the MCP servers anew, of one or of all, and reconnects those that failed.","inputSchema":{"type":"object","properties":{"server":{"type":"string","description":"The server's name; all when absent"}}},"annotations":{"readOnlyHint":true}}"#;
 
+const READ_RESULT: &str = r#"{"name":"read_result","description":"Reads on in a result that was stored because it was large: a part by jq filter, a range of characters, or the lines that match a pattern.","inputSchema":{"type":"object","properties":{"id":{"type":"string","description":"The id that the shortened answer named"},"select":{"type":"string","description":"A jq filter over the result's JSON"},"offset":{"type":"integer","minimum":0,"description":"First character"},"limit":{"type":"integer","minimum":1,"description":"How many characters"},"grep":{"type":"string","description":"A regular expression; letter case does not count"}},"required":["id"]},"annotations":{"readOnlyHint":true}}"#;
+
 /// The tools of the built-in server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tool {
     Status,
     Refresh,
+    ReadResult,
 }
 
 impl Tool {
@@ -30,6 +33,7 @@ impl Tool {
         match tool.entry().name.as_str() {
             "status" => Some(Self::Status),
             "refresh" => Some(Self::Refresh),
+            "read_result" => Some(Self::ReadResult),
             _ => None,
         }
     }
@@ -38,7 +42,7 @@ impl Tool {
 /// The built-in server's entry in the catalog.
 pub(super) fn tools() -> ServerTools {
     let server = ServerName::new(BUILT_IN_SERVER).expect("the constant is a name");
-    let tools = [STATUS, REFRESH].map(|json| json.as_bytes().into()).to_vec();
+    let tools = [STATUS, REFRESH, READ_RESULT].map(|json| json.as_bytes().into()).to_vec();
     let listed = Listed { tools, software: None, instructions: None, fresh_for: None };
     Cache::new(None).store(&Key { server, configuration: String::new() }, &listed)
 }
@@ -46,6 +50,9 @@ pub(super) fn tools() -> ServerTools {
 impl Proxy {
     /// Runs a built-in tool.
     pub(super) async fn builtin(&self, tool: Tool, arguments: &Object<'_>) -> Reply {
+        if tool == Tool::ReadResult {
+            return self.read_result(arguments).await;
+        }
         self.refresh.loaded().await;
         if tool == Tool::Refresh {
             let server = match arguments.text("server").map(|name| ServerName::new(&name)) {

@@ -1,5 +1,7 @@
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +11,7 @@ use super::arguments::{Checked, Schema};
 use super::error::{failed_call, refused_call, unfit_arguments};
 use super::{Caller, Proxy, Reply, builtin};
 use crate::catalog::Tool;
+use crate::mcp::frame::quoted;
 use crate::mcp::{Frame, Object, Outbox};
 use crate::tool::{Definition, Signature, ToolHash};
 use crate::upstream::{self, ProgressSink, ToolCall, message_of};
@@ -18,6 +21,17 @@ const TIMEOUTS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Compiled schemas that are kept.
 const MOST_SCHEMAS: usize = 512;
+
+/// Calls that one request may hold.
+const MOST_CALLS: usize = 32;
+
+/// What the calls of one request share.
+struct Shared<'a> {
+    line: &'a Bytes,
+    limit: Option<Duration>,
+    meta: String,
+    progress: Option<ProgressSink>,
+}
 
 /// A call as the agent put it.
 pub struct Call<'a> {
@@ -59,7 +73,7 @@ impl Failure {
 }
 
 impl Proxy {
-    /// Calls a tool: `{name, arguments?, timeout?}`.
+    /// Calls a tool, `{name, arguments?, select?, timeout?}`, or several, `{calls: [{name, arguments?, select?}]}`.
     pub(super) async fn execute_tool(
         &self,
         caller: &Caller,
@@ -67,9 +81,6 @@ impl Proxy {
         params: &Object<'_>,
         line: &Bytes,
     ) -> Reply {
-        let Some(name) = arguments.text("name").filter(|name| !name.trim().is_empty()) else {
-            return Reply::tool_error("execute_tool needs the `name` of a tool, as search_tools shows it");
-        };
         let limit = match arguments.get("timeout").map(|raw| raw.get().trim_matches('"')) {
             None | Some("null") => None,
             Some(text) => match text.parse::<f64>() {
@@ -78,15 +89,50 @@ impl Proxy {
             },
         };
         let meta = params.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let mut shared = Shared { line, limit, meta: relayed_meta(&meta), progress: None };
+        match arguments.get("calls").filter(|raw| raw.get() != "null") {
+            Some(calls) => self.execute_all(calls, &shared).await,
+            None => {
+                let token = meta.get("progressToken");
+                shared.progress = token.map(|token| progress_to(caller.outbox.clone(), token.get().to_owned()));
+                self.execute_one(arguments, &shared).await
+            }
+        }
+    }
+
+    async fn execute_one(&self, call: &Object<'_>, shared: &Shared<'_>) -> Reply {
+        let Some(name) = call.text("name").filter(|name| !name.trim().is_empty()) else {
+            return Reply::tool_error("execute_tool needs the `name` of a tool, as search_tools shows it");
+        };
+        let select = call.text("select").filter(|filter| !filter.trim().is_empty());
         let call = Call {
             name: &name,
-            arguments: arguments.get("arguments"),
-            line: Some(line),
-            limit,
-            meta: relayed_meta(&meta),
-            progress: meta.get("progressToken").map(|token| progress_to(caller.outbox.clone(), token.get().to_owned())),
+            arguments: call.get("arguments"),
+            line: Some(shared.line),
+            limit: shared.limit,
+            meta: shared.meta.clone(),
+            progress: shared.progress.clone(),
         };
-        self.execute(call).await.unwrap_or_else(|failure| Reply::tool_error(failure.text()))
+        match self.execute(call).await {
+            Ok(Reply::Relayed(result)) => self.answer(result, select.as_deref()).await,
+            Ok(reply) => reply,
+            Err(failure) => Reply::tool_error(failure.text()),
+        }
+    }
+
+    /// Several calls side by side; one answer with the results in order, each under a line that names it.
+    async fn execute_all(&self, calls: &RawValue, shared: &Shared<'_>) -> Reply {
+        let calls: Result<Vec<&RawValue>, _> = serde_json::from_str(calls.get());
+        let calls: Option<Vec<Object<'_>>> =
+            calls.ok().and_then(|calls| calls.into_iter().map(|raw| Object::parse(raw).ok()).collect());
+        let Some(calls) = calls.filter(|calls| (1..=MOST_CALLS).contains(&calls.len())) else {
+            return Reply::tool_error(&format!(
+                "`calls` must be an array of 1 to {MOST_CALLS} objects, each with a `name`"
+            ));
+        };
+        let replies = join_all(calls.iter().map(|call| self.execute_one(call, shared))).await;
+        let names = calls.iter().map(|call| call.text("name").unwrap_or_default());
+        together(names.zip(replies))
     }
 
     /// Calls a tool and returns its result as the server gave it.
@@ -210,4 +256,73 @@ fn progress_to(outbox: Outbox, token: String) -> ProgressSink {
             .collect();
         outbox.offer(&Frame::notification("notifications/progress", &format!("{{{}}}", members.join(","))));
     })
+}
+
+/// Waits for all of `futures`, which run side by side; their outputs in order.
+async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut all_done = true;
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            match future.as_mut().poll(context) {
+                Poll::Ready(done) => *output = Some(done),
+                Poll::Pending => all_done = false,
+            }
+        }
+        if all_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    running.into_iter().map(|(_, output)| output.expect("all are done")).collect()
+}
+
+/// One result of several: the content of each in its own bytes, under a text block that names the call.
+fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
+    let (mut blocks, mut failed, mut count) = (Vec::new(), 0, 0);
+    for (name, reply) in replies {
+        let (Reply::Result(body) | Reply::Relayed(body)) = reply else { continue };
+        let raw: &RawValue = serde_json::from_slice(&body).expect("a result is JSON");
+        let result = Object::parse(raw).unwrap_or_default();
+        let is_error = result.get("isError").is_some_and(|raw| raw.get() == "true");
+        count += 1;
+        failed += usize::from(is_error);
+        let mark = if is_error { " failed" } else { "" };
+        blocks.push(text_block(&format!("[{count}] {name}{mark}")));
+        let content = result.get("content").and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+        match (content.filter(|content| !content.is_empty()), result.get("structuredContent")) {
+            (Some(content), _) => blocks.extend(content.iter().map(ToString::to_string)),
+            (None, Some(structured)) => blocks.push(text_block(structured.get())),
+            (None, None) => {}
+        }
+    }
+    let error = if failed == count { r#","isError":true"# } else { "" };
+    Reply::Result(format!(r#"{{"content":[{}]{error}}}"#, blocks.join(",")).into())
+}
+
+fn text_block(text: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_stand_in_order_each_with_its_own_error() {
+        let relayed = Bytes::from_static(br#"{"content":[{"type":"new","n":1e400}],"structuredContent":{}}"#);
+        let structured = Bytes::from_static(br#"{"structuredContent":[1]}"#);
+        let replies = [
+            ("a".to_owned(), Reply::Relayed(relayed)),
+            ("b".to_owned(), Reply::tool_error("no")),
+            ("c".to_owned(), Reply::Relayed(structured)),
+        ];
+        let Reply::Result(body) = together(replies.into_iter()) else { panic!("no result") };
+        assert_eq!(
+            body,
+            concat!(
+                r#"{"content":[{"type":"text","text":"[1] a"},{"type":"new","n":1e400},"#,
+                r#"{"type":"text","text":"[2] b failed"},{"type":"text","text":"no"},"#,
+                r#"{"type":"text","text":"[3] c"},{"type":"text","text":"[1]"}]}"#
+            )
+        );
+    }
 }

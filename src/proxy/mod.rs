@@ -5,6 +5,7 @@
 //!
 //! *Invariant*: nothing here reads from or writes to a transport.
 
+mod answer;
 pub mod arguments;
 mod builtin;
 mod definitions;
@@ -13,6 +14,7 @@ mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+pub mod projection;
 mod refresh;
 mod reply;
 mod search_tools;
@@ -33,11 +35,13 @@ pub use status::{ServerReport, Status};
 use crate::catalog::{Cache, Catalog, Snapshot};
 use crate::config::Config;
 use crate::mcp::{ErrorCode, Object, Outbox, Revision};
+use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::upstream::{Environment, Pool, State};
 use index::Index;
 use instructions::Topics;
+use projection::Projection;
 
 /// Everything behind the three tools.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub struct Proxy {
     refresh: Arc<Refresh>,
     topics: Arc<Topics>,
     schemas: execute_tool::Schemas,
+    projection: Projection,
+    results: Results,
     tasks: Tasks,
 }
 
@@ -68,6 +74,8 @@ pub struct Places {
     pub cache: Option<std::path::PathBuf>,
     /// The servers' logs; `None` keeps none.
     pub logs: Option<std::path::PathBuf>,
+    /// Results that were too large to be shown; a temporary directory without it.
+    pub results: Option<std::path::PathBuf>,
 }
 
 impl Proxy {
@@ -115,6 +123,8 @@ impl Proxy {
                 refresh,
                 topics,
                 schemas: execute_tool::Schemas::default(),
+                projection: Projection::default(),
+                results: Results::new(&places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip"))),
                 tasks: tasks.clone(),
             }
         })

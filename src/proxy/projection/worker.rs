@@ -1,0 +1,104 @@
+use std::io::{self, Read as _, Write as _};
+
+use jaq_core::load::{Arena, File, Loader};
+use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
+use jaq_json::{Val, read};
+
+/// The hidden command under which the binary runs one filter.
+pub const COMMAND: &str = "__select";
+
+/// The exit code that says: the filter, not the worker, is at fault; its message is on stderr.
+pub(super) const FILTER_FAILED: i32 = 3;
+
+/// What a filter may take of memory, in bytes, and of the processor, in seconds.
+#[cfg(unix)]
+const MEMORY: u64 = 1024 * 1024 * 1024;
+#[cfg(unix)]
+const SECONDS: u64 = 3;
+
+/// Reads a filter as a JSON string on the first line of stdin and its data from the rest; writes what it puts out.
+///
+/// # Errors
+/// When stdin or stdout fail; the exit code to end with otherwise.
+pub fn run() -> io::Result<i32> {
+    limit()?;
+    let mut input = Vec::new();
+    io::stdin().lock().read_to_end(&mut input)?;
+    let line = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let filter: String = serde_json::from_slice(&input[..line])?;
+    match filtered(&filter, &input[line..], &mut io::BufWriter::new(io::stdout().lock())) {
+        Ok(()) => Ok(0),
+        Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        Err(Stopped::Output(error)) => Err(error),
+        Err(Stopped::Filter(message)) => {
+            io::stderr().lock().write_all(message.as_bytes())?;
+            Ok(FILTER_FAILED)
+        }
+    }
+}
+
+enum Stopped {
+    Filter(String),
+    Output(io::Error),
+}
+
+fn filtered(code: &str, input: &[u8], output: &mut impl io::Write) -> Result<(), Stopped> {
+    let failed = |message: String| Stopped::Filter(message);
+    let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+    let arena = Arena::default();
+    let modules = Loader::new(definitions)
+        .load(&arena, File { code, path: () })
+        .map_err(|errors| failed(format!("the filter is no jq: {}", first_load_error(&errors))))?;
+    let filter = Compiler::default().with_funs(functions).compile(modules).map_err(|errors| {
+        let names =
+            errors.iter().flat_map(|(_, errors)| errors).map(|(name, what)| format!("no {} `{name}`", what.as_str()));
+        failed(format!("the filter is no jq: {}", names.collect::<Vec<_>>().join(", ")))
+    })?;
+    let value = read::parse_single(input).map_err(|error| failed(format!("the data cannot be read: {error}")))?;
+    let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
+    for value in filter.id.run((context, value)).map(unwrap_valr) {
+        let value = value.map_err(|error| failed(format!("the filter failed: {error}")))?;
+        match &value {
+            Val::TStr(text) => output.write_all(text),
+            other => write!(output, "{other}"),
+        }
+        .and_then(|()| output.write_all(b"\n"))
+        .map_err(Stopped::Output)?;
+    }
+    output.flush().map_err(Stopped::Output)
+}
+
+fn first_load_error(errors: &jaq_core::load::Errors<&str, ()>) -> String {
+    use jaq_core::load::Error;
+    let Some((_, error)) = errors.first() else { return "it cannot be read".to_owned() };
+    match error {
+        Error::Io(_) => "it must not read files".to_owned(),
+        Error::Lex(errors) => errors.first().map_or_else(String::new, |(expected, rest)| {
+            format!("expected {} at `{}`", expected.as_str(), shortened(rest))
+        }),
+        Error::Parse(errors) => errors.first().map_or_else(String::new, |(expected, rest)| {
+            format!("expected {} at `{}`", expected.as_str(), shortened(rest))
+        }),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(unix)]
+fn limit() -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let to = |limit: u64| Rlimit { current: Some(limit), maximum: Some(limit) };
+    setrlimit(Resource::As, to(MEMORY))?;
+    setrlimit(Resource::Cpu, to(SECONDS))?;
+    setrlimit(Resource::Core, to(0))?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "as on Unix; here the time limit of the caller has to do")]
+fn limit() -> io::Result<()> {
+    Ok(())
+}
