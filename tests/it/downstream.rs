@@ -32,7 +32,8 @@ fn the_handshake_and_the_list_are_answered_before_any_server_is_up() {
     let setup = Setup::new().server("slow", Server::new().at_start([hang()]));
     let mut client = setup.connect();
     let tools = client.ask("tools/list", "{}").value();
-    let names: Vec<&str> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
 }
 
@@ -89,7 +90,10 @@ fn a_modern_request_must_say_its_revision_and_capabilities() {
         assert_eq!(error["code"], -32022);
         assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": version }));
     }
-    assert_eq!(client.ask("tools/list", &meta("2026-07-28", capabilities)).value()["tools"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        client.ask("tools/list", &meta("2026-07-28", capabilities)).value()["tools"].as_array().unwrap().len(),
+        3
+    );
     client.finish();
 }
 
@@ -163,9 +167,8 @@ fn progress_comes_under_the_token_of_the_client() {
     let server = Server::new().tool("t", [line(progress), answer("done")]);
     let mut client = Setup::new().server("a", server).connect();
     for token in [r#""tok\u00e9n""#, "17"] {
-        let params = format!(
-            r#"{{"name":"execute_tool","arguments":{{"name":"a__t"}},"_meta":{{"progressToken":{token}}}}}"#
-        );
+        let params =
+            format!(r#"{{"name":"execute_tool","arguments":{{"name":"a__t"}},"_meta":{{"progressToken":{token}}}}}"#);
         let id = client.request("tools/call", &params);
         let notified = client.expect("progress", |message| message.is_notification("notifications/progress"));
         assert_eq!(notified.params(), format!(r#"{{"progressToken":{token},"progress":1e0,"later":"x"}}"#));
@@ -216,9 +219,7 @@ fn a_subscription_is_acknowledged_and_ends_with_the_process() {
     let mut client = Setup::new().start();
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     client.request("subscriptions/listen", &format!(r#"{{"notifications":{{"toolsListChanged":true}},{meta}}}"#));
-    client.expect("the acknowledgement", |message| {
-        message.is_notification("notifications/subscriptions/acknowledged")
-    });
+    client.expect("the acknowledgement", |message| message.is_notification("notifications/subscriptions/acknowledged"));
     assert_eq!(client.ask_modern("tools/list", "").value()["resultType"], "complete");
     client.finish();
 }

@@ -44,8 +44,16 @@ fn a_malformed_line_gets_its_error_and_costs_no_other() {
         (r#"{"jsonrpc":"2.0","id":52,"method":"tools/call"}"#, "52", -32602),
         (r#"{"jsonrpc":"2.0","id":53,"method":"tools/call","params":{"name":5}}"#, "53", -32602),
         (r#"{"jsonrpc":"2.0","id":54,"method":"tools/call","params":{"name":"no_such"}}"#, "54", -32602),
-        (r#"{"jsonrpc":"2.0","id":55,"method":"tools/call","params":{"name":"search_tools","arguments":[]}}"#, "55", -32602),
-        (r#"{"jsonrpc":"2.0","id":56,"method":"tools/call","params":{"name":"search_tools","arguments":"{}"}}"#, "56", -32602),
+        (
+            r#"{"jsonrpc":"2.0","id":55,"method":"tools/call","params":{"name":"search_tools","arguments":[]}}"#,
+            "55",
+            -32602,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":56,"method":"tools/call","params":{"name":"search_tools","arguments":"{}"}}"#,
+            "56",
+            -32602,
+        ),
         (r#"{"jsonrpc":"2.0","id":57,"method":"initialize"}"#, "57", -32602),
         (r#"{"jsonrpc":"2.0","id":58,"method":"initialize","params":{"protocolVersion":5}}"#, "58", -32602),
         (r#"{"jsonrpc":"2.0","id":59,"method":"resources/list"}"#, "59", -32601),
@@ -99,7 +107,12 @@ fn the_arguments_of_a_meta_tool_are_for_the_agent_to_correct() {
 #[test]
 fn a_line_of_100_mb_is_refused_by_its_size() {
     let mut client = Setup::new().connect();
-    let line = [br#"{"jsonrpc":"2.0","id":70,"method":"ping","params":{"x":""#.as_slice(), &vec![b'x'; 100_000_000], br#""}}"#].concat();
+    let line = [
+        br#"{"jsonrpc":"2.0","id":70,"method":"ping","params":{"x":""#.as_slice(),
+        &vec![b'x'; 100_000_000],
+        br#""}}"#,
+    ]
+    .concat();
     client.send_bytes(&[&line[..], b"\n"].concat());
     let answer = client.next();
     assert_eq!((answer.id(), answer.error_code()), ("70", -32600));
@@ -113,7 +126,9 @@ fn an_id_may_be_used_again_only_after_its_answer() {
     let server = Server::new().tool("t", [await_cancel()]).tool("u", [answer("done")]);
     let mut client = Setup::new().server("a", server).connect();
     let call = |tool: &str| {
-        format!(r#"{{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{{"name":"execute_tool","arguments":{{"name":"a__{tool}"}}}}}}"#)
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{{"name":"execute_tool","arguments":{{"name":"a__{tool}"}}}}}}"#
+        )
     };
     client.send(&call("t"));
     until("the call to arrive", || (client.home().count("a", "tools/call") == 1).then_some(()));
