@@ -8,3 +8,11 @@ mod layers;
 mod downstream;
 mod fidelity;
 mod malformed;
+
+mod listing;
+mod meta_tools;
+mod upstream;
+
+mod cache;
+mod cli;
+mod hygiene;
