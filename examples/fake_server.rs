@@ -19,6 +19,7 @@ use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +75,8 @@ enum Step {
     Exit(i32),
     /// Closes stdout.
     CloseStdout,
+    /// Reads nothing more from stdin.
+    Deafen,
     /// Has other tools from now on, and says so.
     ChangeTools(Vec<Box<RawValue>>),
     /// Sends a `ping` and waits for its answer.
@@ -131,6 +134,7 @@ struct Server {
     /// Ids of answered pings and cancelled requests.
     heard: Mutex<HashSet<String>>,
     hearing: Condvar,
+    deaf: AtomicBool,
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -151,11 +155,21 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         log_path: log_path.clone(),
         heard: Mutex::default(),
         hearing: Condvar::new(),
+        deaf: AtomicBool::new(false),
     });
     server.note(&format!("start {}", std::process::id()));
     server.run(&script.start, &Request::default())?;
     for line in io::stdin().lock().lines() {
         server.receive(&line?);
+        // The step runs on the thread of its request.
+        std::thread::sleep(if script.calls.contains_key("deafen") {
+            Duration::from_millis(20)
+        } else {
+            Duration::ZERO
+        });
+        while server.deaf.load(Ordering::Relaxed) {
+            std::thread::park();
+        }
     }
     server.note("end of input");
     server.run(&script.end, &Request::default())?;
@@ -290,6 +304,7 @@ impl Server {
             Step::Note(text) => self.note(&fill_in(text)),
             Step::Exit(code) => std::process::exit(*code),
             Step::CloseStdout => close_stdout()?,
+            Step::Deafen => self.deaf.store(true, Ordering::Relaxed),
             Step::ChangeTools(tools) => {
                 self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone_from(tools);
                 self.write(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, true)?;

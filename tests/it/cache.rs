@@ -67,7 +67,8 @@ fn damage_anywhere_in_the_cache_is_repaired() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(seed >> 33).unwrap() % below.max(1)
     };
-    let damage: [(&str, fn(&mut Vec<u8>, usize)); 4] = [
+    type Damage = fn(&mut Vec<u8>, usize);
+    let damage: [(&str, Damage); 4] = [
         ("a flipped byte", |bytes, at| {
             if let Some(byte) = bytes.get_mut(at) {
                 *byte ^= 0x55;
@@ -153,6 +154,15 @@ fn killed_again_and_again_the_next_start_is_fine() {
     let warnings: Vec<_> = client.stderr().lines().filter(|line| line.contains("damaged")).map(str::to_owned).collect();
     assert!(warnings.is_empty(), "a kill damaged the cache: {warnings:#?}");
     client.finish();
+    // What was half written is swept up once it is old enough to have no writer any more.
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    for path in files(&setup.cache_path()).into_iter().filter(|path| is_temporary(path)) {
+        fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap();
+    }
+    let setup = setup.server("cellar", Server::new().tool("fetch_wine", [answer("fetched")]));
+    let mut client = setup.connect();
+    until("the new tool", || client.search("does fetch wine").contains("cellar__fetch_wine").then_some(()));
+    client.finish();
     let left: Vec<_> = files(&setup.cache_path()).into_iter().filter(|path| is_temporary(path)).collect();
     assert!(left.is_empty(), "temporary files stay behind: {left:?}");
 }
@@ -169,7 +179,10 @@ fn secrets_stay_where_they_belong() {
         .server_with("a", Server::new().tool("t", [answer("done")]), json!({ "env": { "TOKEN": "${TOKEN}" } }))
         .server_with("dead", Server::new().at_start([say("no luck")]), json!({ "env": { "API_KEY": secret } }))
         .entry("absent", r#"{"command":"/no/such/program","args":["--token=${ARGUMENT}"],"env":{"X":"${TOKEN}"}}"#)
-        .entry("remote", r#"{"url":"http://127.0.0.1:1/mcp?key=${ARGUMENT}","headers":{"Authorization":"Bearer ${HEADER}"}}"#)
+        .entry(
+            "remote",
+            r#"{"url":"http://127.0.0.1:1/mcp?key=${ARGUMENT}","headers":{"Authorization":"Bearer ${HEADER}"}}"#,
+        )
         .variable("TOKEN", secret)
         .variable("HEADER", header)
         .variable("ARGUMENT", argument)
@@ -186,10 +199,12 @@ fn secrets_stay_where_they_belong() {
     let mut seen = vec![("stdout".to_owned(), client.stdout()), ("stderr".to_owned(), client.stderr())];
     for command in [&["servers"][..], &["tools"], &["call", "absent__t"], &["search", "does t"]] {
         let outcome = setup.run(command);
-        seen.push((format!("{command:?}"), outcome.to_string()));
+        seen.push((format!("{command:?}"), outcome.stdout + &outcome.stderr));
     }
     for directory in [setup.cache_path(), setup.home().path("state")] {
-        let read = |path: PathBuf| (path.display().to_string(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned());
+        let read = |path: PathBuf| {
+            (path.display().to_string(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned())
+        };
         seen.extend(files(&directory).into_iter().map(read));
     }
     assert!(seen.len() > 6, "too little was looked at");
@@ -208,7 +223,9 @@ fn files_are_open_to_the_user_alone() {
     let mut client = setup.connect();
     until_both_found(&mut client);
     client.finish();
-    for path in files(&setup.cache_path()).into_iter().filter(|path| path.starts_with(setup.cache_path().join("catalog"))) {
+    for path in
+        files(&setup.cache_path()).into_iter().filter(|path| path.starts_with(setup.cache_path().join("catalog")))
+    {
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", path.display());
     }

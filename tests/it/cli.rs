@@ -65,7 +65,8 @@ fn servers_shows_each_with_its_state_and_reason() {
     let shown = setup.run(&["servers"]).code(0).json();
     let state = |name: &str| {
         let servers = shown["servers"].as_array().unwrap();
-        let server = servers.iter().find(|server| server["name"] == name).unwrap_or_else(|| panic!("no {name}: {shown}"));
+        let server =
+            servers.iter().find(|server| server["name"] == name).unwrap_or_else(|| panic!("no {name}: {shown}"));
         (server["state"].as_str().unwrap().to_owned(), server["reason"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(state("hub").0, "ready");
@@ -81,7 +82,7 @@ fn exit_codes_say_what_went_wrong() {
     for (arguments, code) in [
         (&["call", "hub__create_issue", r#"{"title":"x"}"#][..], 0),
         (&["call", "hub__no_such"], 1),
-        (&["call", "hub__create_issue", r#"{"title":5,"x":1}"#], 1),
+        (&["call", "hub__create_issue", r#"{"title":{}}"#], 1),
         (&["call", "hub__create_issue", "nonsense"], 1),
         (&["search", "--server", "nobody", "x"], 1),
         (&["--no-such-flag"], 2),
@@ -95,7 +96,7 @@ fn exit_codes_say_what_went_wrong() {
         (&["--version"], 0),
     ] {
         let outcome = setup().run(arguments).code(code);
-        assert_eq!(outcome.stderr.is_empty(), matches!(code, 0 | 5), "{outcome}");
+        assert_eq!(outcome.stderr.is_empty(), code == 0, "{outcome}");
     }
 }
 

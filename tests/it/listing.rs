@@ -19,7 +19,8 @@ fn until_gone(client: &mut Client, query: &str, text: &str) {
 
 #[test]
 fn all_pages_are_read() {
-    let server = (0..25).fold(Server::new().page_size(4), |server, at| server.tool(&format!("tool{at}"), [answer("done")]));
+    let server =
+        (0..25).fold(Server::new().page_size(4), |server, at| server.tool(&format!("tool{at}"), [answer("done")]));
     let setup = Setup::new().server("a", server);
     let mut client = setup.connect();
     for at in [0, 3, 4, 24] {
@@ -44,9 +45,17 @@ fn an_odd_tool_is_kept_or_flagged_and_never_costs_the_others() {
     let server = Server::new()
         .tool_as("no_schema", r#"{"name":"no_schema"}"#, [answer("done")])
         .tool_as("boolean_schema", r#"{"name":"boolean_schema","inputSchema":true}"#, [answer("done")])
-        .tool_as("odd_hint", r#"{"name":"odd_hint","inputSchema":{},"annotations":{"readOnlyHint":"yes"}}"#, [answer("done")])
+        .tool_as(
+            "odd_hint",
+            r#"{"name":"odd_hint","inputSchema":{},"annotations":{"readOnlyHint":"yes"}}"#,
+            [answer("done")],
+        )
         .tool_as("odd_text", r#"{"name":"odd_text","description":5,"title":[],"inputSchema":{}}"#, [answer("done")])
-        .tool_as("surrogate", r#"{"name":"surrogate","description":"cut \ud83d","inputSchema":{"default":1e400}}"#, [answer("done")])
+        .tool_as(
+            "surrogate",
+            r#"{"name":"surrogate","description":"cut \ud83d","inputSchema":{"default":1e400}}"#,
+            [answer("done")],
+        )
         .tool_as("a__b", r#"{"name":"a__b","inputSchema":{}}"#, [answer("done")])
         .tool_as("with space/ö", r#"{"name":"with space/ö","inputSchema":{}}"#, [answer("done")])
         .entry("7")
@@ -95,9 +104,7 @@ fn a_server_without_tools_is_no_failure() {
 fn a_server_that_says_its_tools_changed_is_listed_anew() {
     let after = r#"{"name":"after","description":"Repair bicycles.","inputSchema":{}}"#;
     let server = Server::new().tool("change", [change_tools(&[after]), answer("changed")]);
-    let setup = Setup::new()
-        .server("a", server)
-        .server("b", Server::new().tool("other", [answer("done")]));
+    let setup = Setup::new().server("a", server).server("b", Server::new().tool("other", [answer("done")]));
     let mut client = setup.connect();
     until_found(&mut client, "does other", "b__other");
     assert_eq!(client.execute("a__change").text(), "changed");
@@ -140,9 +147,7 @@ fn a_server_that_fails_keeps_the_tools_it_had() {
 
 #[test]
 fn a_failed_listing_is_tried_again_by_itself() {
-    let server = Server::new()
-        .at_start([up_to(1, "start ", [exit(1)], [])])
-        .tool("t", [answer("done")]);
+    let server = Server::new().at_start([up_to(1, "start ", [exit(1)], [])]).tool("t", [answer("done")]);
     let setup = Setup::new().server("a", server);
     let mut client = setup.connect();
     until_found(&mut client, "does t", "a__t");

@@ -35,7 +35,8 @@ fn search_narrows_to_a_server_and_a_number() {
     let search = |arguments: serde_json::Value| arguments.to_string();
     client.search("weather");
     for server in ["weather", "Weather", "WEATHER"] {
-        let found = client.call("search_tools", &search(json!({ "query": "create an issue about weather", "server": server })));
+        let found =
+            client.call("search_tools", &search(json!({ "query": "create an issue about weather", "server": server })));
         assert!(found.text().starts_with("weather__get_weather"), "{server}: {}", found.text());
         assert!(!found.text().contains("git-hub__"), "{server}: {}", found.text());
     }
@@ -71,9 +72,8 @@ fn search_answers_from_the_cache_when_no_server_starts() {
     until("both lists", || client.search("create an issue").contains("git-hub__create_issue").then_some(()));
     client.finish();
     // The same entries, whose programs now never answer.
-    let setup = setup
-        .server("git-hub", Server::new().at_start([hang()]))
-        .server("weather", Server::new().at_start([hang()]));
+    let setup =
+        setup.server("git-hub", Server::new().at_start([hang()])).server("weather", Server::new().at_start([hang()]));
     let starts = setup.home().starts("weather");
     let mut client = setup.connect();
     assert!(client.search("weather of a city").starts_with("weather__get_weather"));

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::script::{
-    Step, answer, bytes, close_stdout, echo, error, exit, fill, flood_stderr, hang, line, part, ping, result, say, sleep,
-    up_to,
+    Step, answer, bytes, close_stdout, deafen, echo, error, exit, fill, flood_stderr, hang, line, part, ping, result,
+    say, sleep, up_to,
 };
 use crate::support::{Client, Server, Setup, until};
 
@@ -55,10 +55,8 @@ fn a_hung_server_does_not_delay_others() {
 
 #[test]
 fn a_crash_in_a_call_fails_that_call_and_the_next_works() {
-    let server = Server::new()
-        .tool("t", [exit(7)])
-        .tool("slow", [sleep(10_000), answer("late")])
-        .tool("u", [answer("fine")]);
+    let server =
+        Server::new().tool("t", [exit(7)]).tool("slow", [sleep(10_000), answer("late")]).tool("u", [answer("fine")]);
     let setup = Setup::new().server("a", server).server("b", Server::new().tool("v", [sleep(300), answer("too")]));
     let mut client = setup.connect();
     client.execute("a__u");
@@ -66,7 +64,10 @@ fn a_crash_in_a_call_fails_that_call_and_the_next_works() {
     let beside = client.begin_execute("a__slow");
     until("the call to arrive", || (setup.home().count("a", r#""name":"slow""#) == 1).then_some(()));
     let text = client.execute("a__t").tool_error();
-    assert!(text.contains("`a`") && text.contains("exit status: 7") && text.contains("may or may not have acted"), "{text}");
+    assert!(
+        text.contains("`a`") && text.contains("exit status: 7") && text.contains("may or may not have acted"),
+        "{text}"
+    );
     assert!(client.answer(beside).tool_error().contains("`a`"));
     assert_eq!(client.answer(others).text(), "too");
     assert_eq!(client.execute("a__u").text(), "fine");
@@ -183,7 +184,8 @@ fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
 
 #[test]
 fn an_answer_over_the_limit_is_refused_by_its_size() {
-    let long = fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#, 70_000_000, r#""}]}}"#);
+    let long =
+        fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#, 70_000_000, r#""}]}}"#);
     around(vec![long], |client| {
         let text = client.execute("a__t").tool_error();
         assert!(text.contains("70000073") && text.contains("`a`"), "{text}");
@@ -232,7 +234,8 @@ fn a_server_that_closes_its_output_fails_its_calls_and_is_replaced() {
 
 #[test]
 fn pings_are_answered_even_in_the_handshake() {
-    let introduction = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"p","version":"1"}}"#;
+    let introduction =
+        r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"p","version":"1"}}"#;
     let server = Server::new()
         .on("initialize", [ping("early"), result(introduction)])
         .tool("t", [ping("in a call"), answer("answered")]);
@@ -286,6 +289,25 @@ fn a_failed_start_is_told_with_the_end_of_stderr() {
 }
 
 #[test]
+fn a_server_that_stops_reading_delays_nobody_else() {
+    let deaf = Server::new().tool("deafen", [deafen(), answer("what?")]).tool("t", [answer("never")]);
+    let setup = Setup::new().server("deaf", deaf).server("fine", Server::new().tool("u", [answer("done")]));
+    let mut client = setup.connect();
+    client.execute("fine__u");
+    assert_eq!(client.execute("deaf__deafen").text(), "what?");
+    let large = "x".repeat(1_000_000);
+    let call = format!(r#"{{"name":"deaf__t","arguments":{{"text":"{large}"}},"timeout":1.5}}"#);
+    let ids: Vec<u64> = (0..12).map(|_| client.begin("execute_tool", &call)).collect();
+    let start = Instant::now();
+    assert_eq!(client.execute("fine__u").text(), "done");
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    for id in ids {
+        assert!(client.answer(id).tool_error().contains("1.5s"));
+    }
+    client.finish();
+}
+
+#[test]
 fn a_limit_on_calls_queues_then_refuses() {
     let server = Server::new().tool("t", [sleep(40), answer("done")]);
     let setup = Setup::new().server_with("a", server, json!({ "max_concurrent": 1 }));
@@ -319,7 +341,11 @@ fn a_server_of_the_modern_era_only_is_served_from_a_fresh_process() {
     let setup = Setup::new().server("a", Server::new().modern().tool("t", [echo()]));
     let mut client = setup.connect();
     let sent = client.execute_with("a__t", r#"{"x":1e400}"#).result().to_owned();
-    for part in [r#""arguments":{"x":1e400}"#, r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#, "clientCapabilities"] {
+    for part in [
+        r#""arguments":{"x":1e400}"#,
+        r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#,
+        "clientCapabilities",
+    ] {
         assert!(sent.contains(part), "`{part}` is not in {sent}");
     }
     assert_eq!(setup.home().starts("a"), 2);

@@ -228,6 +228,15 @@ impl Client {
         super::process::signal(self.child.id(), signal);
     }
 
+    /// Sends it a signal, unless it has ended already.
+    #[cfg(unix)]
+    #[track_caller]
+    pub(crate) fn try_signal(&mut self, signal: rustix::process::Signal) {
+        if self.child.try_wait().expect("it is our child").is_none() {
+            super::process::signal(self.child.id(), signal);
+        }
+    }
+
     /// Waits for its end, and for that of its output.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {

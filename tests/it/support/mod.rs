@@ -10,7 +10,6 @@ pub(crate) mod program;
 pub(crate) mod script;
 pub(crate) mod setup;
 
-pub(crate) use client::{Client, PATIENCE, until};
-pub(crate) use message::Message;
+pub(crate) use client::{Client, until};
 pub(crate) use script::Server;
 pub(crate) use setup::Setup;

@@ -182,6 +182,11 @@ pub(crate) fn close_stdout() -> Step {
     Step(r#""close_stdout""#.to_owned())
 }
 
+/// Reads nothing more.
+pub(crate) fn deafen() -> Step {
+    Step(r#""deafen""#.to_owned())
+}
+
 /// Has these tools from now on, and says so.
 pub(crate) fn change_tools(definitions: &[&str]) -> Step {
     Step(format!(r#"{{"change_tools":[{}]}}"#, definitions.join(",")))
