@@ -262,7 +262,7 @@ impl Server {
         let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0).min(tools.len());
         let end = self.script.page_size.map_or(tools.len(), |size| (start + size).min(tools.len()));
         let entries: Vec<&str> = tools[start..end].iter().map(|tool| tool.get()).collect();
-        let next = (end < tools.len()).then(|| format!(r#","nextCursor":"{end}""#)).unwrap_or_default();
+        let next = if end < tools.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
         let modern =
             if self.script.modern { r#""resultType":"complete","ttlMs":0,"cacheScope":"private","# } else { "" };
         format!(r#"{{{modern}"tools":[{}]{next}}}"#, entries.join(","))
@@ -278,7 +278,7 @@ impl Server {
             |text: &str| text.replace("$id", id).replace("$token", &request.token).replace("$params", &request.params);
         match step {
             Step::Result(raw) => {
-                self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, raw.get()), true)?
+                self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, raw.get()), true)?;
             }
             Step::Error(raw) => self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, raw.get()), true)?,
             Step::Echo => self.write(
