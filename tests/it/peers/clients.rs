@@ -66,7 +66,8 @@ fn real_clients_use_the_three_tools_and_do_not_complain() {
     let Some(peers) = peers() else { return };
     let setup = Setup::new().entry("everything", &servers::everything(peers).to_json());
     // From now on the server is known, and a search answers at once.
-    setup.run(&["tools"]).code(0);
+    let listed = setup.run(&["tools"]).code(0);
+    assert!(listed.stdout.contains("everything__echo"), "{listed}");
     let definition = definition_of_echo(peers);
     let mut rows = vec![["client", "mode", "revision", "time", "outcome"].map(str::to_owned).to_vec()];
     let mut failed = 0;

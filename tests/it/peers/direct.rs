@@ -9,7 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::servers::Entry;
-use crate::support::Message;
+use crate::support::message::Message;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
