@@ -102,12 +102,15 @@ fn fingerprint(snapshot: &Snapshot) -> Fingerprint {
 }
 
 fn build(snapshot: &Snapshot, search: &Search) -> Result<Fingerprint, Error> {
-    let fingerprint = fingerprint(snapshot);
+    let whole = fingerprint(snapshot);
     // A directory that cannot be read is as good as none: the index is then built in memory.
-    if !search.open(&fingerprint).unwrap_or(false) {
-        let documents: Vec<Document> = snapshot.tools().filter_map(|tool| document(&tool)).collect();
-        search.rebuild(&fingerprint, &documents)?;
+    if search.open(&whole).unwrap_or(false) {
+        return Ok(whole);
     }
+    let documents: Vec<Document> = snapshot.tools().filter_map(|tool| document(&tool)).collect();
+    // Named by what is in it: one that lacks a tool, whose definition is damaged, must not pass for the whole one later.
+    let fingerprint = Fingerprint::of(documents.iter().map(|found| (&found.server, &found.tool, found.hash)));
+    search.rebuild(&fingerprint, &documents)?;
     Ok(fingerprint)
 }
 
