@@ -23,3 +23,7 @@ mod upstream;
 mod cache;
 mod cli;
 mod hygiene;
+
+// Its programs are found where Unix has them.
+#[cfg(unix)]
+mod peers;
