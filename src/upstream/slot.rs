@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Link};
 use super::handshake::Refusal;
@@ -284,11 +285,11 @@ impl Slot {
         let outbox = Outbox::new();
         let (server, changed) = (self.server.clone(), self.on_tools_changed.clone());
         let link = Link::new(server.clone(), outbox.clone(), MESSAGE_LIMIT, Box::new(move || changed(&server)));
-        let writer = link.clone();
+        let unwritable = CancellationToken::new();
+        let broken = unwritable.clone();
         environment.tasks.spawn(async move {
             if outbox.write_to(stdin).await.is_err() {
-                writer.end("it closed its input");
-                writer.close();
+                broken.cancel();
             }
         });
         let stop = environment.tasks.stop().clone();
@@ -305,6 +306,12 @@ impl Slot {
                     // What it wrote last may still be in the pipe.
                     let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
                     status
+                }
+                () = unwritable.cancelled() => {
+                    // Mostly it has ended, and how it did says more.
+                    let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
+                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
+                    status.unwrap_or_else(|_| "it closed its input".to_owned())
                 }
                 () = reader.close_requested() => "the connection was closed".to_owned(),
                 () = stop.cancelled() => "mcpzip is shutting down".to_owned(),
