@@ -12,6 +12,7 @@ mod support;
 
 mod layers;
 
+mod answers;
 mod downstream;
 mod fidelity;
 mod malformed;
@@ -20,6 +21,7 @@ mod listing;
 mod meta_tools;
 mod upstream;
 
+mod answers;
 mod cache;
 mod cli;
 mod hygiene;

@@ -11,5 +11,6 @@ pub(crate) mod script;
 pub(crate) mod setup;
 
 pub(crate) use client::{Client, until};
+pub(crate) use message::Message;
 pub(crate) use script::Server;
 pub(crate) use setup::Setup;
