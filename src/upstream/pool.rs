@@ -99,8 +99,13 @@ impl Pool {
     /// # Errors
     /// When it cannot be reached, or does not list.
     pub async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
-        let lease = self.connection(server).await?;
-        lease.list_tools(server, limit).await
+        match self.connection(server).await?.list_tools(server, limit).await {
+            // A session that is gone, say.
+            Err(ListError::Call(error)) if error.is_unsent() => {
+                self.connection(server).await?.list_tools(server, limit).await
+            }
+            listed => listed,
+        }
     }
 
     /// Waits until the guard has ended; connections end with the tasks of the run.
