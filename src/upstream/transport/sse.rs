@@ -4,6 +4,7 @@
 //! servers answer a POST only when its work is done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
@@ -21,6 +22,9 @@ use crate::upstream::{CallError, MESSAGE_LIMIT};
 
 /// What lies between the outbox and the posts, in bytes.
 const PIPE: usize = 64 * 1024;
+
+/// How long a server may take to accept what needs no answer.
+const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Opens the stream and waits for the server to say where to post; the tasks of the link run in `tasks`.
 pub(in crate::upstream) async fn open(
@@ -115,7 +119,7 @@ impl Posts {
             match request {
                 Some(id) => drop(self.tasks.spawn(async move { posts.request(id, line).await })),
                 // What follows may rely on it; a server that stalls on it stalls only itself.
-                None => drop(posts.post(line).await),
+                None => posts.notice(line).await,
             }
         }
     }
@@ -130,6 +134,15 @@ impl Posts {
         };
         if let Err(error) = posted {
             link.answer(id, Err(error));
+        }
+    }
+
+    /// Posts what has no answer. A server that does not take it shows that with the next request.
+    async fn notice(self, line: Bytes) {
+        tokio::select! {
+            _ = tokio::time::timeout(NOTICE_LIMIT, self.post(line)) => {}
+            () = self.link.close_requested() => {}
+            () = self.tasks.stopped() => {}
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, StatusCode, Url};
 
-use super::error::HttpError;
+use super::error::{HttpError, words};
 use super::headers::origin;
 
 /// How long a connection may take until it stands, TLS included.
@@ -24,39 +24,61 @@ const TLS_IDLE: Duration = Duration::from_secs(45);
 #[derive(Debug, Default)]
 pub(in crate::upstream) struct Clients {
     plain: OnceLock<Client>,
+    unpooled: OnceLock<Client>,
     tls: OnceLock<Client>,
+}
+
+/// How connections are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// A connection for each request.
+    Unpooled,
+    Tls,
 }
 
 impl Clients {
     /// The client for a server at `url`.
-    pub(in crate::upstream) fn of(&self, url: &Url) -> Result<&Client, HttpError> {
-        let is_plain = url.scheme() == "http";
-        let place = if is_plain { &self.plain } else { &self.tls };
+    pub(in crate::upstream) fn of(&self, url: &Url) -> Result<Client, HttpError> {
+        self.get(if url.scheme() == "http" { Kind::Plain } else { Kind::Tls })
+    }
+
+    /// The client for a plain server on whose kept connections answers stall.
+    pub(in crate::upstream) fn unpooled(&self) -> Result<Client, HttpError> {
+        self.get(Kind::Unpooled)
+    }
+
+    fn get(&self, kind: Kind) -> Result<Client, HttpError> {
+        let place = match kind {
+            Kind::Plain => &self.plain,
+            Kind::Unpooled => &self.unpooled,
+            Kind::Tls => &self.tls,
+        };
         if let Some(client) = place.get() {
-            return Ok(client);
+            return Ok(client.clone());
         }
         // Where two build it at once, one of the two is kept.
-        let built = build(is_plain)?;
-        Ok(place.get_or_init(|| built))
+        let built = build(kind)?;
+        Ok(place.get_or_init(|| built).clone())
     }
 }
 
-fn build(is_plain: bool) -> Result<Client, HttpError> {
+fn build(kind: Kind) -> Result<Client, HttpError> {
     // It is there already when a client was made before; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
+    let builder = Client::builder()
         .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_LIMIT)
         .tcp_nodelay(true)
         .referer(false)
         .redirect(Policy::custom(|attempt| if may_follow(&attempt) { attempt.follow() } else { attempt.stop() }));
-    if is_plain {
-        // No certificates are loaded for what has none: a plain server's redirects stay plain.
-        builder = builder.pool_idle_timeout(PLAIN_IDLE).tls_certs_only([]);
-    } else {
-        builder = builder.pool_idle_timeout(TLS_IDLE);
-    }
-    builder.build().map_err(|error| HttpError::Unreachable { reason: super::error::words(error) })
+    // No certificates are loaded for what has none: a plain server's redirects stay plain.
+    let builder = match kind {
+        Kind::Plain => builder.pool_idle_timeout(PLAIN_IDLE).tls_certs_only([]),
+        Kind::Unpooled => builder.pool_max_idle_per_host(0).tls_certs_only([]),
+        Kind::Tls => builder.pool_idle_timeout(TLS_IDLE),
+    };
+    builder.build().map_err(|error| HttpError::Unreachable { reason: words(error) })
 }
 
 /// Only to the same origin, as credentials go along, and only where the method stays.

@@ -50,18 +50,24 @@ pub enum HttpError {
 /// The innermost cause, which says most; without any URL.
 pub(super) fn words(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let (connecting, late) = (error.is_connect(), error.is_timeout());
-    let mut causes = vec![error.to_string()];
+    if error.is_connect() && error.is_timeout() {
+        return "no connection was made in time".to_owned();
+    }
+    let mut last = error.to_string();
+    let (mut is_name, mut is_tls) = (false, false);
     let mut cause = error.source();
     while let Some(inner) = cause {
-        causes.push(inner.to_string());
+        last = inner.to_string();
+        is_name |= last == "dns error";
+        let inside = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        is_tls |= inside.is_some_and(|inside| inside.is::<rustls::Error>());
         cause = inner.source();
     }
-    let last = causes.last().cloned().unwrap_or_default();
-    if causes.iter().any(|cause| cause.contains("dns error")) {
-        return format!("its host name cannot be resolved ({last})");
+    match (is_name, is_tls) {
+        (true, _) => format!("its host name cannot be resolved ({last})"),
+        (_, true) => format!("no secure connection (TLS) comes about: {last}"),
+        _ => last,
     }
-    if connecting && late { "no connection was made in time".to_owned() } else { last }
 }
 
 fn after(retry_after: &Option<String>) -> String {

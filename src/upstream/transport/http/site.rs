@@ -1,3 +1,8 @@
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url};
@@ -8,6 +13,10 @@ use crate::config::Remote;
 use crate::tool::ServerName;
 use crate::upstream::{CallError, ConnectError, Environment};
 
+/// An answer that took so long probably waited for a delayed acknowledgement; so many in a row surely did.
+const DELAYED: RangeInclusive<Duration> = Duration::from_millis(38)..=Duration::from_millis(52);
+const STALLS: u32 = 3;
+
 /// A server's address, and what is sent there and nowhere else.
 #[derive(Debug, Clone)]
 pub(in crate::upstream) struct Site {
@@ -16,6 +25,9 @@ pub(in crate::upstream) struct Site {
     /// The configured URL.
     pub(in crate::upstream) url: Url,
     client: Client,
+    /// Takes over when answers on kept connections stall; plain HTTP only.
+    unpooled: Option<Client>,
+    stalls: Arc<AtomicU32>,
     /// The configured headers; ours go before them.
     headers: HeaderMap,
 }
@@ -31,9 +43,11 @@ impl Site {
         let url =
             Url::parse(&remote.url).map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
         let headers = headers::configured(&remote.headers).map_err(configuration)?;
-        let client = environment.clients.of(&url);
-        let client = client.map_err(|error| ConnectError::Http { server: server.clone(), error })?.clone();
-        Ok(Self { server: server.clone(), url, client, headers })
+        let failed = |error| ConnectError::Http { server: server.clone(), error };
+        let client = environment.clients.of(&url).map_err(failed)?;
+        let is_plain = url.scheme() == "http";
+        let unpooled = is_plain.then(|| environment.clients.unpooled()).transpose().map_err(failed)?;
+        Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers })
     }
 
     /// Sends a request to `url`, which is of this site's origin, and waits for the head of the answer.
@@ -52,7 +66,7 @@ impl Site {
         for (name, value) in ours {
             headers.insert(name, value);
         }
-        let mut request = self.client.request(method, url.clone()).headers(headers);
+        let mut request = self.client().request(method, url.clone()).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
         }
@@ -63,6 +77,21 @@ impl Site {
                 self.lost(&words(error), true)
             }
         })
+    }
+
+    /// Notes how long a whole exchange took. A server that leaves its socket's delay on waits, on a connection kept
+    /// from before, for an acknowledgement that Linux holds back for 40 ms; on a fresh one it does not.
+    pub(in crate::upstream) fn took(&self, time: Duration) {
+        if DELAYED.contains(&time) {
+            self.stalls.fetch_add(1, Ordering::Relaxed);
+        } else if self.stalls.load(Ordering::Relaxed) < STALLS {
+            self.stalls.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn client(&self) -> &Client {
+        let is_stalling = self.stalls.load(Ordering::Relaxed) >= STALLS;
+        self.unpooled.as_ref().filter(|_| is_stalling).unwrap_or(&self.client)
     }
 
     /// `error` as one of this server's.

@@ -1,11 +1,12 @@
 //! The answer to a request, however the server gives it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::{Response, StatusCode};
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use super::{Endpoint, joined};
 use crate::mcp::{Envelope, ErrorCode, Frame, Message, Object, Outcome, Request};
@@ -20,6 +21,9 @@ use crate::upstream::{CallError, MESSAGE_LIMIT, message_of};
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 pub(super) const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
+/// How long a server may take to end the stream behind its answer.
+const DRAIN: Duration = Duration::from_millis(500);
+
 /// How often in a row a stream is taken up again without anything coming from it.
 const MOST_RESUMPTIONS: u32 = 5;
 
@@ -31,6 +35,7 @@ impl Endpoint {
         target: Target<'_>,
         body: Bytes,
     ) -> Result<Reply, CallError> {
+        let start = Instant::now();
         let response = self.post(Some(target), body).await?;
         if !response.status().is_success() {
             return self.refused(response).await;
@@ -44,10 +49,15 @@ impl Endpoint {
         match body::content(&response) {
             Content::Json => {
                 let body = body::whole(response, MESSAGE_LIMIT).await.map_err(|broken| self.broken(broken))?;
+                self.site.took(start.elapsed());
                 let body = one_line(body);
                 self.heard(&body, Some(id)).unwrap_or_else(|| Err(self.malformed("it answers another request")))
             }
-            Content::Events => self.streamed(id, response).await,
+            Content::Events => {
+                let answer = self.streamed(id, response).await;
+                self.site.took(start.elapsed());
+                answer
+            }
             Content::Other(_) if response.status() == StatusCode::ACCEPTED => {
                 Err(self.malformed("it took the request for one that needs no answer"))
             }
@@ -65,6 +75,7 @@ impl Endpoint {
                     Ok(Some(event)) => {
                         fruitless = 0;
                         if let Some(answer) = self.event(event, Some(id)) {
+                            self.tasks.spawn(drain(events, self.tasks.stop().clone()));
                             return answer;
                         }
                     }
@@ -194,7 +205,7 @@ impl Endpoint {
         };
         let endpoint = self.clone();
         self.tasks.spawn(async move {
-            endpoint.post_notice(Target::from("response"), joined(&frame)).await;
+            endpoint.post_last_notice(Target::from("response"), joined(&frame)).await;
             drop(permit);
         });
     }
@@ -225,6 +236,15 @@ impl Endpoint {
 
     fn malformed(&self, reason: &str) -> CallError {
         CallError::Malformed { server: self.site.server.clone(), reason: reason.to_owned() }
+    }
+}
+
+/// Reads what follows the answer, usually nothing: a response read to its end leaves its connection to the next request.
+async fn drain(mut events: EventStream, stop: CancellationToken) {
+    tokio::select! {
+        () = async { while let Ok(Some(_)) = events.next().await {} } => {}
+        () = tokio::time::sleep(DRAIN) => {}
+        () = stop.cancelled() => {}
     }
 }
 

@@ -158,15 +158,17 @@ impl Endpoint {
             return;
         }
         let farewell = self.site.send(Method::DELETE, &self.site.url, self.headers(None), Bytes::new());
-        let hurried = async {
-            self.tasks.stopped().await;
-            tokio::time::sleep(HURRIED_FAREWELL).await;
-        };
         tokio::select! {
             // A server may refuse it (405), or be gone.
             _ = tokio::time::timeout(FAREWELL, farewell) => {}
-            () = hurried => {}
+            () = self.hurry() => {}
         }
+    }
+
+    /// Resolves when the time of a run that is to end is up.
+    async fn hurry(&self) {
+        self.tasks.stopped().await;
+        tokio::time::sleep(HURRIED_FAREWELL).await;
     }
 
     /// The session is gone: whoever needs a connection makes a new one.
@@ -194,6 +196,14 @@ impl Endpoint {
             Err(_) => "it was not taken in time".to_owned(),
         };
         tracing::debug!(server = %self.site.server, method = target.method, problem, "a message was not taken");
+    }
+
+    /// The same, as a task, which does not hold up the end of the run.
+    async fn post_last_notice(&self, target: Target<'_>, body: Bytes) {
+        tokio::select! {
+            () = self.post_notice(target, body) => {}
+            () = self.hurry() => {}
+        }
     }
 
     async fn post(&self, target: Option<Target<'_>>, body: Bytes) -> Result<reqwest::Response, CallError> {
@@ -253,7 +263,7 @@ impl Drop for Unanswered<'_> {
         // A runtime that is going down drops its tasks, and starts none.
         if tokio::runtime::Handle::try_current().is_ok() {
             let endpoint = endpoint.clone();
-            endpoint.tasks.clone().spawn(async move { endpoint.post_notice(Target::from(CANCELLED), body).await });
+            endpoint.tasks.clone().spawn(async move { endpoint.post_last_notice(Target::from(CANCELLED), body).await });
         }
     }
 }
