@@ -4,6 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Nobody writes a file for so long; a temporary one of this age has no writer any more.
+const ABANDONED: Duration = Duration::from_secs(600);
 
 /// Creates `directory` and its parents, open to the user alone.
 ///
@@ -35,6 +39,7 @@ pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let directory =
         path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))?;
     create_private_directory(directory)?;
+    remove_abandoned(directory);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
@@ -45,6 +50,18 @@ pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     }
     written?;
     sync_directory(directory)
+}
+
+/// Removes what writers that were killed left half done. One that cannot be removed only takes up room.
+fn remove_abandoned(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_temporary = name.to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(".tmp"));
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|time| time.elapsed().ok());
+        if is_temporary && age.is_some_and(|age| age > ABANDONED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn write_synced(path: &Path, parts: &[&[u8]]) -> io::Result<()> {

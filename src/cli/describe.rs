@@ -22,7 +22,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         let _spinner = output.spinner("looking it up");
         app.proxy().describe(&arguments.name).await
     };
-    let (tool, json) = described.map_err(Exit::failed)?;
+    let (tool, json) = described?;
     if output.is_json() {
         output.line(json.get());
         return Ok(());

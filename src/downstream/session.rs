@@ -137,7 +137,8 @@ impl Session {
             let reply = self.initialize(request.params);
             return self.answer(&answer, reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
         }
-        let cancelled = CancellationToken::new();
+        // The end of the run cancels too: some requests wait for what will not happen any more.
+        let cancelled = self.tasks.stop().child_token();
         let is_endless = request.method == "subscriptions/listen";
         let refusal = {
             let mut state = self.state();

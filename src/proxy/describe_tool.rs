@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::error::unknown_tool;
-use super::{Proxy, Reply};
+use super::{Failure, Proxy, Reply};
 use crate::catalog::{Resolution, Tool};
 use crate::mcp::Object;
 use crate::tool::{QualifiedName, ServerName};
@@ -45,9 +45,9 @@ impl Proxy {
                     }
                     texts.push(text);
                 }
-                Err(text) => {
+                Err(failure) => {
                     failed += 1;
-                    texts.push(text);
+                    texts.push(failure.text().to_owned());
                 }
             }
         }
@@ -59,16 +59,18 @@ impl Proxy {
     ///
     /// # Errors
     /// With a text for whoever asked, when there is none.
-    pub async fn describe(&self, name: &str) -> Result<(Tool, Box<RawValue>), String> {
+    pub async fn describe(&self, name: &str) -> Result<(Tool, Box<RawValue>), Failure> {
         let tool = self.find(name).await?;
         let json = self.definition(&tool).ok_or_else(|| {
-            format!("the definition of `{name}` was lost from the cache and is fetched again; try again in a moment")
+            Failure::Unavailable(format!(
+                "the definition of `{name}` was lost from the cache and is fetched again; try again in a moment"
+            ))
         })?;
         Ok((tool, json))
     }
 
     /// The tool that `name` means. Where its server was never listed, that is waited for.
-    pub(super) async fn find(&self, name: &str) -> Result<Tool, String> {
+    pub(super) async fn find(&self, name: &str) -> Result<Tool, Failure> {
         self.refresh.loaded().await;
         let mut resolution = self.snapshot().resolve(name);
         if matches!(resolution, Resolution::Unknown) {
@@ -82,7 +84,7 @@ impl Proxy {
             Resolution::Tool(tool) => Ok(tool),
             Resolution::Ambiguous(names) => {
                 let names: Vec<String> = names.iter().take(10).map(ToString::to_string).collect();
-                Err(format!("`{name}` could be {}: say which", names.join(" or ")))
+                Err(Failure::Unknown(format!("`{name}` could be {}: say which", names.join(" or "))))
             }
             Resolution::Unknown => Err(self.explain_unknown(name).await),
         }
@@ -98,7 +100,7 @@ impl Proxy {
         joined.chain(separated).find(known)
     }
 
-    async fn explain_unknown(&self, name: &str) -> String {
+    async fn explain_unknown(&self, name: &str) -> Failure {
         let config = self.config();
         if let Some(server) = self.unlisted_server(name) {
             let reason = match self.refresh.progress().remove(&server) {
@@ -106,10 +108,10 @@ impl Proxy {
                 Some(_) => "it is still being listed".to_owned(),
                 None => "it is disabled in the configuration".to_owned(),
             };
-            return format!("the tools of server `{server}` are not known: {reason}");
+            return Failure::Unavailable(format!("the tools of server `{server}` are not known: {reason}"));
         }
         if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.name))) {
-            return format!("server `{}` cannot be used: {}", fault.name, fault.fault);
+            return Failure::Unavailable(format!("server `{}` cannot be used: {}", fault.name, fault.fault));
         }
         self.index.wait(Duration::from_secs(1)).await;
         // Without an index there is nothing to suggest.
@@ -117,6 +119,6 @@ impl Proxy {
         let nearest = hits.iter().flat_map(|hits| hits.iter());
         let nearest =
             nearest.map(|hit| QualifiedName { server: hit.server.clone(), tool: hit.tool.clone() }.to_string());
-        unknown_tool(name, &nearest.collect::<Vec<_>>())
+        Failure::Unknown(unknown_tool(name, &nearest.collect::<Vec<_>>()))
     }
 }

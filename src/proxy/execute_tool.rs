@@ -38,7 +38,7 @@ pub struct Call<'a> {
 /// Why a call has no result; each with a text for whoever called.
 #[derive(Debug, Clone)]
 pub enum Failure {
-    /// No such tool, or more than one.
+    /// No such tool, or more than one, among those that are known.
     Unknown(String),
     /// The arguments do not fit; nothing was sent.
     Arguments(String),
@@ -94,7 +94,7 @@ impl Proxy {
     /// # Errors
     /// With the text for the agent, when there is no result.
     pub async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        let tool = self.find(call.name).await.map_err(Failure::Unknown)?;
+        let tool = self.find(call.name).await?;
         let checked = self.check(&tool, call.arguments).await.map_err(Failure::Arguments)?;
         let (arguments, repairs) = match checked {
             Checked::AsSent(raw) => (raw.get(), Vec::new()),

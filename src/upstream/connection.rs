@@ -198,11 +198,13 @@ impl Link {
         }
         let mut unanswered = Unanswered { link: self, id, reason: Some("the caller cancelled it") };
         let exchange = async {
-            if self.outbox.send(Frame::request(id, method, params(id))).await.is_err() {
-                let reason = self.requests().ended.clone().unwrap_or_else(|| "it closed its input".to_owned());
-                return Err(self.lost(&reason, false));
+            let sent = self.outbox.send(Frame::request(id, method, params(id))).await;
+            let answer = answered.await.unwrap_or_else(|_| Err(self.lost("the connection was closed", true)));
+            match answer {
+                // It never left, which the end of the link cannot know.
+                Err(CallError::Lost { reason, .. }) if sent.is_err() => Err(self.lost(&reason, false)),
+                answer => answer,
             }
-            answered.await.unwrap_or_else(|_| Err(self.lost("the connection was closed", true)))
         };
         let outcome = tokio::time::timeout(limit, exchange).await;
         unanswered.reason = outcome.is_err().then_some("it took too long");

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::connection::{Connection, Link};
 use super::handshake::Refusal;
 use super::slot::OnToolsChanged;
@@ -176,11 +178,11 @@ impl Connector<'_> {
         let stderr = process.stderr().clone();
         let outbox = Outbox::new();
         let link = Link::new(self.server.clone(), outbox.clone(), MESSAGE_LIMIT, self.changed());
-        let writer = link.clone();
+        let unwritable = CancellationToken::new();
+        let broken = unwritable.clone();
         environment.tasks.spawn(async move {
             if outbox.write_to(stdin).await.is_err() {
-                writer.end("it closed its input");
-                writer.close();
+                broken.cancel();
             }
         });
         let stop = environment.tasks.stop().clone();
@@ -197,6 +199,12 @@ impl Connector<'_> {
                     // What it wrote last may still be in the pipe.
                     let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
                     status
+                }
+                () = unwritable.cancelled() => {
+                    // Mostly it has ended, and how it did says more.
+                    let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
+                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
+                    status.unwrap_or_else(|_| "it closed its input".to_owned())
                 }
                 () = reader.close_requested() => "the connection was closed".to_owned(),
                 () = stop.cancelled() => "mcpzip is shutting down".to_owned(),

@@ -5,16 +5,14 @@
 //! started: the same binary under a hidden command, in a session of its own, which is told each group that comes and
 //! goes through a pipe. When the pipe ends, however that came about, it ends the groups that are left.
 
-use std::io;
+use std::io::{self, PipeWriter, Write as _};
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use super::process_group::ProcessGroup;
-use crate::mcp::{Frame, Outbox};
-use crate::shutdown::Tasks;
 
 /// The hidden command under which the binary is a guard.
 pub const COMMAND: &str = "__guard";
@@ -24,10 +22,9 @@ const GRACE: std::time::Duration = std::time::Duration::from_millis(150);
 
 #[derive(Debug)]
 struct Running {
-    outbox: Outbox,
+    /// Written to at once, not by a task: whoever is killed right after a server's start must have told of it.
+    pipe: PipeWriter,
     child: Child,
-    /// Writes to the guard; it outlives the tasks of the run, whose servers it watches.
-    tasks: Tasks,
 }
 
 /// The near end: tells the guard which process groups there are.
@@ -46,9 +43,10 @@ enum State {
 }
 
 impl Guard {
-    /// Has `group` ended should we be killed.
-    pub(super) fn watch(&self, group: &ProcessGroup) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Starts the guard, if it is not there; to be done before a server is started, so that nothing is in between
+    /// when that is to be watched.
+    pub(super) fn start(&self) {
+        let mut state = self.state();
         if matches!(*state, State::NotStarted) {
             *state = Running::start().map_or_else(
                 |error| {
@@ -58,52 +56,57 @@ impl Guard {
                 |running| State::Running(Box::new(running)),
             );
         }
-        state.tell('+', group);
+    }
+
+    /// Has `group` ended should we be killed.
+    pub(super) fn watch(&self, group: &ProcessGroup) {
+        self.state().tell('+', group);
     }
 
     /// Forgets `group`, which has ended.
     pub(super) fn release(&self, group: &ProcessGroup) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).tell('-', group);
+        self.state().tell('-', group);
     }
 
     /// Ends the guard, after the last server has ended.
     pub(super) async fn close(&self) {
-        let state = std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), State::Missing);
-        if let State::Running(mut running) = state {
-            running.outbox.close();
-            running.tasks.finish().await;
+        let state = std::mem::replace(&mut *self.state(), State::Missing);
+        if let State::Running(running) = state {
+            let Running { pipe, mut child } = *running;
+            drop(pipe);
             // Reaped, so that no zombie is left where nobody else would do it; it ends at once.
-            let _ = tokio::time::timeout(GRACE, running.child.wait()).await;
+            let _ = tokio::time::timeout(GRACE, child.wait()).await;
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is a single step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn tell(&self, sign: char, group: &ProcessGroup) {
-        if let Self::Running(running) = self {
-            // A guard that is gone was reported when its pipe broke.
-            let _ = running.outbox.push(&Frame::from(format!("{sign}{group}")));
+    fn tell(&mut self, sign: char, group: &ProcessGroup) {
+        // A few bytes always find room in the pipe of a guard that lives.
+        if let Self::Running(running) = self
+            && let Err(error) = running.pipe.write_all(format!("{sign}{group}\n").as_bytes())
+        {
+            tracing::warn!(%error, "the guard process is gone");
+            *self = Self::Missing;
         }
     }
 }
 
 impl Running {
     fn start() -> io::Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let (stdin, pipe) = io::pipe()?;
+        let child = Command::new(std::env::current_exe()?)
             .arg(COMMAND)
-            .stdin(Stdio::piped())
+            .stdin(stdin)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let stdin = child.stdin.take().expect("stdin is piped");
-        let (outbox, tasks) = (Outbox::new(), Tasks::new());
-        let writer = outbox.clone();
-        tasks.spawn(async move {
-            if let Err(error) = writer.write_to(stdin).await {
-                tracing::warn!(%error, "the guard process is gone");
-            }
-        });
-        Ok(Self { outbox, child, tasks })
+        Ok(Self { pipe, child })
     }
 }
 

@@ -65,6 +65,7 @@ impl Process {
         }
         #[cfg(unix)]
         command.process_group(0);
+        environment.guard.start();
         let mut child = command.spawn().map_err(|source| ConnectError::Spawn {
             server: server.clone(),
             command: transport.command.clone(),

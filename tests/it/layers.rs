@@ -1,0 +1,111 @@
+//! Each layer of the program uses only lower ones, and the siblings of one layer do not know each other.
+
+use std::path::Path;
+
+/// The modules of `src/`, by layer; a module that is in none fails the test. Layer 0 may use itself.
+const LAYERS: &[&[&str]] = &[
+    &["mcp", "config", "tool", "files", "secret", "shutdown", "telemetry"],
+    &["catalog", "search", "upstream"],
+    &["proxy"],
+    &["downstream"],
+    &["app"],
+    &["cli", "demo", "main", "lib"],
+];
+
+fn layer(module: &str) -> usize {
+    let layer = LAYERS.iter().position(|modules| modules.contains(&module));
+    layer.unwrap_or_else(|| panic!("module `{module}` has no layer; STYLE section 2 says which there are"))
+}
+
+/// Says what is wrong with `module` using `used`.
+fn fault(module: &str, used: &str) -> Option<String> {
+    let (own, other) = (layer(module), layer(used));
+    if module == used || own == 0 && other == 0 || matches!((module, used), ("cli", "demo")) {
+        return None;
+    }
+    let direction = if other > own { "up" } else { "sideways" };
+    (other >= own).then(|| format!("`{module}` (layer {own}) uses `{used}` (layer {other}), which is {direction}"))
+}
+
+/// The crate's modules that a source text names after `crate::`, in `use` lines and elsewhere.
+fn used(source: &str) -> Vec<String> {
+    let code = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    code.match_indices("crate::")
+        .filter(|(at, _)| {
+            !code[..*at].ends_with(|before: char| before.is_alphanumeric() || before == '_' || before == '$')
+        })
+        .flat_map(|(at, found)| {
+            let rest = &code[at + found.len()..];
+            let names = match rest.strip_prefix('{') {
+                Some(group) => top_level(group),
+                None => vec![rest],
+            };
+            names.into_iter().map(first_word).filter(|name| !name.is_empty()).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The items of a `{…}` group, up to its end.
+fn top_level(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut items) = (0, 0, Vec::new());
+    for (at, character) in group.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                items.push(group[start..at].trim());
+                break;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                items.push(group[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+fn first_word(path: &str) -> String {
+    path.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect()
+}
+
+fn check_directory(directory: &Path, module: Option<&str>, faults: &mut Vec<String>) -> usize {
+    let mut files = 0;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let module = module.unwrap_or(&name);
+        if path.is_dir() {
+            files += check_directory(&path, Some(module), faults);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files += 1;
+            let source = std::fs::read_to_string(&path).unwrap();
+            // Constants and types of the crate's root would be in `lib.rs`, which has none.
+            let wrong = used(&source).into_iter().filter_map(|used| fault(module, &used));
+            faults.extend(wrong.map(|fault| format!("{}: {fault}", path.display())));
+        }
+    }
+    files
+}
+
+#[test]
+fn each_layer_uses_only_lower_ones() {
+    let mut faults = Vec::new();
+    let files = check_directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), None, &mut faults);
+    assert!(files > 50, "only {files} files were found");
+    faults.dedup();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn an_upward_or_sideways_arrow_is_found() {
+    let source =
+        "use crate::{mcp::{Frame, Line}, proxy};\n// use crate::cli;\nfn f() { crate::tool::g(); other_crate::x(); }";
+    assert_eq!(used(source), ["mcp", "proxy", "tool"]);
+    assert!(fault("catalog", "proxy").is_some_and(|fault| fault.contains("up")));
+    assert!(fault("catalog", "search").is_some_and(|fault| fault.contains("sideways")));
+    for (module, used) in [("catalog", "catalog"), ("tool", "mcp"), ("proxy", "search"), ("cli", "app")] {
+        assert_eq!(fault(module, used), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! The built program, driven through its real surfaces: stdio, signals and the command line, with scripted servers
+//! behind it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::needless_pass_by_value,
+    reason = "a test says what goes wrong, and reads as a sentence"
+)]
+
+mod support;
+
+mod layers;
+
+mod downstream;
+mod fidelity;
+mod malformed;
+
+mod http_upstream;
+mod listing;
+mod meta_tools;
+mod upstream;
+
+mod cache;
+mod cli;
+mod hygiene;

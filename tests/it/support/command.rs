@@ -1,0 +1,64 @@
+//! One run of a command.
+
+use std::io::{Read, Write as _};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::client::until;
+
+/// How a command ended.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Outcome {
+    command: String,
+    /// Its exit code; `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// What it wrote to stdout.
+    pub(crate) stdout: String,
+    /// What it wrote to stderr.
+    pub(crate) stderr: String,
+}
+
+/// Runs `command`, whose streams are piped, to its end.
+#[track_caller]
+pub(crate) fn run(mut command: Command, input: &str) -> Outcome {
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let stdout = read_all(child.stdout.take().expect("stdout is piped"));
+    let stderr = read_all(child.stderr.take().expect("stderr is piped"));
+    // A command that needs no input may have ended already.
+    let _ = child.stdin.take().expect("stdin is piped").write_all(input.as_bytes());
+    let status = until(&format!("{command:?} to end"), || child.try_wait().expect("it is our child"));
+    let text = |reader: std::thread::JoinHandle<String>| reader.join().expect("reading does not panic");
+    Outcome { command: format!("{command:?}"), code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+}
+
+fn read_all(mut reader: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is worth printing.
+        let _ = reader.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Outcome {
+    /// Fails unless the command ended with this code.
+    #[track_caller]
+    pub(crate) fn code(self, expected: i32) -> Self {
+        assert_eq!(self.code, Some(expected), "{self}");
+        self
+    }
+
+    /// Fails unless stdout is JSON, which is returned.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("stdout is not JSON ({error}): {self}"))
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}\ncode {:?}\nstdout: {}\nstderr: {}", self.command, self.code, self.stdout, self.stderr)
+    }
+}

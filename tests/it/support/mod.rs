@@ -1,0 +1,16 @@
+//! The harness: a home of its own for each test, fake servers in it, and a client that speaks to the real program.
+//!
+//! A test reads as a sentence: `Setup::new().server("a", Server::new().tool("t", [echo()])).connect().execute("a__t")`.
+
+pub(crate) mod client;
+pub(crate) mod command;
+pub(crate) mod http;
+pub(crate) mod message;
+pub(crate) mod process;
+pub(crate) mod program;
+pub(crate) mod script;
+pub(crate) mod setup;
+
+pub(crate) use client::{Client, until};
+pub(crate) use script::Server;
+pub(crate) use setup::Setup;

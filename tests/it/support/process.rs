@@ -1,0 +1,80 @@
+//! Which processes there are: each of a test's carries the test's mark in its environment.
+
+use std::fmt;
+
+/// The mark of one home's processes.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark(String);
+
+impl Mark {
+    /// The variable that holds it.
+    pub(crate) const VARIABLE: &str = "MCPZIP_TEST_MARK";
+
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The marked processes that are alive, each with its command line. Those of the test itself are not marked.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn processes(&self) -> Vec<Process> {
+        let wanted = format!("{}={self}", Self::VARIABLE);
+        let has_mark = |id: u32| {
+            let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        };
+        all_ids().filter(|id| has_mark(*id)).filter_map(Process::read).collect()
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A process as it was seen.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    /// Its id.
+    pub(crate) id: u32,
+    /// Its parent's id.
+    pub(crate) parent: u32,
+    /// `R`, `S`, `Z` for a zombie, …
+    pub(crate) state: char,
+    /// Its arguments.
+    pub(crate) command: String,
+}
+
+#[cfg(target_os = "linux")]
+impl Process {
+    /// The process with this id, if there is one.
+    pub(crate) fn read(id: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name in parentheses may hold anything.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let command = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        Some(Self { id, parent, state, command })
+    }
+
+    /// The children of a process, zombies among them.
+    pub(crate) fn children_of(parent: u32) -> Vec<Self> {
+        all_ids().filter_map(Self::read).filter(|process| process.parent == parent).collect()
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn all_ids() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").expect("Linux has /proc").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Sends a signal to a process.
+#[cfg(unix)]
+#[track_caller]
+pub(crate) fn signal(id: u32, signal: rustix::process::Signal) {
+    let id = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw).expect("it is a process id");
+    rustix::process::kill_process(id, signal).expect("the process is there");
+}

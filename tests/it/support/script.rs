@@ -1,0 +1,223 @@
+//! What a fake server is to do, written as a sentence: `Server::new().tool("echo", [echo()])`.
+//!
+//! Steps are JSON texts, spliced as they are, so that odd bytes reach the fake server; `examples/fake_server.rs` says what
+//! each does.
+
+use serde_json::json;
+
+/// A fake server's script.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub(crate) struct Server {
+    tools: Vec<String>,
+    calls: Vec<String>,
+    methods: Vec<String>,
+    members: Vec<String>,
+}
+
+/// One thing that a fake server does.
+#[derive(Debug, Clone)]
+pub(crate) struct Step(String);
+
+impl Server {
+    /// A server without tools.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool that takes anything, and what a call of it does.
+    pub(crate) fn tool(self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        let definition =
+            json!({ "name": name, "description": format!("Does {name}."), "inputSchema": { "type": "object" } });
+        self.tool_as(name, &definition.to_string(), steps)
+    }
+
+    /// Adds a tool that says it only reads.
+    pub(crate) fn read_only_tool(self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        let definition = json!({
+            "name": name,
+            "description": format!("Does {name}."),
+            "inputSchema": { "type": "object" },
+            "annotations": { "readOnlyHint": true },
+        });
+        self.tool_as(name, &definition.to_string(), steps)
+    }
+
+    /// Adds a tool by its definition, sent in these bytes.
+    pub(crate) fn tool_as(mut self, name: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.calls.push(format!("{}:{}", json!(name), list(steps)));
+        self.entry(definition)
+    }
+
+    /// Adds an entry to the list of tools, whatever it is.
+    pub(crate) fn entry(mut self, definition: &str) -> Self {
+        self.tools.push(definition.to_owned());
+        self
+    }
+
+    /// Lists so many tools on a page.
+    pub(crate) fn page_size(self, size: usize) -> Self {
+        self.member(format!(r#""page_size":{size}"#))
+    }
+
+    /// Agrees on this protocol revision.
+    pub(crate) fn version(self, version: &str) -> Self {
+        self.member(format!(r#""version":"{version}""#))
+    }
+
+    /// Refuses `initialize` and speaks 2026-07-28 only.
+    pub(crate) fn modern(self) -> Self {
+        self.member(r#""modern":true"#.to_owned())
+    }
+
+    /// Tells agents this about itself.
+    pub(crate) fn instructions(self, text: &str) -> Self {
+        self.member(format!(r#""instructions":{}"#, json!(text)))
+    }
+
+    /// Does this before it reads anything.
+    pub(crate) fn at_start(self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.member(format!(r#""start":{}"#, list(steps)))
+    }
+
+    /// Does this when its stdin ends.
+    pub(crate) fn at_end(self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.member(format!(r#""end":{}"#, list(steps)))
+    }
+
+    /// Does this for each request of `method`.
+    pub(crate) fn on(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.methods.push(format!("{}:{}", json!(method), list(steps)));
+        self
+    }
+
+    /// Ignores SIGTERM and the end of stdin.
+    pub(crate) fn stubborn(self) -> Self {
+        self.member(r#""ignore_term":true"#.to_owned()).at_end([hang()])
+    }
+
+    fn member(mut self, member: String) -> Self {
+        self.members.push(member);
+        self
+    }
+
+    /// The script as the fake server reads it.
+    pub(crate) fn to_json(&self) -> String {
+        let mut members = self.members.clone();
+        members.push(format!(r#""tools":[{}]"#, self.tools.join(",")));
+        members.push(format!(r#""calls":{{{}}}"#, self.calls.join(",")));
+        members.push(format!(r#""methods":{{{}}}"#, self.methods.join(",")));
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+/// Answers with a text.
+pub(crate) fn answer(text: &str) -> Step {
+    result(&json!({ "content": [{ "type": "text", "text": text }] }).to_string())
+}
+
+/// Answers with a result in these bytes.
+pub(crate) fn result(json: &str) -> Step {
+    Step(format!(r#"{{"result":{json}}}"#))
+}
+
+/// Answers with a JSON-RPC error in these bytes.
+pub(crate) fn error(json: &str) -> Step {
+    Step(format!(r#"{{"error":{json}}}"#))
+}
+
+/// Answers with what it was sent.
+pub(crate) fn echo() -> Step {
+    Step(r#""echo""#.to_owned())
+}
+
+/// Waits.
+pub(crate) fn sleep(milliseconds: u64) -> Step {
+    Step(format!(r#"{{"sleep":{milliseconds}}}"#))
+}
+
+/// Never goes on.
+pub(crate) fn hang() -> Step {
+    Step(r#""hang""#.to_owned())
+}
+
+/// Writes a line; `$id`, `$token` and `$params` are those of the request.
+pub(crate) fn line(text: &str) -> Step {
+    Step(json!({ "line": text }).to_string())
+}
+
+/// Writes a text without a line end.
+pub(crate) fn part(text: &str) -> Step {
+    Step(json!({ "part": text }).to_string())
+}
+
+/// Writes any bytes.
+pub(crate) fn bytes(bytes: &[u8]) -> Step {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Step(json!({ "hex": digits }).to_string())
+}
+
+/// Writes a line with so many `x` between two texts.
+pub(crate) fn fill(before: &str, count: usize, after: &str) -> Step {
+    Step(json!({ "fill": [before, count, after] }).to_string())
+}
+
+/// Writes so many bytes to stderr.
+pub(crate) fn flood_stderr(count: usize) -> Step {
+    Step(format!(r#"{{"flood_stderr":{count}}}"#))
+}
+
+/// Writes a line to stderr.
+pub(crate) fn say(text: &str) -> Step {
+    Step(json!({ "say": text }).to_string())
+}
+
+/// Ends the process.
+pub(crate) fn exit(code: i32) -> Step {
+    Step(format!(r#"{{"exit":{code}}}"#))
+}
+
+/// Closes stdout and stays.
+pub(crate) fn close_stdout() -> Step {
+    Step(r#""close_stdout""#.to_owned())
+}
+
+/// Reads nothing more.
+pub(crate) fn deafen() -> Step {
+    Step(r#""deafen""#.to_owned())
+}
+
+/// Has these tools from now on, and says so.
+pub(crate) fn change_tools(definitions: &[&str]) -> Step {
+    Step(format!(r#"{{"change_tools":[{}]}}"#, definitions.join(",")))
+}
+
+/// Pings the client under this id and waits for the answer.
+pub(crate) fn ping(id: &str) -> Step {
+    Step(json!({ "ping": id }).to_string())
+}
+
+/// Waits until the client cancels the request.
+pub(crate) fn await_cancel() -> Step {
+    Step(r#""await_cancel""#.to_owned())
+}
+
+/// Starts a process of its own that ignores signals.
+pub(crate) fn fork() -> Step {
+    Step(r#""fork""#.to_owned())
+}
+
+/// Does `first` while the log has at most so many lines with `text`, and `then` after.
+pub(crate) fn up_to(
+    count: usize,
+    text: &str,
+    first: impl IntoIterator<Item = Step>,
+    then: impl IntoIterator<Item = Step>,
+) -> Step {
+    Step(format!(r#"{{"up_to":[{count},{},{},{}]}}"#, json!(text), list(first), list(then)))
+}
+
+fn list(steps: impl IntoIterator<Item = Step>) -> String {
+    let steps: Vec<String> = steps.into_iter().map(|step| step.0).collect();
+    format!("[{}]", steps.join(","))
+}

@@ -1,0 +1,246 @@
+//! A home of its own for `mcpzip`, with servers in it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::client::Client;
+use super::command::{self, Outcome};
+use super::process::Mark;
+use super::program;
+use super::script::Server;
+
+/// What `mcpzip` finds when it starts. Several processes may be started in one, side by side or in turn.
+#[derive(Debug, Clone)]
+#[must_use]
+pub(crate) struct Setup {
+    home: Arc<Home>,
+    servers: BTreeMap<String, String>,
+    settings: Vec<String>,
+    variables: Vec<(String, String)>,
+    log: &'static str,
+}
+
+/// The directory that all of it is in; it goes with its last user.
+#[derive(Debug)]
+pub(crate) struct Home {
+    directory: TempDir,
+    /// Marks every process of this home, so that those left behind are found.
+    pub(crate) mark: Mark,
+}
+
+impl Setup {
+    /// An empty home.
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mark = Mark::new(format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        let directory = TempDir::new().expect("there is a directory for temporary files");
+        let setup = Self {
+            home: Arc::new(Home { directory, mark }),
+            servers: BTreeMap::new(),
+            settings: Vec::new(),
+            variables: Vec::new(),
+            log: "debug",
+        };
+        for directory in ["home", "cache", "state"] {
+            std::fs::create_dir(setup.home.path(directory)).unwrap();
+        }
+        setup
+    }
+
+    /// Configures a fake server; one of the same name gets the new script.
+    pub(crate) fn server(self, name: &str, script: Server) -> Self {
+        self.server_with(name, script, json!({}))
+    }
+
+    /// Configures a fake server with more members in its entry.
+    pub(crate) fn server_with(self, name: &str, script: Server, members: serde_json::Value) -> Self {
+        let path = self.home.path(&format!("{name}.script.json"));
+        std::fs::write(&path, script.to_json()).unwrap();
+        let mut entry = json!({
+            "command": program::fake_server(),
+            "args": [path, self.home.path(&format!("{name}.log"))],
+            "env": { Mark::VARIABLE: self.home.mark.to_string() },
+        });
+        for (key, value) in members.as_object().expect("members are an object") {
+            match (entry[key].as_object_mut(), value.as_object()) {
+                (Some(known), Some(more)) => known.extend(more.clone()),
+                _ => entry[key] = value.clone(),
+            }
+        }
+        self.entry(name, &entry.to_string())
+    }
+
+    /// Configures a server by the text of its entry.
+    pub(crate) fn entry(mut self, name: &str, entry: &str) -> Self {
+        self.servers.insert(name.to_owned(), entry.to_owned());
+        self
+    }
+
+    /// Takes a server out again.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.servers.remove(name);
+        self
+    }
+
+    /// Adds a setting beside the servers.
+    pub(crate) fn setting(mut self, key: &str, value: serde_json::Value) -> Self {
+        self.settings.push(format!("{}:{value}", json!(key)));
+        self
+    }
+
+    /// Sets a variable for `mcpzip`.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// How much `mcpzip` is to log.
+    pub(crate) fn log_level(mut self, level: &'static str) -> Self {
+        self.log = level;
+        self
+    }
+
+    /// Writes the configuration, as an editor would while `mcpzip` runs.
+    pub(crate) fn save(&self) {
+        let servers: Vec<String> =
+            self.servers.iter().map(|(name, entry)| format!("{}:{entry}", json!(name))).collect();
+        let mut members = vec![format!(r#""mcpServers":{{{}}}"#, servers.join(","))];
+        members.extend(self.settings.iter().cloned());
+        self.save_text(&format!("{{{}}}", members.join(",")));
+    }
+
+    /// Writes any text as the configuration.
+    pub(crate) fn save_text(&self, text: &str) {
+        let (new, path) = (self.home.path("config.new"), self.config_path());
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(new, path).unwrap();
+    }
+
+    /// Starts `mcpzip serve`.
+    #[track_caller]
+    pub(crate) fn start(&self) -> Client {
+        self.save();
+        Client::start(self.home.clone(), self.command(&["serve"]))
+    }
+
+    /// Starts `mcpzip serve` and greets it as a client of the newest revision that has a handshake.
+    #[track_caller]
+    pub(crate) fn connect(&self) -> Client {
+        let mut client = self.start();
+        client.shake_hands("2025-11-25");
+        client
+    }
+
+    /// Runs a command to its end.
+    #[track_caller]
+    pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
+        self.run_with_input(arguments, "")
+    }
+
+    /// Runs a command to its end, with this on its stdin.
+    #[track_caller]
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> Outcome {
+        self.save();
+        command::run(self.command(arguments), input)
+    }
+
+    /// `mcpzip` with `arguments` in this home, its streams piped.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program::mcpzip());
+        // Windows finds nothing without its own directories.
+        let inherited = ["PATH", "SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP"];
+        #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
+        let inherited = inherited.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        command
+            .args(arguments)
+            .current_dir(self.home.path("home"))
+            .env_clear()
+            .envs(inherited)
+            .env("HOME", self.home.path("home"))
+            .env("USERPROFILE", self.home.path("home"))
+            .env("MCPZIP_CONFIG", self.config_path())
+            .env("MCPZIP_CACHE_DIR", self.cache_path())
+            .env("MCPZIP_STATE_DIR", self.home.path("state"))
+            .env("MCPZIP_LOG", self.log)
+            .env("RUST_BACKTRACE", "1")
+            .env(Mark::VARIABLE, self.home.mark.to_string())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// The home itself.
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Where the configuration is.
+    pub(crate) fn config_path(&self) -> PathBuf {
+        self.home.path("config.json")
+    }
+
+    /// Where the cache is.
+    pub(crate) fn cache_path(&self) -> PathBuf {
+        self.home.path("cache")
+    }
+}
+
+impl Home {
+    /// A place in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What a fake server noted: its starts, and what it received.
+    pub(crate) fn log(&self, server: &str) -> String {
+        std::fs::read_to_string(self.path(&format!("{server}.log"))).unwrap_or_default()
+    }
+
+    /// How many lines of a fake server's log have `text` in them.
+    pub(crate) fn count(&self, server: &str, text: &str) -> usize {
+        self.log(server).lines().filter(|line| line.contains(text)).count()
+    }
+
+    /// How often a fake server was started.
+    pub(crate) fn starts(&self, server: &str) -> usize {
+        self.log(server).lines().filter(|line| line.starts_with("start ")).count()
+    }
+
+    /// All files in it, with their sizes.
+    pub(crate) fn listing(&self) -> String {
+        fn walk(directory: &Path, lines: &mut Vec<String>) {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    walk(&path, lines);
+                } else {
+                    lines.push(format!("{:>9} {}", entry.metadata().map_or(0, |m| m.len()), path.display()));
+                }
+            }
+        }
+        let mut lines = Vec::new();
+        walk(self.directory.path(), &mut lines);
+        lines.sort();
+        lines.join("\n")
+    }
+
+    /// The logs of all fake servers, shortened.
+    pub(crate) fn logs(&self) -> String {
+        let entries = std::fs::read_dir(self.directory.path()).into_iter().flatten().flatten();
+        let logs = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log"));
+        logs.map(|path| {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let lines: Vec<String> = text.lines().map(super::message::start).collect();
+            format!("--- {}\n{}\n", path.display(), lines.join("\n"))
+        })
+        .collect()
+    }
+}
