@@ -215,9 +215,11 @@ impl Parser {
     fn drop_input(&mut self) {
         self.drop_data();
         if let Data::Dropped { length, scan } = &mut self.data {
-            let start = if self.input.starts_with(b"data:") && *length == 0 { 5 } else { 0 };
-            *length += (self.input.len() - start) as u64;
-            scan.feed(&self.input[start..]);
+            let piece = &self.input[..];
+            let piece = if *length == 0 { piece.strip_prefix(b"data:").unwrap_or(piece) } else { piece };
+            let piece = if *length == 0 { piece.strip_prefix(b" ").unwrap_or(piece) } else { piece };
+            *length += piece.len() as u64;
+            scan.feed(piece);
         }
         self.input.clear();
         self.scanned = 0;
