@@ -111,9 +111,11 @@ impl Connection {
         let stamp = self.introduction.request_meta();
         let wants_progress = progress.is_some();
         let name = crate::mcp::frame::quoted(tool.as_str());
+        let mirrors = self.wire.mirrors();
+        let headers = mirrors.map(|mirrors| mirrors.headers(tool.as_str(), &arguments)).unwrap_or_default();
         let params = move |id: u64| {
             let mut tail = String::new();
-            let token = wants_progress.then(|| format!(r#""progressToken":{id}"#)).unwrap_or_default();
+            let token = if wants_progress { format!(r#""progressToken":{id}"#) } else { String::new() };
             let members: Vec<&str> =
                 [token.as_str(), stamp, meta].into_iter().filter(|part| !part.is_empty()).collect();
             if !members.is_empty() {
@@ -126,8 +128,15 @@ impl Connection {
                 tail: tail.into_bytes(),
             }
         };
-        let target = Target { method: "tools/call", name: Some(tool.as_str()) };
+        let target = Target { method: "tools/call", name: Some(tool.as_str()), headers: &headers };
         self.wire.request(target, params, limit, progress).await
+    }
+
+    /// Whether a refusal for missing headers may be due to our not having listed the tools yet.
+    pub(super) fn lacks_headers(&self, refusal: &Reply) -> bool {
+        let Reply::Error(error) = refusal else { return false };
+        self.wire.mirrors().is_some_and(|mirrors| !mirrors.is_listed())
+            && code_of(error) == Some(ErrorCode::HEADER_MISMATCH)
     }
 
     /// Sends any other request; `members` are those of its `params`, without braces.
@@ -335,6 +344,12 @@ impl Link {
         // Each change is a single step, so the table is whole even where a panic would strike.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The `code` of a JSON-RPC error object.
+fn code_of(error: &[u8]) -> Option<ErrorCode> {
+    let error: &RawValue = serde_json::from_slice(error).ok()?;
+    Object::parse(error).ok()?.get("code")?.get().parse().ok().map(ErrorCode)
 }
 
 /// Tells the server that nobody waits for a request any more, unless it was answered.

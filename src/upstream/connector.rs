@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, Link};
 use super::handshake::Refusal;
 use super::slot::OnToolsChanged;
+use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, Site};
 use super::transport::sse;
 use super::transport::stdio::{Process, Stderr};
@@ -29,6 +30,8 @@ pub(super) struct Connector<'a> {
     pub(super) transport: &'a Transport,
     /// The era to speak; `Auto` asks with a handshake first.
     pub(super) era: Era,
+    /// Which headers its tools want, learnt before.
+    pub(super) mirrors: &'a Arc<Mirrors>,
     /// Where tasks and clients come from.
     pub(super) environment: &'a Arc<Environment>,
     /// Told when the tools have changed.
@@ -158,7 +161,7 @@ impl Connector<'_> {
     }
 
     fn endpoint(&self, site: Site) -> Arc<Endpoint> {
-        Endpoint::new(site, &self.environment.tasks, self.changed())
+        Endpoint::new(site, &self.environment.tasks, self.mirrors.clone(), self.changed())
     }
 
     fn changed(&self) -> Box<dyn Fn() + Send + Sync> {

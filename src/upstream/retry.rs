@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_mins(5);
+const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// The pause before attempt `failures + 1`: doubling from one second to five minutes, each a random fifth longer or
 /// shorter, so that many processes do not try in step. It never says to give up.

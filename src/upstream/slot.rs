@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::connection::Connection;
 use super::connector::Connector;
+use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, Environment, backoff};
 use crate::config::{self, Era, IdleTimeout};
 use crate::tool::ServerName;
@@ -17,8 +18,8 @@ use crate::tool::ServerName;
 const QUEUE_PER_PLACE: usize = 16;
 
 /// An adaptive idle time starts here, and grows with use up to [`LONGEST_IDLE`].
-const SHORTEST_IDLE: Duration = Duration::from_mins(1);
-const LONGEST_IDLE: Duration = Duration::from_mins(30);
+const SHORTEST_IDLE: Duration = Duration::from_secs(60);
+const LONGEST_IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// A server's state, for display and decisions.
 #[derive(Debug, Clone)]
@@ -53,6 +54,7 @@ pub(super) struct Slot {
     link: Mutex<LinkState>,
     places: Option<Places>,
     on_tools_changed: OnToolsChanged,
+    mirrors: Arc<Mirrors>,
 }
 
 type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
@@ -122,7 +124,15 @@ impl Slot {
             heat: 0.0,
             retired: false,
         };
-        Arc::new(Self { server, entry, idle_timeout, link: Mutex::new(link), places, on_tools_changed })
+        Arc::new(Self {
+            server,
+            entry,
+            idle_timeout,
+            link: Mutex::new(link),
+            places,
+            on_tools_changed,
+            mirrors: Arc::default(),
+        })
     }
 
     pub(super) fn state(&self) -> State {
@@ -230,6 +240,7 @@ impl Slot {
             server: &self.server,
             transport: &self.entry.transport,
             era: if is_modern && self.entry.era == Era::Auto { Era::Modern } else { self.entry.era },
+            mirrors: &self.mirrors,
             environment,
             on_tools_changed: &self.on_tools_changed,
         };

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::header::{HeaderName, HeaderValue};
+
 use super::CallError;
 use super::connection::{Link, ProgressSink, Reply};
+use super::transport::http::mirrors::Mirrors;
 use super::transport::streamable_http::Endpoint;
 use crate::mcp::{Frame, Revision};
 
@@ -24,6 +27,8 @@ pub(super) struct Target<'a> {
     pub(super) method: &'a str,
     /// The tool it names, which HTTP repeats in a header.
     pub(super) name: Option<&'a str>,
+    /// More headers, where it goes over HTTP.
+    pub(super) headers: &'a [(HeaderName, HeaderValue)],
 }
 
 impl Wire {
@@ -46,6 +51,14 @@ impl Wire {
         match self {
             Self::Stream(link) => link.notify(method),
             Self::Http(endpoint) => endpoint.notify(method).await,
+        }
+    }
+
+    /// What is known of the headers that tools want, where there are such (2026-07-28 over HTTP).
+    pub(super) fn mirrors(&self) -> Option<&Mirrors> {
+        match self {
+            Self::Stream(_) => None,
+            Self::Http(endpoint) => endpoint.mirrors(),
         }
     }
 
@@ -83,6 +96,6 @@ impl Wire {
 
 impl<'a> From<&'a str> for Target<'a> {
     fn from(method: &'a str) -> Self {
-        Self { method, name: None }
+        Self { method, name: None, headers: &[] }
     }
 }

@@ -311,6 +311,27 @@ fn a_modern_server_is_found_out_and_gets_its_headers() {
 }
 
 #[test]
+fn arguments_go_into_headers_where_the_tool_asks_for_it() {
+    let web = HttpServer::start(|request, reply| match request.rpc() {
+        "tools/list" => {
+            let tool = |name: &str, kind: &str| {
+                let region = json!({ "type": kind, "x-mcp-header": "Region" });
+                json!({ "name": name, "inputSchema": { "type": "object", "properties": { "region": region } } })
+            };
+            let tools = json!({ "resultType": "complete", "tools": [tool("t", "string"), tool("odd", "number")] });
+            reply.json(&request.answer(&tools));
+        }
+        _ => modern(request, reply),
+    });
+    let mut client = client(&web, json!({ "era": "modern" }));
+    assert_eq!(client.execute_with("web__t", r#"{"region":"eu-1"}"#).text(), "hallo");
+    assert_eq!(web.first("tools/call").header("mcp-param-region"), "eu-1");
+    assert!(client.execute("web__odd").tool_error().contains("web__odd"));
+    assert_eq!(web.count("tools/call"), 1);
+    client.finish();
+}
+
+#[test]
 fn the_era_of_the_configuration_is_kept_to() {
     let web = HttpServer::start(modern);
     let mut client = client(&web, json!({ "era": "modern" }));

@@ -58,22 +58,20 @@ pub(in crate::upstream) async fn open(
 /// The first event names the URL for our messages, which must be of the same origin.
 async fn post_url(site: &Site, events: &mut EventStream) -> Result<Url, CallError> {
     let wrong = |reason: String| site.error(HttpError::NoEndpoint { reason });
-    loop {
-        match events.next().await {
-            Ok(Some(Event::Message { kind, data })) if kind == "endpoint" => {
-                let target = std::str::from_utf8(&data).ok().and_then(|path| site.url.join(path).ok());
-                let target = target.ok_or_else(|| wrong("it names no usable URL to post to".to_owned()))?;
-                if target.origin() != site.url.origin() {
-                    return Err(site.error(HttpError::Redirect { to: format!("`{}`", origin(&target)) }));
-                }
-                return Ok(target);
+    match events.next().await {
+        Ok(Some(Event::Message { kind, data })) if kind == "endpoint" => {
+            let target = std::str::from_utf8(&data).ok().and_then(|path| site.url.join(path).ok());
+            let target = target.ok_or_else(|| wrong("it names no usable URL to post to".to_owned()))?;
+            if target.origin() != site.url.origin() {
+                return Err(site.error(HttpError::Redirect { to: format!("`{}`", origin(&target)) }));
             }
-            Ok(Some(_)) => return Err(wrong("its stream does not begin with an endpoint to post to".to_owned())),
-            Ok(None) | Err(Broken::TooLarge(_)) => {
-                return Err(wrong("its stream ended before it named an endpoint to post to".to_owned()));
-            }
-            Err(Broken::Lost(reason)) => return Err(site.lost(&reason, false)),
+            Ok(target)
         }
+        Ok(Some(_)) => Err(wrong("its stream does not begin with an endpoint to post to".to_owned())),
+        Ok(None) | Err(Broken::TooLarge(_)) => {
+            Err(wrong("its stream ended before it named an endpoint to post to".to_owned()))
+        }
+        Err(Broken::Lost(reason)) => Err(site.lost(&reason, false)),
     }
 }
 

@@ -7,6 +7,7 @@ pub(in crate::upstream) mod client;
 mod error;
 pub(in crate::upstream) mod events;
 pub(in crate::upstream) mod headers;
+pub(in crate::upstream) mod mirrors;
 mod site;
 
 pub use error::HttpError;

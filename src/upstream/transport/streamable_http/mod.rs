@@ -18,6 +18,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::http::mirrors::Mirrors;
 use super::http::{Site, headers};
 use crate::mcp::{Frame, Revision};
 use crate::shutdown::Tasks;
@@ -45,6 +46,7 @@ pub(in crate::upstream) struct Endpoint {
     next_id: AtomicU64,
     progress: Mutex<HashMap<u64, ProgressSink>>,
     answers: Arc<Semaphore>,
+    mirrors: Arc<Mirrors>,
     /// Cancelled by whoever wants it closed.
     close: CancellationToken,
     /// Nothing more can be sent: it is closed, or its session is gone.
@@ -63,6 +65,7 @@ impl Endpoint {
     pub(in crate::upstream) fn new(
         site: Site,
         tasks: &Tasks,
+        mirrors: Arc<Mirrors>,
         on_tools_changed: Box<dyn Fn() + Send + Sync>,
     ) -> Arc<Self> {
         let close = CancellationToken::new();
@@ -74,6 +77,7 @@ impl Endpoint {
             next_id: AtomicU64::new(1),
             progress: Mutex::default(),
             answers: Arc::new(Semaphore::new(MOST_ANSWERS)),
+            mirrors,
             ended: close.child_token(),
             close,
             on_tools_changed,
@@ -126,6 +130,11 @@ impl Endpoint {
     pub(in crate::upstream) fn agree(&self, revision: Revision) {
         // It is agreed upon once: another era is spoken over another endpoint.
         let _ = self.revision.set(revision);
+    }
+
+    /// What is known of the headers that tools want, where there are such (modern only).
+    pub(in crate::upstream) fn mirrors(&self) -> Option<&Mirrors> {
+        self.is_modern().then_some(&*self.mirrors)
     }
 
     /// Hears what the server says unasked, where it offers to (legacy only).
@@ -234,6 +243,7 @@ impl Endpoint {
         if let Some(target) = target.filter(|_| self.is_modern()) {
             headers.push((headers::METHOD, headers::encoded(target.method)));
             headers.extend(target.name.map(|name| (headers::NAME, headers::encoded(name))));
+            headers.extend_from_slice(target.headers);
         }
         headers
     }
