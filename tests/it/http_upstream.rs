@@ -203,7 +203,7 @@ fn a_redirect_to_the_same_origin_is_followed() {
     let mut client = client(&web, json!({ "headers": { "Authorization": "Bearer sesame" } }));
     assert_eq!(client.execute("web__t").text(), "fine");
     client.finish();
-    let last = web.requests().into_iter().filter(|request| request.path == "/mcp/").next_back().unwrap();
+    let last = web.requests().into_iter().rfind(|request| request.path == "/mcp/").unwrap();
     assert_eq!(last.header("authorization"), "Bearer sesame");
 }
 

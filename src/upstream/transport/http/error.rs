@@ -1,4 +1,5 @@
 use std::error::Error as _;
+use std::io;
 
 /// What goes wrong with servers that are reached over HTTP. It reads on after the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,8 +60,7 @@ pub(super) fn words(error: reqwest::Error) -> String {
     while let Some(inner) = cause {
         last = inner.to_string();
         is_name |= last == "dns error";
-        let inside = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        is_tls |= inside.is_some_and(|inside| inside.is::<rustls::Error>());
+        is_tls |= inner.downcast_ref().is_some_and(is_of_tls);
         cause = inner.source();
     }
     match (is_name, is_tls) {
@@ -68,6 +68,11 @@ pub(super) fn words(error: reqwest::Error) -> String {
         (_, true) => format!("no secure connection (TLS) comes about: {last}"),
         _ => last,
     }
+}
+
+/// An error of a stream is that of TLS where one is inside, however deep: its `source` skips what it wraps.
+fn is_of_tls(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>() || inner.downcast_ref().is_some_and(is_of_tls))
 }
 
 fn after(retry_after: &Option<String>) -> String {
