@@ -221,7 +221,7 @@ impl HeaderTool {
 fn write(path: &Path, header: &Header, body: &[u8], now: SystemTime) -> io::Result<Body> {
     if let Ok((known, start, file)) = read_header(path)
         && known == *header
-        && file.metadata()?.len() == start + known.body_length()
+        && holds(path, start, body)
     {
         // The time of listing is the file's own; a file that cannot be touched looks older than it is, no more.
         let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(now));
@@ -232,6 +232,12 @@ fn write(path: &Path, header: &Header, body: &[u8], now: SystemTime) -> io::Resu
     files::replace(path, &[first_line.as_bytes(), &header, body])?;
     let start = (first_line.len() + header.len()) as u64;
     Ok(Body::File { file: File::open(path)?, start, path: path.to_owned() })
+}
+
+/// Whether the file's content from `start` on is `body`: a header that is whole says nothing of what follows.
+fn holds(path: &Path, start: u64, body: &[u8]) -> bool {
+    let start = usize::try_from(start).unwrap_or(usize::MAX);
+    fs::read(path).is_ok_and(|content| content.get(start..) == Some(body))
 }
 
 fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
@@ -356,6 +362,19 @@ mod tests {
             assert_eq!(before.ino(), fs::metadata(&path).unwrap().ino(), "the file was written again");
         }
         assert!(fs::metadata(&path).unwrap().modified().unwrap() > before.modified().unwrap());
+    }
+
+    #[test]
+    fn a_damaged_definition_is_replaced_by_the_next_listing() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(directory.path()));
+        drop(cache.store(&key("a"), &listed(&[ODD])));
+        let path = cache.path(&key("a")).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 0x11;
+        fs::write(&path, bytes).unwrap();
+        let tools = cache.store(&key("a"), &listed(&[ODD]));
+        assert_eq!(tools.json(&tools.entries()[0]).unwrap().get(), ODD);
     }
 
     #[test]

@@ -134,7 +134,7 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     let start = if matches!(command, Command::Serve) { Start::Everything } else { Start::Unknown };
     let app = App::new(paths, environment, start)?;
     if let Command::Serve = command {
-        return serve::run(app).await;
+        return serve::run(app, output).await;
     }
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,

@@ -12,6 +12,7 @@ use super::diagnostics::Exit;
 #[derive(Debug)]
 pub(super) struct Output {
     json: bool,
+    asked: bool,
 }
 
 /// Says on a terminal what is being waited for, until it is dropped.
@@ -20,12 +21,17 @@ pub(super) struct Spinner(ProgressBar);
 
 impl Output {
     pub(super) fn new(json: bool) -> Self {
-        Self { json: json || !io::stdout().is_terminal() }
+        Self { json: json || !io::stdout().is_terminal(), asked: json }
     }
 
     /// Whether results are to be JSON.
     pub(super) fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether `--json` was given: what is made to be looked at is text even where nobody looks.
+    pub(super) fn is_json_asked(&self) -> bool {
+        self.asked
     }
 
     /// Prints a line of the result.
@@ -44,6 +50,12 @@ impl Output {
         let label = console::style("error:").for_stderr().red().bold();
         // There is nowhere left to say that this failed.
         let _ = writeln!(io::stderr().lock(), "{label} {exit}");
+    }
+
+    /// Says something beside the result.
+    pub(super) fn note(&self, text: &str) {
+        // There is nowhere left to say that this failed.
+        let _ = writeln!(io::stderr().lock(), "{}", console::style(text).for_stderr().dim());
     }
 
     /// Says what is being waited for, on a terminal only.

@@ -43,8 +43,10 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     };
     let outcome = tokio::select! {
         outcome = reading => outcome,
-        // The client does not listen any more; there is nobody to answer.
-        written = &mut writer => return written,
+        // The client does not listen any more; there is nobody to answer, and nothing wrong with leaving.
+        written = &mut writer => {
+            return written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) });
+        }
         () = tasks.stopped() => Ok(()),
     };
     session.cancel_all();

@@ -18,7 +18,9 @@ pub(super) fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature:
     let faults: Vec<String> = faults
         .iter()
         .map(|fault| match fault.path.as_str() {
-            "" => format!("- {}", fault.message),
+            path if path.is_empty() || fault.message.starts_with(&format!("`{path}`")) => {
+                format!("- {}", fault.message)
+            }
             path => format!("- {path}: {}", fault.message),
         })
         .collect();

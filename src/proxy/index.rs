@@ -1,5 +1,6 @@
 //! The search index, kept in step with the catalog by one task.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use crate::catalog::{Catalog, Snapshot, Tool};
 use crate::search::{Document, Error, Fingerprint, Hit, Request, Search};
 use crate::shutdown::Tasks;
-use crate::tool::Definition;
+use crate::tool::{Definition, ServerName};
 
 /// Listings that come in close together become one index.
 const PAUSE: Duration = Duration::from_millis(40);
@@ -18,9 +19,16 @@ pub(super) struct Index {
     catalog: Arc<Catalog>,
     search: Arc<Search>,
     wanted: Notify,
-    /// The fingerprint of the newest index, once there is one.
-    built: watch::Sender<Option<Fingerprint>>,
+    /// What the newest index holds, once there is one.
+    built: watch::Sender<Option<Built>>,
     tasks: Tasks,
+}
+
+/// What an index was built of.
+#[derive(Debug)]
+struct Built {
+    fingerprint: Fingerprint,
+    servers: BTreeSet<ServerName>,
 }
 
 impl std::fmt::Debug for Index {
@@ -49,11 +57,16 @@ impl Index {
         self.wanted.notify_one();
     }
 
-    /// Resolves when there is an index, however old, or after `limit`.
+    /// Resolves when every server that the catalog knows is in the index, however old its tools there may be, or after
+    /// `limit`. Only a server that was never listed before makes a search wait.
     pub(super) async fn wait(&self, limit: Duration) {
+        let snapshot = self.catalog.snapshot();
+        let holds_all = |built: &Option<Built>| {
+            built.as_ref().is_some_and(|built| snapshot.servers().all(|server| built.servers.contains(server.name())))
+        };
         let mut built = self.built.subscribe();
-        // Without an index, the search says so.
-        let _ = tokio::time::timeout(limit, built.wait_for(Option::is_some)).await;
+        // What is not there by then is missing from the answer, which says so where there is no index at all.
+        let _ = tokio::time::timeout(limit, built.wait_for(holds_all)).await;
     }
 
     /// Resolves when the index holds what the catalog holds now, or after `limit`.
@@ -61,7 +74,8 @@ impl Index {
         let wanted = fingerprint(&self.catalog.snapshot());
         let mut built = self.built.subscribe();
         // An index of another state answers well enough.
-        let _ = tokio::time::timeout(limit, built.wait_for(|built| *built == Some(wanted.clone()))).await;
+        let is_wanted = |built: &Option<Built>| built.as_ref().is_some_and(|built| built.fingerprint == wanted);
+        let _ = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
     }
 
     /// The best tools for a request; see [`Search::search`].
@@ -89,7 +103,7 @@ impl Index {
             let (catalog, search) = (self.catalog.clone(), self.search.clone());
             let outcome = self.tasks.spawn_blocking(move || build(&catalog.snapshot(), &search)).await;
             match outcome {
-                Ok(Ok(fingerprint)) => drop(self.built.send_replace(Some(fingerprint))),
+                Ok(Ok(built)) => drop(self.built.send_replace(Some(built))),
                 Ok(Err(error)) => tracing::error!(%error, "the search index cannot be built"),
                 Err(error) => tracing::error!(%error, "building the search index failed"),
             }
@@ -101,14 +115,18 @@ fn fingerprint(snapshot: &Snapshot) -> Fingerprint {
     Fingerprint::of(snapshot.identities())
 }
 
-fn build(snapshot: &Snapshot, search: &Search) -> Result<Fingerprint, Error> {
-    let fingerprint = fingerprint(snapshot);
+fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
+    let whole = fingerprint(snapshot);
+    let servers = snapshot.servers().map(|server| server.name().clone()).collect();
     // A directory that cannot be read is as good as none: the index is then built in memory.
-    if !search.open(&fingerprint).unwrap_or(false) {
-        let documents: Vec<Document> = snapshot.tools().filter_map(|tool| document(&tool)).collect();
-        search.rebuild(&fingerprint, &documents)?;
+    if search.open(&whole).unwrap_or(false) {
+        return Ok(Built { fingerprint: whole, servers });
     }
-    Ok(fingerprint)
+    let documents: Vec<Document> = snapshot.tools().filter_map(|tool| document(&tool)).collect();
+    // Named by what is in it: one that lacks a tool, whose definition is damaged, must not pass for the whole one later.
+    let fingerprint = Fingerprint::of(documents.iter().map(|found| (&found.server, &found.tool, found.hash)));
+    search.rebuild(&fingerprint, &documents)?;
+    Ok(Built { fingerprint, servers })
 }
 
 fn document(tool: &Tool) -> Option<Document> {

@@ -13,7 +13,7 @@ const FIRST_LISTING: Duration = Duration::from_secs(4);
 /// What a hit may cost on average: 400 tokens for five.
 const TOKENS_PER_HIT: usize = 80;
 
-/// How long a search waits for an index where there is none.
+/// How long a search waits for an index, where there is none or it lacks a server.
 const FIRST_INDEX: Duration = Duration::from_secs(10);
 
 impl Proxy {

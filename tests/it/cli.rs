@@ -22,7 +22,7 @@ fn search_prints_hits_as_json_where_it_is_piped() {
         assert_eq!(found.json()["hits"][0]["name"], "hub__create_issue", "{found}");
         assert_eq!(found.stderr, "", "{found}");
     }
-    let limited = setup().run(&["search", "-n", "1", "--server", "other", "does t"]).code(0).json();
+    let limited = setup().run(&["search", "-n", "1", "--server", "other", "t"]).code(0).json();
     assert_eq!(limited["hits"].as_array().unwrap().len(), 1);
     assert_eq!(limited["hits"][0]["name"], "other__t");
 }

@@ -150,7 +150,7 @@ fn a_failed_listing_is_tried_again_by_itself() {
     let server = Server::new().at_start([up_to(1, "start ", [exit(1)], [])]).tool("t", [answer("done")]);
     let setup = Setup::new().server("a", server);
     let mut client = setup.connect();
-    until_found(&mut client, "does t", "a__t");
+    until_found(&mut client, "t", "a__t");
     assert_eq!(setup.home().starts("a"), 2);
     client.finish();
 }

@@ -24,3 +24,7 @@ mod upstream;
 mod cache;
 mod cli;
 mod hygiene;
+
+// Its programs are found where Unix has them.
+#[cfg(unix)]
+mod peers;

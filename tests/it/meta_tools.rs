@@ -248,7 +248,7 @@ fn a_disabled_server_is_not_started_and_says_so() {
     let mut client = setup.connect();
     let text = client.execute("off__t").tool_error();
     assert!(text.contains("disabled"), "{text}");
-    assert!(!client.search("does t").contains("off__t"));
+    assert!(!client.search("t").contains("off__t"));
     client.finish();
     assert_eq!(setup.home().starts("off"), 0);
 }

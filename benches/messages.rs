@@ -1,0 +1,50 @@
+//! What a message costs on its way through: reading the envelope and splicing the answer, beside reading it into values.
+//!
+//! `cargo bench --bench messages`
+
+use std::hint::black_box;
+
+use bytes::Bytes;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mcpzip::mcp::{Envelope, Frame, Message, Outcome, RequestId};
+use serde_json::value::RawValue;
+
+/// An answer of about `size` bytes with some structure and some text.
+fn answer(size: usize) -> Bytes {
+    let item = r#"{"id":18446744073709551617,"name":"caf\u00e9","tags":["a","b"],"score":1.0,"text":"some words"}"#;
+    let items = vec![item; (size / (item.len() + 1)).max(1)].join(",");
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[{{"type":"text","text":"ok"}}],"structuredContent":[{items}]}}}}"#
+    );
+    Bytes::from(text)
+}
+
+fn relay(line: &Bytes, id: &RequestId) -> Frame {
+    let Ok(Envelope::Single(Message::Response { outcome: Outcome::Result(result), .. })) = Envelope::parse(line) else {
+        panic!("the bench's own message is an answer");
+    };
+    Frame::result(id, "", line.slice_ref(result.get().as_bytes()))
+}
+
+fn messages(criterion: &mut Criterion) {
+    let id: Box<RawValue> = RawValue::from_string("42".to_owned()).expect("a number is JSON");
+    let id = RequestId::parse(&id).expect("a number is an id");
+    let mut group = criterion.benchmark_group("answer");
+    for size in [100, 100_000, 1_000_000, 10_000_000] {
+        let line = answer(size);
+        group.throughput(Throughput::Bytes(line.len() as u64));
+        group.bench_with_input(BenchmarkId::new("relayed", size), &line, |bencher, line| {
+            bencher.iter(|| relay(black_box(line), &id));
+        });
+        group.sample_size(10).bench_with_input(BenchmarkId::new("as values", size), &line, |bencher, line| {
+            bencher.iter(|| {
+                let value: serde_json::Value = serde_json::from_slice(black_box(line)).expect("it is JSON");
+                serde_json::to_vec(&value["result"]).expect("it is JSON")
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, messages);
+criterion_main!(benches);

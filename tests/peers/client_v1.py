@@ -1,0 +1,42 @@
+"""Python SDK 1.x: `client_v1.py MODE CALLS COMMAND ARG...`; there is one MODE, "legacy". See README.md for the output."""
+
+import asyncio
+import json
+import logging
+import sys
+from datetime import timedelta
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+async def main() -> None:
+    _mode, calls, command, *args = sys.argv[1:]
+    complaints: list[str] = []
+
+    async def on_message(message: object) -> None:
+        if isinstance(message, Exception):
+            complaints.append(repr(message))
+
+    def plain(result) -> dict:
+        return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    async with stdio_client(StdioServerParameters(command=command, args=args)) as (read, write):
+        limit = timedelta(seconds=60)
+        async with ClientSession(read, write, read_timeout_seconds=limit, message_handler=on_message) as session:
+            hello = await session.initialize()
+            tools = await session.list_tools()
+            results = [plain(await session.call_tool(name, arguments)) for name, arguments in json.loads(calls)]
+            report = {
+                "protocol": hello.protocolVersion,
+                "server": hello.serverInfo.name,
+                "instructions": hello.instructions,
+                "tools": [plain(tool) for tool in tools.tools],
+                "results": results,
+                "complaints": complaints,
+            }
+    print(json.dumps(report))
+
+
+logging.basicConfig(level=logging.WARNING)
+asyncio.run(main())

@@ -1,0 +1,26 @@
+// TypeScript SDK 2.x: `client_v2.mjs MODE CALLS COMMAND ARG...`; MODE is "legacy" or "auto". See README.md for the output.
+
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+
+const [mode, calls, command, ...args] = process.argv.slice(2);
+const complaints = [];
+const client = new Client({ name: "client-v2", version: "1" }, { versionNegotiation: { mode } });
+client.onerror = (error) => complaints.push(String(error));
+
+await client.connect(new StdioClientTransport({ command, args, stderr: "inherit" }));
+const { tools } = await client.listTools();
+const results = [];
+for (const [name, given] of JSON.parse(calls)) {
+  results.push(await client.callTool({ name, arguments: given }));
+}
+const report = {
+  protocol: client.getNegotiatedProtocolVersion(),
+  server: client.getServerVersion()?.name,
+  instructions: client.getInstructions(),
+  tools,
+  results,
+  complaints,
+};
+await client.close();
+console.log(JSON.stringify(report));
