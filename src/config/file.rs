@@ -13,7 +13,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
-use super::{IdleTimeout, SearchOptions, duration};
+use super::{Era, IdleTimeout, SearchOptions, duration};
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -57,6 +57,7 @@ pub(super) struct Entry {
     pub(super) timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
     pub(super) max_concurrent: Read<NonZeroUsize>,
+    pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
 }
 
@@ -135,6 +136,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         timeout: members.read("timeout", Field::positive_duration),
         idle_timeout: members.read("idle_timeout", idle_timeout),
         max_concurrent: members.read("max_concurrent", Field::count),
+        era: members.read("era", era),
         description: members.read("description", Field::text),
     };
     members.finish();
@@ -143,6 +145,15 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
 
 fn command(field: &Field<'_>) -> Result<At<String>, At<Fault>> {
     if field.is_list() { Err(At::new(field.offset(), Fault::CommandList)) } else { field.text() }
+}
+
+fn era(field: &Field<'_>) -> Result<Era, At<Fault>> {
+    match field.word() {
+        Some("auto") => Ok(Era::Auto),
+        Some("legacy") => Ok(Era::Legacy),
+        Some("modern") => Ok(Era::Modern),
+        _ => Err(field.wrong("\"auto\", \"legacy\" or \"modern\"")),
+    }
 }
 
 fn idle_timeout(field: &Field<'_>) -> Result<IdleTimeout, At<Fault>> {

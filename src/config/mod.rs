@@ -74,6 +74,8 @@ pub struct Server {
     pub timeout: Option<Duration>,
     /// When its unused connection is closed.
     pub idle_timeout: Option<IdleTimeout>,
+    /// Which era of the protocol is spoken with it.
+    pub era: Era,
     /// How many calls it may have at once.
     pub max_concurrent: Option<NonZeroUsize>,
     /// What the user says it is for.
@@ -125,6 +127,18 @@ pub enum IdleTimeout {
     After(Duration),
     /// Not at all.
     Never,
+}
+
+/// Which era of the protocol is spoken with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Era {
+    /// Found out when connecting.
+    #[default]
+    Auto,
+    /// With a handshake, up to 2025-11-25.
+    Legacy,
+    /// Without, since 2026-07-28.
+    Modern,
 }
 
 /// How tools are searched.

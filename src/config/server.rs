@@ -70,6 +70,7 @@ impl Resolver<'_> {
             timeout: entry.timeout?,
             idle_timeout: entry.idle_timeout?,
             max_concurrent: entry.max_concurrent?,
+            era: entry.era?.unwrap_or_default(),
             description: entry.description?.map(|text| text.value).filter(|text| !text.trim().is_empty()),
         })
     }

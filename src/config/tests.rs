@@ -61,7 +61,7 @@ fn a_full_file_is_read_without_a_word() {
     "github": {
       "type": "stdio", "command": "github-mcp", "args": ["stdio", "--host=${HOST:-github.com}",],
       "env": { "TOKEN": "${GITHUB_TOKEN}" }, "cwd": "work",
-      "disabled": false, "timeout": "30s", "idle_timeout": "never", "max_concurrent": 4, "description": "issues",
+      "disabled": false, "timeout": "30s", "idle_timeout": "never", "max_concurrent": 4, "era": "legacy", "description": "issues",
     },
     "linear": { "url": "https://mcp.linear.app/mcp", "headers": { "X-Mode": "fast" } }, /* remote */
     "old": { "type": "sse", "url": "http://127.0.0.1:9000/sse", "disabled": true, "idle_timeout": 90 },
@@ -84,6 +84,7 @@ fn a_full_file_is_read_without_a_word() {
     assert_eq!(cwd.as_deref(), Some(Path::new(PATH).parent().unwrap().join("work").as_path()));
     assert_eq!((github.timeout, github.idle_timeout), (Some(Duration::from_secs(30)), Some(IdleTimeout::Never)));
     assert_eq!((github.max_concurrent, github.disabled), (NonZeroUsize::new(4), false));
+    assert_eq!((github.era, linear.era), (Era::Legacy, Era::Auto));
     assert_eq!(github.description.as_deref(), Some("issues"));
 
     let Transport::Http(Remote { url, headers }) = &linear.transport else { panic!("{linear:?}") };
@@ -237,6 +238,7 @@ fn a_faulty_entry_says_what_to_write() {
         (r#"{"command": "x", "disabled": "yes"}"#, 50, "`disabled` must be true or false, found a text"),
         (r#"{"command": "x", "timeout": "0s"}"#, 49, "`timeout` must be longer than 0, found `\"0s\"`"),
         (r#"{"command": "x", "max_concurrent": 0}"#, 56, "`max_concurrent` must be a whole number from 1, found `0`"),
+        (r#"{"command": "x", "era": "new"}"#, 45, "`era` must be \"auto\", \"legacy\" or \"modern\", found `\"new\"`"),
         (
             r#"{"command": "x", "max_concurrent": 1.5}"#,
             56,
@@ -404,7 +406,7 @@ fn the_same_entry_has_the_same_hash_however_it_is_written() {
         r#"{"env": {"B": "${GITHUB_TOKEN}", "A": "1"}, /* order */ "args": ["a",], "command": "x"}"#,
         r#"{"type": "stdio", "command": "x", "args": ["a"], "env": {"A": "${NO:-1}", "B": "ghp_0123456789"}}"#,
         r#"{"command": "x", "args": ["a"], "env": {"A": "1", "B": "${GITHUB_TOKEN}"}, "timeout": 5, "idle_timeout": "never",
-            "max_concurrent": 1, "description": "d", "disabled": true, "unknown": 1}"#,
+            "max_concurrent": 1, "era": "modern", "description": "d", "disabled": true, "unknown": 1}"#,
     ] {
         assert_eq!(hash(same), one, "{same}");
     }

@@ -23,3 +23,4 @@ pub use lines::{Line, LineReader};
 pub use object::Object;
 pub use outbox::{Closed, Outbox};
 pub use revision::Revision;
+pub(crate) use scan::IdScan;

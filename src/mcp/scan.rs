@@ -11,7 +11,7 @@ const MAX_ID: usize = 256;
 
 /// Follows strings and nesting through a message's bytes, and notes the value of its top-level `id`.
 #[derive(Debug, Default)]
-pub(super) struct IdScan {
+pub(crate) struct IdScan {
     depth: u64,
     in_string: bool,
     escaped: bool,
@@ -24,14 +24,14 @@ pub(super) struct IdScan {
 
 impl IdScan {
     /// The id in a whole line.
-    pub(super) fn of(line: &[u8]) -> Option<RequestId> {
+    pub(crate) fn of(line: &[u8]) -> Option<RequestId> {
         let mut scan = Self::default();
         scan.feed(line);
         scan.id()
     }
 
     /// Takes the next piece.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if self.complete {
                 return;
@@ -41,7 +41,7 @@ impl IdScan {
     }
 
     /// What was found.
-    pub(super) fn id(&self) -> Option<RequestId> {
+    pub(crate) fn id(&self) -> Option<RequestId> {
         let json = std::str::from_utf8(self.id.as_deref().filter(|_| self.complete)?).ok()?;
         RequestId::parse(serde_json::from_str::<&RawValue>(json.trim()).ok()?)
     }

@@ -2,7 +2,7 @@
 
 use super::arguments::Fault;
 use crate::tool::QualifiedName;
-use crate::upstream::{CallError, ConnectError};
+use crate::upstream::{CallError, ConnectError, HttpError};
 
 /// No tool has this name.
 pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> String {
@@ -32,9 +32,8 @@ pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
     let next = match error {
         CallError::Connect(error) => match &**error {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => "check its entry in the configuration",
-            ConnectError::Disabled { .. } | ConnectError::Transport { .. } | ConnectError::Unknown { .. } => {
-                "use another tool"
-            }
+            ConnectError::Disabled { .. } | ConnectError::Unknown { .. } => "use another tool",
+            ConnectError::Http { error, .. } => after_http(error),
             ConnectError::ShuttingDown => "nothing more can be called",
             ConnectError::Ended { .. } | ConnectError::Timeout { .. } | ConnectError::Handshake { .. } => {
                 "a new call tries to connect again"
@@ -47,9 +46,23 @@ pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
         CallError::Timeout { .. } => "the call was cancelled; it may have acted; `timeout` (seconds) allows more",
         CallError::TooLarge { .. } => "ask for less at once",
         CallError::Malformed { .. } => "the tool may have acted",
+        CallError::Http { error, .. } => after_http(error),
         CallError::Busy { .. } => "call again later",
     };
     format!("`{name}` failed: {error}. Next: {next}.")
+}
+
+fn after_http(error: &HttpError) -> &'static str {
+    match error {
+        HttpError::Unreachable { .. } => "nothing was sent; a new call tries to connect again",
+        HttpError::Login { .. } => "a person has to give it valid credentials in the configuration",
+        HttpError::Status { status: 429 | 503, .. } => "call again later",
+        HttpError::Status { status: 500.., .. } => "it may have acted; check before calling again",
+        HttpError::Status { .. } | HttpError::Redirect { .. } | HttpError::NoEndpoint { .. } => {
+            "check its entry in the configuration"
+        }
+        HttpError::ContentType { .. } => "it may have acted; check that its URL is that of an MCP server",
+    }
 }
 
 /// The server answered with a JSON-RPC error.

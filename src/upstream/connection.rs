@@ -15,13 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::CallError;
 use super::handshake::Introduction;
-use crate::mcp::{Envelope, ErrorCode, Frame, Line, LineReader, Message, Object, Outbox, Outcome};
+use super::wire::{Target, Wire};
+use crate::mcp::{Envelope, ErrorCode, Frame, Line, LineReader, Message, Object, Outbox, Outcome, RequestId};
 use crate::tool::{ServerName, ToolName};
 
 /// A link after its handshake. Dropping the last handle does not close it; its owner, the pool, does.
 #[derive(Debug)]
 pub struct Connection {
-    pub(super) link: Arc<Link>,
+    pub(super) wire: Wire,
     pub(super) introduction: Introduction,
 }
 
@@ -98,7 +99,7 @@ impl Connection {
     /// Whether the link is over.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.link.requests().ended.is_some()
+        self.wire.is_ended()
     }
 
     /// Calls a tool and waits for its answer. Dropping the future cancels the call on the server.
@@ -110,6 +111,8 @@ impl Connection {
         let stamp = self.introduction.request_meta();
         let wants_progress = progress.is_some();
         let name = crate::mcp::frame::quoted(tool.as_str());
+        let mirrors = self.wire.mirrors();
+        let headers = mirrors.map(|mirrors| mirrors.headers(tool.as_str(), &arguments)).unwrap_or_default();
         let params = move |id: u64| {
             let mut tail = String::new();
             let token = if wants_progress { format!(r#""progressToken":{id}"#) } else { String::new() };
@@ -125,7 +128,15 @@ impl Connection {
                 tail: tail.into_bytes(),
             }
         };
-        self.link.request("tools/call", params, limit, progress).await
+        let target = Target { method: "tools/call", name: Some(tool.as_str()), headers: &headers };
+        self.wire.request(target, params, limit, progress).await
+    }
+
+    /// Whether a refusal for missing headers may be due to our not having listed the tools yet.
+    pub(super) fn lacks_headers(&self, refusal: &Reply) -> bool {
+        let Reply::Error(error) = refusal else { return false };
+        self.wire.mirrors().is_some_and(|mirrors| !mirrors.is_listed())
+            && code_of(error) == Some(ErrorCode::HEADER_MISMATCH)
     }
 
     /// Sends any other request; `members` are those of its `params`, without braces.
@@ -139,7 +150,7 @@ impl Connection {
             ("", stamp) => format!(r#"{{"_meta":{{{stamp}}}}}"#),
             (members, stamp) => format!(r#"{{{members},"_meta":{{{stamp}}}}}"#),
         };
-        self.link.request(method, |_| Frame::from(params), limit, None).await
+        self.wire.request(Target::from(method), |_| Frame::from(params), limit, None).await
     }
 }
 
@@ -160,6 +171,11 @@ impl Link {
             close: CancellationToken::new(),
             on_tools_changed,
         })
+    }
+
+    /// Whether the link is over.
+    pub(super) fn is_ended(&self) -> bool {
+        self.requests().ended.is_some()
     }
 
     /// Asks for the end of the link; requests under way fail.
@@ -215,13 +231,7 @@ impl Link {
         while let Some(line) = lines.next().await? {
             match line {
                 Line::Message(line) => self.receive(&line),
-                Line::TooLong { length, id } => {
-                    tracing::warn!(server = %self.server, length, "a message over the size limit was dropped");
-                    if let Some(id) = id.and_then(|id| id.as_integer()) {
-                        let limit = self.message_limit;
-                        self.answer(id, Err(CallError::TooLarge { server: self.server.clone(), length, limit }));
-                    }
-                }
+                Line::TooLong { length, id } => self.too_long(length, id.as_ref()),
             }
         }
         Ok(())
@@ -241,7 +251,17 @@ impl Link {
         }
     }
 
-    fn receive(&self, line: &Bytes) {
+    /// A message of `length` bytes was dropped; fails the request it was to answer, if that is known.
+    pub(super) fn too_long(&self, length: u64, id: Option<&RequestId>) {
+        tracing::warn!(server = %self.server, length, "a message over the size limit was dropped");
+        if let Some(id) = id.and_then(RequestId::as_integer) {
+            let limit = self.message_limit;
+            self.answer(id, Err(CallError::TooLarge { server: self.server.clone(), length, limit }));
+        }
+    }
+
+    /// Takes a message, or several.
+    pub(super) fn receive(&self, line: &Bytes) {
         match Envelope::parse(line) {
             Ok(Envelope::Single(message)) => self.dispatch(line, message),
             Ok(Envelope::Batch(batch)) => {
@@ -253,7 +273,7 @@ impl Link {
                 }
             }
             Err(malformed) => {
-                tracing::warn!(server = %self.server, %malformed, "unreadable line on stdout");
+                tracing::warn!(server = %self.server, %malformed, "an unreadable message");
                 // Programs print all kinds of things; only what was meant as a message can be somebody's answer.
                 let was_message = memmem::find(line, b"\"jsonrpc\"").is_some();
                 if let Some(id) = malformed.id.as_ref().filter(|_| was_message).and_then(|id| id.as_integer()) {
@@ -307,7 +327,7 @@ impl Link {
     }
 
     /// Hands `reply` to whoever waits for it; nobody does when it comes late or twice.
-    fn answer(&self, id: i64, reply: Result<Reply, CallError>) {
+    pub(super) fn answer(&self, id: i64, reply: Result<Reply, CallError>) {
         let waiting = u64::try_from(id).ok().and_then(|id| self.requests().waiting.remove(&id));
         match waiting {
             // The caller may have gone in the meantime.
@@ -324,6 +344,12 @@ impl Link {
         // Each change is a single step, so the table is whole even where a panic would strike.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The `code` of a JSON-RPC error object.
+fn code_of(error: &[u8]) -> Option<ErrorCode> {
+    let error: &RawValue = serde_json::from_slice(error).ok()?;
+    Object::parse(error).ok()?.get("code")?.get().parse().ok().map(ErrorCode)
 }
 
 /// Tells the server that nobody waits for a request any more, unless it was answered.

@@ -2,6 +2,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::HttpError;
 use crate::tool::ServerName;
 
 /// Why a server cannot be reached. Shared by everybody who waited for the same attempt.
@@ -26,14 +27,6 @@ pub enum ConnectError {
         server: String,
         /// What is wrong with the entry.
         reason: String,
-    },
-    /// Its transport is not spoken by this release.
-    #[error("server `{server}` uses {transport}, which this release does not speak; it runs stdio servers")]
-    Transport {
-        /// Its name.
-        server: ServerName,
-        /// The transport's name.
-        transport: &'static str,
     },
     /// Its process could not be started.
     #[error("server `{server}` did not start: cannot run `{command}`: {source}")]
@@ -72,6 +65,14 @@ pub enum ConnectError {
         server: ServerName,
         /// What it said, or what is wrong with it.
         reason: String,
+    },
+    /// It cannot be spoken with over HTTP.
+    #[error("server `{server}` {error}")]
+    Http {
+        /// Its name.
+        server: ServerName,
+        /// What went wrong.
+        error: HttpError,
     },
     /// mcpzip itself is ending.
     #[error("mcpzip is shutting down")]
@@ -119,6 +120,14 @@ pub enum CallError {
         server: ServerName,
         /// What is wrong with it.
         reason: String,
+    },
+    /// It was not answered as it is over HTTP.
+    #[error("server `{server}` {error}")]
+    Http {
+        /// Its name.
+        server: ServerName,
+        /// What went wrong.
+        error: HttpError,
     },
     /// As many calls as the server may have are running and waiting.
     #[error("server `{server}` is busy: {running} calls are running and {waiting} are waiting")]

@@ -1,13 +1,13 @@
 //! How a connection is opened in either era of the protocol.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::CallError;
-use super::connection::{Link, Reply};
+use super::connection::Reply;
+use super::wire::Wire;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, Revision};
 
@@ -48,32 +48,34 @@ impl Introduction {
     }
 
     /// Opens a connection by the handshake (up to 2025-11-25, basic/lifecycle).
-    pub(super) async fn legacy(link: &Arc<Link>, limit: Duration) -> Result<Self, Refusal> {
+    pub(super) async fn legacy(wire: &Wire, limit: Duration) -> Result<Self, Refusal> {
         let params = format!(
             r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#,
             Revision::NEWEST_LEGACY,
             client_info()
         );
-        let result = answer(link.request("initialize", |_| Frame::from(params), limit, None).await)?;
+        let result = answer(wire.request("initialize".into(), |_| Frame::from(params), limit, None).await)?;
         let result = object(&result)?;
         let version =
             result.text("protocolVersion").ok_or_else(|| Refusal::Refused("it named no protocol version".into()))?;
         let revision = Revision::parse(&version)
             .filter(|revision| !revision.is_modern())
             .ok_or_else(|| Refusal::Refused(format!("it wants protocol revision `{version}`")))?;
-        link.notify("notifications/initialized");
+        wire.agree(revision);
+        wire.notify("notifications/initialized").await;
         Ok(Self::new(revision, &result, result.get("serverInfo"), String::new()))
     }
 
     /// Opens a connection without a handshake (2026-07-28, server/discover).
-    pub(super) async fn modern(link: &Arc<Link>, limit: Duration) -> Result<Self, Refusal> {
+    pub(super) async fn modern(wire: &Wire, limit: Duration) -> Result<Self, Refusal> {
+        wire.agree(Revision::V2026_07_28);
         let stamp = format!(
             r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{{}}"#,
             Revision::V2026_07_28,
             client_info()
         );
         let params = format!(r#"{{"_meta":{{{stamp}}}}}"#);
-        let result = answer(link.request("server/discover", |_| Frame::from(params), limit, None).await)?;
+        let result = answer(wire.request("server/discover".into(), |_| Frame::from(params), limit, None).await)?;
         let result = object(&result)?;
         let versions: Vec<String> = result
             .get("supportedVersions")

@@ -68,7 +68,10 @@ impl Connection {
             let fresh_for = object.get("ttlMs").and_then(|raw| milliseconds(raw.get()));
             cursor = object.text("nextCursor");
             match &cursor {
-                None => return Ok(Listing { introduction: self.introduction().clone(), tools, fresh_for }),
+                None => {
+                    self.learn_headers(server, &mut tools);
+                    return Ok(Listing { introduction: self.introduction().clone(), tools, fresh_for });
+                }
                 Some(cursor) if !seen.insert(cursor.clone()) => {
                     return Err(refused("its pages go in a circle".into()));
                 }
@@ -76,6 +79,19 @@ impl Connection {
             }
         }
         Err(refused(format!("it has more than {MOST_PAGES} pages")))
+    }
+
+    /// Notes which arguments go into headers. A tool whose wishes cannot be met is left out, as the specification wants
+    /// (2026-07-28, basic/transports/streamable-http); over stdio there are no such wishes.
+    fn learn_headers(&self, server: &ServerName, tools: &mut Vec<Bytes>) {
+        let Some(mirrors) = self.wire.mirrors() else { return };
+        tools.retain(|entry| match mirrors.learn(entry) {
+            Ok(()) => true,
+            Err(problem) => {
+                tracing::warn!(%server, problem, "a tool is left out");
+                false
+            }
+        });
     }
 }
 

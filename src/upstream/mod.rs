@@ -6,6 +6,7 @@
 //! *Invariant*: nothing here knows what a tool means, nor the client that asked. No lock is held across an await.
 
 mod connection;
+mod connector;
 mod error;
 mod guard;
 mod handshake;
@@ -16,6 +17,7 @@ mod process_group;
 mod retry;
 mod slot;
 mod transport;
+mod wire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,11 +32,13 @@ pub use log::ServerLog;
 pub use pool::{Pool, ServerStatus};
 pub use retry::backoff;
 pub use slot::{OnToolsChanged, State};
+pub use transport::http::HttpError;
 
 use crate::config;
 use crate::config::env::Environment as Variables;
 use crate::shutdown::Tasks;
 use guard::Guard;
+use transport::http::client::Clients;
 
 /// The largest message that is taken from a server, in bytes.
 pub const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
@@ -51,13 +55,21 @@ pub struct Environment {
     /// How long a server has to answer the handshake.
     pub handshake_limit: Duration,
     guard: Arc<Guard>,
+    clients: Clients,
 }
 
 impl Environment {
     /// Surroundings with the usual limits.
     #[must_use]
     pub fn new(tasks: Tasks, variables: Variables, log_directory: Option<PathBuf>) -> Self {
-        Self { tasks, variables, log_directory, handshake_limit: Duration::from_secs(30), guard: Arc::default() }
+        Self {
+            tasks,
+            variables,
+            log_directory,
+            handshake_limit: Duration::from_secs(30),
+            guard: Arc::default(),
+            clients: Clients::default(),
+        }
     }
 
     fn of_child(&self, transport: &config::Stdio) -> Vec<(String, String)> {

@@ -84,10 +84,16 @@ impl Pool {
     pub async fn call(&self, server: &ServerName, call: ToolCall<'_>, repeatable: bool) -> Result<Reply, CallError> {
         let slot = self.slot(server)?;
         let _place = slot.place().await?;
-        let first = slot.lease(&self.environment).await?.call_tool(call.clone()).await;
-        match first {
+        let lease = slot.lease(&self.environment).await?;
+        match lease.call_tool(call.clone()).await {
+            // It was refused before it was looked into, for headers that the tool's schema asks for.
+            Ok(refusal) if lease.lacks_headers(&refusal) => match lease.list_tools(server, call.limit).await {
+                Ok(_) => lease.call_tool(call).await,
+                Err(_) => Ok(refusal),
+            },
             Err(error) if error.is_unsent() || (error.is_lost() && repeatable) => {
                 tracing::info!(%server, tool = %call.tool, %error, "calling once more");
+                drop(lease);
                 slot.lease(&self.environment).await?.call_tool(call).await
             }
             outcome => outcome,
@@ -99,8 +105,13 @@ impl Pool {
     /// # Errors
     /// When it cannot be reached, or does not list.
     pub async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
-        let lease = self.connection(server).await?;
-        lease.list_tools(server, limit).await
+        match self.connection(server).await?.list_tools(server, limit).await {
+            // A session that is gone, say.
+            Err(ListError::Call(error)) if error.is_unsent() => {
+                self.connection(server).await?.list_tools(server, limit).await
+            }
+            listed => listed,
+        }
     }
 
     /// Waits until the guard has ended; connections end with the tasks of the run.

@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
-use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Link};
-use super::handshake::Refusal;
-use super::transport::stdio::Process;
-use super::{CallError, ConnectError, Environment, Introduction, MESSAGE_LIMIT, ServerLog, backoff};
-use crate::config::{self, IdleTimeout, Transport};
-use crate::mcp::{LineReader, Outbox};
+use super::connection::Connection;
+use super::connector::Connector;
+use super::transport::http::mirrors::Mirrors;
+use super::{CallError, ConnectError, Environment, backoff};
+use crate::config::{self, Era, IdleTimeout};
 use crate::tool::ServerName;
 
 /// Calls that may wait for one of `max_concurrent` places, per place.
@@ -22,9 +20,6 @@ const QUEUE_PER_PLACE: usize = 16;
 /// An adaptive idle time starts here, and grows with use up to [`LONGEST_IDLE`].
 const SHORTEST_IDLE: Duration = Duration::from_secs(60);
 const LONGEST_IDLE: Duration = Duration::from_secs(30 * 60);
-
-/// How long a process whose output ended is watched for its exit status before the calls on it fail without one.
-const STATUS_LIMIT: Duration = Duration::from_millis(200);
 
 /// A server's state, for display and decisions.
 #[derive(Debug, Clone)]
@@ -59,6 +54,7 @@ pub(super) struct Slot {
     link: Mutex<LinkState>,
     places: Option<Places>,
     on_tools_changed: OnToolsChanged,
+    mirrors: Arc<Mirrors>,
 }
 
 type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
@@ -67,6 +63,8 @@ type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
 struct LinkState {
     phase: Phase,
     failures: u32,
+    /// The server was found to speak the modern era only: it is not asked again until an attempt fails.
+    is_modern: bool,
     /// Calls that hold the connection.
     in_use: usize,
     last_used: Instant,
@@ -120,12 +118,21 @@ impl Slot {
         let link = LinkState {
             phase: Phase::Disconnected,
             failures: 0,
+            is_modern: false,
             in_use: 0,
             last_used: Instant::now(),
             heat: 0.0,
             retired: false,
         };
-        Arc::new(Self { server, entry, idle_timeout, link: Mutex::new(link), places, on_tools_changed })
+        Arc::new(Self {
+            server,
+            entry,
+            idle_timeout,
+            link: Mutex::new(link),
+            places,
+            on_tools_changed,
+            mirrors: Arc::default(),
+        })
     }
 
     pub(super) fn state(&self) -> State {
@@ -209,12 +216,14 @@ impl Slot {
             match &result {
                 Ok(connection) => {
                     link.failures = 0;
+                    link.is_modern = connection.introduction().revision.is_modern();
                     link.last_used = Instant::now();
                     link.phase = Phase::Ready(connection.clone());
                     environment.tasks.spawn(self.clone().close_when_idle(environment.clone(), connection.clone()));
                 }
                 Err(error) => {
                     link.failures += 1;
+                    link.is_modern = false;
                     let retry_at = Instant::now() + backoff(link.failures);
                     link.phase = Phase::Failed { error: error.clone(), retry_at };
                     tracing::warn!(server = %self.server, %error, "no connection");
@@ -226,100 +235,16 @@ impl Slot {
     }
 
     async fn connect(&self, environment: &Arc<Environment>) -> Result<Connection, ConnectError> {
-        let transport = match &self.entry.transport {
-            Transport::Stdio(transport) => transport,
-            Transport::Http(_) => return Err(self.unsupported("Streamable HTTP")),
-            Transport::Sse(_) => return Err(self.unsupported("HTTP+SSE")),
+        let is_modern = self.link().is_modern;
+        let connector = Connector {
+            server: &self.server,
+            transport: &self.entry.transport,
+            era: if is_modern && self.entry.era == Era::Auto { Era::Modern } else { self.entry.era },
+            mirrors: &self.mirrors,
+            environment,
+            on_tools_changed: &self.on_tools_changed,
         };
-        let limit = environment.handshake_limit;
-        let (link, stderr) = self.start(transport, environment)?;
-        match Introduction::legacy(&link, limit).await {
-            Err(Refusal::ModernOnly) => {
-                link.close();
-                let (link, stderr) = self.start(transport, environment)?;
-                let opened = Introduction::modern(&link, limit).await;
-                self.opened(link, opened, &stderr.tail())
-            }
-            opened => self.opened(link, opened, &stderr.tail()),
-        }
-    }
-
-    fn opened(
-        &self,
-        link: Arc<Link>,
-        opened: Result<Introduction, Refusal>,
-        stderr: &str,
-    ) -> Result<Connection, ConnectError> {
-        let server = self.server.clone();
-        let stderr = stderr.to_owned();
-        let refusal = match opened {
-            Ok(introduction) => {
-                tracing::info!(%server, revision = %introduction.revision, "connected");
-                return Ok(Connection { link, introduction });
-            }
-            Err(refusal) => refusal,
-        };
-        link.close();
-        Err(match refusal {
-            Refusal::ModernOnly => ConnectError::Handshake { server, reason: "it refuses both protocol eras".into() },
-            Refusal::Refused(reason) => ConnectError::Handshake { server, reason },
-            Refusal::NoAnswer(CallError::Timeout { limit, .. }) => ConnectError::Timeout { server, limit, stderr },
-            Refusal::NoAnswer(CallError::Lost { reason, .. }) => ConnectError::Ended { server, status: reason, stderr },
-            Refusal::NoAnswer(error) => ConnectError::Handshake { server, reason: error.to_string() },
-        })
-    }
-
-    fn unsupported(&self, transport: &'static str) -> ConnectError {
-        ConnectError::Transport { server: self.server.clone(), transport }
-    }
-
-    /// Starts the server's process, and the tasks that write to it, read from it and see it to its end.
-    fn start(
-        &self,
-        transport: &config::Stdio,
-        environment: &Arc<Environment>,
-    ) -> Result<(Arc<Link>, super::transport::stdio::Stderr), ConnectError> {
-        let log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
-        let (process, stdin, stdout) = Process::start(&self.server, transport, environment, log)?;
-        let stderr = process.stderr().clone();
-        let outbox = Outbox::new();
-        let (server, changed) = (self.server.clone(), self.on_tools_changed.clone());
-        let link = Link::new(server.clone(), outbox.clone(), MESSAGE_LIMIT, Box::new(move || changed(&server)));
-        let unwritable = CancellationToken::new();
-        let broken = unwritable.clone();
-        environment.tasks.spawn(async move {
-            if outbox.write_to(stdin).await.is_err() {
-                broken.cancel();
-            }
-        });
-        let stop = environment.tasks.stop().clone();
-        let reader = link.clone();
-        environment.tasks.spawn(async move {
-            let mut process = process;
-            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT);
-            let reason = tokio::select! {
-                read = reader.read(&mut lines) => {
-                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
-                    status.ok().unwrap_or_else(|| read.err().map_or("it closed its output".into(), |e| e.to_string()))
-                }
-                status = process.ended() => {
-                    // What it wrote last may still be in the pipe.
-                    let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
-                    status
-                }
-                () = unwritable.cancelled() => {
-                    // Mostly it has ended, and how it did says more.
-                    let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
-                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
-                    status.unwrap_or_else(|_| "it closed its input".to_owned())
-                }
-                () = reader.close_requested() => "the connection was closed".to_owned(),
-                () = stop.cancelled() => "mcpzip is shutting down".to_owned(),
-            };
-            reader.end(&reason);
-            process.end(&stop).await;
-        });
-        Ok((link, stderr))
+        connector.connect().await
     }
 
     /// Closes `connection` once nobody has used it for its idle time.
@@ -344,7 +269,7 @@ impl Slot {
                             Phase::Ready(_) => Phase::Disconnected,
                             other => other,
                         };
-                        connection.link.close();
+                        connection.wire.close();
                         return;
                     }
                     Some(limit) if link.in_use == 0 => limit.saturating_sub(unused),
@@ -353,7 +278,7 @@ impl Slot {
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = connection.link.close_requested() => return,
+                () = connection.wire.close_requested() => return,
                 () = environment.tasks.stopped() => return,
             }
         }
@@ -370,7 +295,7 @@ impl Slot {
             }
         };
         if let Some(connection) = connection {
-            connection.link.close();
+            connection.wire.close();
         }
     }
 
@@ -401,7 +326,7 @@ impl Drop for Lease {
         link.heat = link.heat * 0.5_f64.powf(minutes / 15.0) + 1.0;
         link.last_used = Instant::now();
         if link.retired && link.in_use == 0 {
-            self.connection.link.close();
+            self.connection.wire.close();
         }
     }
 }

@@ -12,11 +12,11 @@ mod support;
 
 mod layers;
 
-mod answers;
 mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_upstream;
 mod listing;
 mod meta_tools;
 mod upstream;

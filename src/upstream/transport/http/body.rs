@@ -1,0 +1,133 @@
+//! Bodies of answers: whole ones under a size limit, and what is quoted of those that are no messages.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use memchr::memchr2;
+use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+
+use super::error::{HttpError, words};
+use super::headers::origin;
+
+/// What is read of a body that says no: a JSON-RPC error may be long.
+const REFUSAL_LIMIT: usize = 1024 * 1024;
+
+/// How long a server may take to finish saying no.
+const REFUSAL_TIME: Duration = Duration::from_secs(5);
+
+/// What is quoted of it, in characters.
+const QUOTED: usize = 200;
+
+/// What an answer is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::upstream) enum Content {
+    /// One JSON text.
+    Json,
+    /// An event stream.
+    Events,
+    /// Nothing of use; its type, for the error.
+    Other(String),
+}
+
+/// Why a body did not come whole.
+#[derive(Debug)]
+pub(in crate::upstream) enum Broken {
+    /// It is longer than it may be; how much had come.
+    TooLarge(u64),
+    /// The connection went away, or the body is damaged.
+    Lost(String),
+}
+
+/// What `response` says it is.
+pub(in crate::upstream) fn content(response: &Response) -> Content {
+    let header = response.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let Some(header) = header else { return Content::Other("no content type".to_owned()) };
+    let kind = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "text/event-stream" => Content::Events,
+        kind if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) => {
+            Content::Json
+        }
+        kind => Content::Other(format!("`{}`", kind.chars().take(60).collect::<String>())),
+    }
+}
+
+/// The whole body, of at most `limit` bytes after decompression.
+pub(in crate::upstream) async fn whole(mut response: Response, limit: usize) -> Result<Bytes, Broken> {
+    let length = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    if length > limit {
+        return Err(Broken::TooLarge(length as u64));
+    }
+    let mut body = BytesMut::with_capacity(length);
+    while let Some(chunk) = response.chunk().await.map_err(|error| Broken::Lost(words(error)))? {
+        if body.len() + chunk.len() > limit {
+            return Err(Broken::TooLarge((body.len() + chunk.len()) as u64));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// `json` as one line, which is what stdio carries. JSON strings have no raw line breaks, so nothing else changes.
+pub(in crate::upstream) fn one_line(json: Bytes) -> Bytes {
+    if memchr2(b'\n', b'\r', &json).is_none() {
+        return json;
+    }
+    json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect::<Vec<u8>>().into()
+}
+
+/// Puts an answer that is no success in words; the body too, where it may hold a JSON-RPC error.
+pub(in crate::upstream) async fn refusal(response: Response) -> (HttpError, Option<Bytes>) {
+    let status = response.status();
+    if let Some(to) = redirect(&response) {
+        return (HttpError::Redirect { to }, None);
+    }
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(quoted);
+    let is_json = content(&response) == Content::Json;
+    let body = tokio::time::timeout(REFUSAL_TIME, whole(response, REFUSAL_LIMIT)).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    let said = quoted(&String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]));
+    let error = if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        HttpError::Login { status: status.as_u16(), said }
+    } else {
+        HttpError::Status { status: status.as_u16(), said, retry_after }
+    };
+    (error, is_json.then_some(body))
+}
+
+/// Where a redirect that was not followed points to.
+fn redirect(response: &Response) -> Option<String> {
+    let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let target = target.to_str().ok().and_then(|target| response.url().join(target).ok());
+    Some(target.map_or_else(|| "nowhere".to_owned(), |target| format!("`{}`", origin(&target))))
+}
+
+/// The beginning of `text`, on one line.
+fn quoted(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(QUOTED) {
+        None => line,
+        Some((end, _)) => format!("{}…", &line[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pretty_body_becomes_one_line_and_a_plain_one_stays() {
+        let pretty = Bytes::from_static(b"{\r\n  \"a\": \"x\\ny\"\n}");
+        assert_eq!(one_line(pretty), "{    \"a\": \"x\\ny\" }");
+        let plain = Bytes::from_static(b"{}");
+        assert_eq!(one_line(plain.clone()).as_ptr(), plain.as_ptr());
+    }
+
+    #[test]
+    fn what_is_quoted_is_short() {
+        assert_eq!(quoted(" <html>\n  <b>no</b>\n"), "<html> <b>no</b>");
+        assert_eq!(quoted(&"ü".repeat(300)).chars().count(), QUOTED + 1);
+    }
+}

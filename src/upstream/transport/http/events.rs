@@ -1,0 +1,317 @@
+//! Server-sent events, as all transports over HTTP carry them.
+//!
+//! The reader takes pieces as they come, however events are cut by them. An event over the size limit is read to its
+//! end and dropped, and keeps only its size and the id of the message it was to be.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use memchr::memchr2;
+use reqwest::Response;
+
+use super::body::{Broken, one_line};
+use super::error::words;
+use crate::mcp::{IdScan, RequestId};
+
+/// One event.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::upstream) enum Event {
+    /// With data, on one line.
+    Message {
+        /// Its `event`; empty for a plain message.
+        kind: String,
+        /// Its `data`.
+        data: Bytes,
+    },
+    /// Data beyond the limit.
+    TooLarge {
+        /// Their size in bytes.
+        length: u64,
+        /// The id of the message they were, if one could be made out.
+        id: Option<RequestId>,
+    },
+}
+
+/// Reads the events of a response.
+#[derive(Debug)]
+pub(in crate::upstream) struct EventStream {
+    response: Response,
+    parser: Parser,
+}
+
+/// Where a stream that breaks off is to be taken up again, and after what pause.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::upstream) struct Resumption {
+    /// The `id` of the last event that had one.
+    pub(in crate::upstream) last_id: Option<String>,
+    /// The server's `retry`.
+    pub(in crate::upstream) pause: Option<Duration>,
+}
+
+/// Takes bytes, gives events.
+#[derive(Debug)]
+struct Parser {
+    input: BytesMut,
+    /// How much of `input` is known to hold no line end.
+    scanned: usize,
+    /// The line before ended in CR: an LF that follows belongs to it.
+    after_return: bool,
+    is_first_line: bool,
+    kind: String,
+    data: Data,
+    resumption: Resumption,
+    limit: usize,
+}
+
+/// The data lines of the event that is being read.
+#[derive(Debug, Default)]
+enum Data {
+    #[default]
+    None,
+    /// The most events have a single line, which is not copied.
+    Line(Bytes),
+    Lines(BytesMut),
+    Dropped {
+        length: u64,
+        scan: Box<IdScan>,
+    },
+}
+
+impl EventStream {
+    /// The events of `response`, each with data of at most `limit` bytes; `resumption` is that of the stream before.
+    pub(in crate::upstream) fn new(response: Response, limit: usize, resumption: Resumption) -> Self {
+        Self { response, parser: Parser::new(limit, resumption) }
+    }
+
+    /// The next event; `None` at the end of the stream.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no input.
+    pub(in crate::upstream) async fn next(&mut self) -> Result<Option<Event>, Broken> {
+        loop {
+            if let Some(event) = self.parser.next() {
+                return Ok(Some(event));
+            }
+            match self.response.chunk().await {
+                Ok(Some(chunk)) => self.parser.feed(&chunk),
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(Broken::Lost(words(error))),
+            }
+        }
+    }
+
+    /// Where to go on when it has ended.
+    pub(in crate::upstream) fn resumption(&self) -> &Resumption {
+        &self.parser.resumption
+    }
+}
+
+impl Parser {
+    fn new(limit: usize, resumption: Resumption) -> Self {
+        Self {
+            input: BytesMut::new(),
+            scanned: 0,
+            after_return: false,
+            is_first_line: true,
+            kind: String::new(),
+            data: Data::None,
+            resumption,
+            limit,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            if self.after_return && !self.input.is_empty() {
+                if self.input[0] == b'\n' {
+                    let _ = self.input.split_to(1);
+                }
+                self.after_return = false;
+            }
+            let Some(at) = memchr2(b'\n', b'\r', &self.input[self.scanned..]) else {
+                self.scanned = self.input.len();
+                if self.scanned > self.limit || matches!(self.data, Data::Dropped { .. }) {
+                    self.drop_input();
+                }
+                return None;
+            };
+            let mut line = self.input.split_to(self.scanned + at + 1);
+            self.scanned = 0;
+            self.after_return = line.ends_with(b"\r");
+            line.truncate(line.len() - 1);
+            if let Some(event) = self.line(line.freeze()) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn line(&mut self, mut line: Bytes) -> Option<Event> {
+        if std::mem::take(&mut self.is_first_line) && line.starts_with("\u{feff}".as_bytes()) {
+            line = line.slice(3..);
+        }
+        if let Data::Dropped { length, scan } = &mut self.data
+            && !line.is_empty()
+        {
+            *length += line.len() as u64;
+            scan.feed(&line);
+            return None;
+        }
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let colon = memchr::memchr(b':', &line).unwrap_or(line.len());
+        let mut value = line.slice((colon + 1).min(line.len())..);
+        if value.starts_with(b" ") {
+            value = value.slice(1..);
+        }
+        match &line[..colon] {
+            b"data" => self.data(value),
+            b"event" => self.kind = String::from_utf8_lossy(&value).into_owned(),
+            b"id" if !value.contains(&0) => {
+                let id = String::from_utf8_lossy(&value).into_owned();
+                self.resumption.last_id = Some(id).filter(|id| !id.is_empty());
+            }
+            b"retry" => {
+                let milliseconds = std::str::from_utf8(&value).ok().and_then(|digits| digits.parse().ok());
+                self.resumption.pause = milliseconds.map(Duration::from_millis).or(self.resumption.pause);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn data(&mut self, value: Bytes) {
+        self.data = match std::mem::take(&mut self.data) {
+            Data::None => Data::Line(value),
+            Data::Line(first) => {
+                let mut lines = BytesMut::with_capacity(first.len() + value.len() + 1);
+                lines.extend_from_slice(&first);
+                lines.extend_from_slice(b"\n");
+                lines.extend_from_slice(&value);
+                Data::Lines(lines)
+            }
+            Data::Lines(mut lines) => {
+                lines.extend_from_slice(b"\n");
+                lines.extend_from_slice(&value);
+                Data::Lines(lines)
+            }
+            dropped @ Data::Dropped { .. } => dropped,
+        };
+        let length = match &self.data {
+            Data::Line(line) => line.len(),
+            Data::Lines(lines) => lines.len(),
+            Data::None | Data::Dropped { .. } => 0,
+        };
+        if length > self.limit {
+            self.drop_data();
+        }
+    }
+
+    /// Lets go of a line that is too long already.
+    fn drop_input(&mut self) {
+        self.drop_data();
+        if let Data::Dropped { length, scan } = &mut self.data {
+            let piece = &self.input[..];
+            let piece = if *length == 0 { piece.strip_prefix(b"data:").unwrap_or(piece) } else { piece };
+            let piece = if *length == 0 { piece.strip_prefix(b" ").unwrap_or(piece) } else { piece };
+            *length += piece.len() as u64;
+            scan.feed(piece);
+        }
+        self.input.clear();
+        self.scanned = 0;
+    }
+
+    fn drop_data(&mut self) {
+        if matches!(self.data, Data::Dropped { .. }) {
+            return;
+        }
+        let mut scan = Box::<IdScan>::default();
+        let length = match std::mem::take(&mut self.data) {
+            Data::Line(line) => {
+                scan.feed(&line);
+                line.len()
+            }
+            Data::Lines(lines) => {
+                scan.feed(&lines);
+                lines.len()
+            }
+            Data::None | Data::Dropped { .. } => 0,
+        };
+        self.data = Data::Dropped { length: length as u64, scan };
+    }
+
+    /// The event that an empty line ends; one without data is none.
+    fn dispatch(&mut self) -> Option<Event> {
+        let kind = std::mem::take(&mut self.kind);
+        let data = match std::mem::take(&mut self.data) {
+            Data::None => return None,
+            Data::Line(line) => line,
+            Data::Lines(lines) => lines.freeze(),
+            Data::Dropped { length, scan } => return Some(Event::TooLarge { length, id: scan.id() }),
+        };
+        let data = one_line(data);
+        let trimmed = data.trim_ascii();
+        (!trimmed.is_empty()).then(|| Event::Message { kind, data: data.slice_ref(trimmed) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 100;
+
+    fn read(input: &[u8], piece: usize) -> (Vec<String>, Resumption) {
+        let mut parser = Parser::new(LIMIT, Resumption::default());
+        let mut events = Vec::new();
+        for bytes in input.chunks(piece) {
+            parser.feed(bytes);
+            while let Some(event) = parser.next() {
+                events.push(match event {
+                    Event::Message { kind, data } => format!("{kind}|{}", String::from_utf8_lossy(&data)),
+                    Event::TooLarge { length, id } => format!("too large: {length} {id:?}"),
+                });
+            }
+        }
+        (events, parser.resumption)
+    }
+
+    #[track_caller]
+    fn check(input: &str, expected: &[&str]) {
+        for piece in [1, 2, 3, 7, 1000] {
+            assert_eq!(read(input.as_bytes(), piece).0, expected, "{input:?} in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn events_come_however_they_are_cut() {
+        check("data: a\n\ndata:b\n\n", &["|a", "|b"]);
+        check("data: a\r\n\r\ndata: b\r\rdata: c\n\n", &["|a", "|b", "|c"]);
+        check("\u{feff}event: endpoint\ndata: /x\n\n", &["endpoint|/x"]);
+        check("data: {\ndata:  \"a\": 1\ndata: }\n\n", &["|{  \"a\": 1 }"]);
+        check(": comment\n\nevent: ping\n\ndata\n\ndata: \n\ndata: x\n\n", &["|x"]);
+        check("data: half", &[]);
+        check("data: unfinished\n", &[]);
+    }
+
+    #[test]
+    fn an_event_over_the_limit_is_dropped_and_named() {
+        let long = format!("{{\"id\":7,\"x\":\"{}\"}}", "y".repeat(300));
+        check(&format!("data:{long}\n\ndata: next\n\n"), &[&format!("too large: {} Some(7)", long.len()), "|next"]);
+        let lines = format!("data: {{\"id\":8,\ndata: \"x\":\"{}\"\n\ndata: next\n\n", "y".repeat(90));
+        let (events, _) = read(lines.as_bytes(), 10);
+        assert!(events[0].starts_with("too large: ") && events[0].ends_with("Some(8)"), "{events:?}");
+        assert_eq!(events[1], "|next");
+    }
+
+    #[test]
+    fn a_stream_says_where_it_goes_on() {
+        let input = b"id: 1\nretry: 250\ndata: a\n\nid: 2\ndata:\n\nretry: soon\nid: \0\n\n";
+        let expected = Resumption { last_id: Some("2".to_owned()), pause: Some(Duration::from_millis(250)) };
+        assert_eq!(read(input, 4).1, expected);
+    }
+}

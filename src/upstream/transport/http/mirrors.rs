@@ -1,0 +1,207 @@
+//! Arguments that a server wants repeated in headers: `x-mcp-header` in a tool's input schema, `Mcp-Param-*` in the
+//! request (2026-07-28, basic/transports/streamable-http).
+//!
+//! What tools want is learnt from their listing and outlives the connection, as a call may come long after the list.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use memchr::memmem;
+use reqwest::header::{HeaderName, HeaderValue};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::headers::encoded;
+use crate::mcp::Object;
+use crate::mcp::object::text;
+
+const KEYWORD: &str = "x-mcp-header";
+
+/// The headers of one server's tools.
+#[derive(Debug, Default)]
+pub(in crate::upstream) struct Mirrors {
+    tools: Mutex<HashMap<String, Arc<[Mirror]>>>,
+    is_listed: AtomicBool,
+}
+
+/// A property and its header.
+#[derive(Debug, PartialEq, Eq)]
+struct Mirror {
+    path: Vec<String>,
+    header: HeaderName,
+}
+
+impl Mirrors {
+    /// Learns from an entry of `tools/list`.
+    ///
+    /// # Errors
+    /// What is wrong with its annotations; such a tool cannot be called over HTTP.
+    pub(in crate::upstream) fn learn(&self, entry: &[u8]) -> Result<(), String> {
+        self.is_listed.store(true, Ordering::Relaxed);
+        let tool = serde_json::from_slice::<&RawValue>(entry).ok().and_then(|raw| Object::parse(raw).ok());
+        let Some((tool, name)) = tool.and_then(|tool| tool.text("name").map(|name| (tool, name))) else {
+            return Ok(());
+        };
+        let annotated =
+            tool.get("inputSchema").filter(|raw| memmem::find(raw.get().as_bytes(), KEYWORD.as_bytes()).is_some());
+        // A schema that cannot be read, for its depth say, is left to the server.
+        let schema = annotated.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let mirrors = schema.as_ref().map(mirrors_of).transpose()?.unwrap_or_default();
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if mirrors.is_empty() {
+            tools.remove(&name);
+        } else {
+            tools.insert(name, mirrors.into());
+        }
+        Ok(())
+    }
+
+    /// Whether the tools were listed, so that it is known which headers they want.
+    pub(in crate::upstream) fn is_listed(&self) -> bool {
+        self.is_listed.load(Ordering::Relaxed)
+    }
+
+    /// The headers for a call of `tool`; an argument that is absent or null has none.
+    pub(in crate::upstream) fn headers(&self, tool: &str, arguments: &Bytes) -> Vec<(HeaderName, HeaderValue)> {
+        let mirrors = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned();
+        let Some(mirrors) = mirrors else { return Vec::new() };
+        let Ok(arguments) = serde_json::from_slice::<&RawValue>(arguments) else { return Vec::new() };
+        let header = |mirror: &Mirror| Some((mirror.header.clone(), encoded(&scalar(at(arguments, &mirror.path)?)?)));
+        mirrors.iter().filter_map(header).collect()
+    }
+}
+
+/// The value at the end of a chain of properties.
+fn at<'a>(value: &'a RawValue, path: &[String]) -> Option<&'a RawValue> {
+    path.iter().try_fold(value, |value, key| Object::parse(value).ok()?.get(key))
+}
+
+/// A text, a boolean or a number as it is written; nothing for anything else.
+fn scalar(raw: &RawValue) -> Option<String> {
+    match raw.get().as_bytes().first()? {
+        b'"' => text(raw),
+        b't' | b'f' | b'-' | b'0'..=b'9' => Some(raw.get().to_owned()),
+        _ => None,
+    }
+}
+
+/// The annotations of a schema, each of which must be on a property that is reached by `properties` alone, of a simple
+/// type, under a header's name that no other has.
+fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, String> {
+    let mut found = Vec::new();
+    let mut names = HashSet::new();
+    // The path is lost where anything but `properties` leads on.
+    let mut open: Vec<(Option<Vec<String>>, &Value)> = vec![(Some(Vec::new()), schema)];
+    while let Some((path, position)) = open.pop() {
+        let Some(members) = position.as_object() else { continue };
+        if let Some(annotation) = members.get(KEYWORD) {
+            let path = path.clone().filter(|path| !path.is_empty());
+            let path = path.ok_or_else(|| format!("`{KEYWORD}` is on something else than a property"))?;
+            let wrong = |what: &str| format!("`{KEYWORD}` of `{}` {what}", path.join("."));
+            let name = annotation.as_str().ok_or_else(|| wrong("is no text"))?;
+            let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes());
+            let header = header.ok().filter(|_| !name.is_empty()).ok_or_else(|| wrong("is no name of a header"))?;
+            if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+                return Err(wrong("is on a property that is no string, integer or boolean"));
+            }
+            if !names.insert(header.clone()) {
+                return Err(wrong("is there twice"));
+            }
+            found.push(Mirror { path, header });
+        }
+        for (key, value) in members {
+            match key.as_str() {
+                "properties" => {
+                    let properties = value.as_object().into_iter().flatten();
+                    open.extend(properties.map(|(name, schema)| {
+                        let path = path.clone().map(|path| [path, vec![name.clone()]].concat());
+                        (path, schema)
+                    }));
+                }
+                "patternProperties" | "dependentSchemas" | "$defs" | "definitions" => {
+                    open.extend(value.as_object().into_iter().flatten().map(|(_, schema)| (None, schema)));
+                }
+                "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
+                    open.extend(value.as_array().into_iter().flatten().map(|schema| (None, schema)));
+                }
+                "items"
+                | "contains"
+                | "additionalProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "unevaluatedItems"
+                | "unevaluatedProperties"
+                | "contentSchema" => open.push((None, value)),
+                // Data, such as `default` and `enum`, is no schema.
+                _ => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn learn(schema: &Value) -> Result<Mirrors, String> {
+        let mirrors = Mirrors::default();
+        mirrors.learn(json!({ "name": "t", "inputSchema": schema }).to_string().as_bytes())?;
+        Ok(mirrors)
+    }
+
+    #[test]
+    fn annotated_arguments_become_headers() {
+        let mirrors = learn(&json!({ "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "filter": { "properties": {
+                "limit": { "type": "integer", "x-mcp-header": "limit" },
+                "all": { "type": "boolean", "x-mcp-header": "all" },
+                "none": { "type": "string", "x-mcp-header": "none" },
+            } },
+            "plain": { "type": "string", "default": { "x-mcp-header": "data" } },
+        } }))
+        .unwrap();
+        let arguments = r#"{"region":"Köln","filter":{"limit":12,"all":true,"none":null},"plain":"x"}"#.as_bytes();
+        let mut headers: Vec<String> = mirrors
+            .headers("t", &Bytes::from_static(arguments))
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        headers.sort();
+        assert_eq!(headers, ["mcp-param-all: true", "mcp-param-limit: 12", "mcp-param-region: =?base64?S8O2bG4=?="]);
+        assert!(mirrors.headers("other", &Bytes::from_static(arguments)).is_empty());
+    }
+
+    #[test]
+    fn an_annotation_that_cannot_be_followed_is_named() {
+        let property = |annotation: Value| json!({ "properties": { "a": annotation } });
+        for (schema, expected) in [
+            (json!({ "x-mcp-header": "a" }), "something else than a property"),
+            (property(json!({ "items": { "type": "string", "x-mcp-header": "a" } })), "something else than a property"),
+            (json!({ "anyOf": [property(json!({ "type": "string", "x-mcp-header": "a" }))] }), "something else"),
+            (property(json!({ "type": "string", "x-mcp-header": 5 })), "of `a` is no text"),
+            (property(json!({ "type": "string", "x-mcp-header": "" })), "no name of a header"),
+            (property(json!({ "type": "string", "x-mcp-header": "a b" })), "no name of a header"),
+            (property(json!({ "type": "number", "x-mcp-header": "a" })), "no string, integer or boolean"),
+            (property(json!({ "type": ["string"], "x-mcp-header": "a" })), "no string, integer or boolean"),
+            (
+                json!({ "properties": {
+                    "a": { "type": "string", "x-mcp-header": "X" },
+                    "b": { "type": "string", "x-mcp-header": "x" },
+                } }),
+                "is there twice",
+            ),
+        ] {
+            let problem = learn(&schema).unwrap_err();
+            assert!(problem.contains(expected), "{schema}: {problem}");
+        }
+    }
+}

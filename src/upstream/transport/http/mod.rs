@@ -1,0 +1,14 @@
+//! What the transports over HTTP share: the client, headers, bodies, event streams, and errors in words.
+//!
+//! No text made here holds the value of a header, or of a URL more than its origin.
+
+pub(in crate::upstream) mod body;
+pub(in crate::upstream) mod client;
+mod error;
+pub(in crate::upstream) mod events;
+pub(in crate::upstream) mod headers;
+pub(in crate::upstream) mod mirrors;
+mod site;
+
+pub use error::HttpError;
+pub(in crate::upstream) use site::Site;

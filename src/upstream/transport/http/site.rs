@@ -1,0 +1,106 @@
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Response, Url};
+
+use super::error::{HttpError, words};
+use super::headers;
+use crate::config::Remote;
+use crate::tool::ServerName;
+use crate::upstream::{CallError, ConnectError, Environment};
+
+/// An answer that took so long probably waited for a delayed acknowledgement; so many in a row surely did.
+const DELAYED: RangeInclusive<Duration> = Duration::from_millis(38)..=Duration::from_millis(52);
+const STALLS: u32 = 3;
+
+/// A server's address, and what is sent there and nowhere else.
+#[derive(Debug, Clone)]
+pub(in crate::upstream) struct Site {
+    /// Whose it is.
+    pub(in crate::upstream) server: ServerName,
+    /// The configured URL.
+    pub(in crate::upstream) url: Url,
+    client: Client,
+    /// Takes over when answers on kept connections stall; plain HTTP only.
+    unpooled: Option<Client>,
+    stalls: Arc<AtomicU32>,
+    /// The configured headers; ours go before them.
+    headers: HeaderMap,
+}
+
+impl Site {
+    /// The site of `server`, as configured.
+    pub(in crate::upstream) fn of(
+        server: &ServerName,
+        remote: &Remote,
+        environment: &Environment,
+    ) -> Result<Self, ConnectError> {
+        let configuration = |reason| ConnectError::Configuration { server: server.to_string(), reason };
+        let url =
+            Url::parse(&remote.url).map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
+        let headers = headers::configured(&remote.headers).map_err(configuration)?;
+        let failed = |error| ConnectError::Http { server: server.clone(), error };
+        let client = environment.clients.of(&url).map_err(failed)?;
+        let is_plain = url.scheme() == "http";
+        let unpooled = is_plain.then(|| environment.clients.unpooled()).transpose().map_err(failed)?;
+        Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers })
+    }
+
+    /// Sends a request to `url`, which is of this site's origin, and waits for the head of the answer.
+    ///
+    /// # Errors
+    /// When none comes; whether the request may have acted is told apart.
+    pub(in crate::upstream) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        ours: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+        body: Bytes,
+    ) -> Result<Response, CallError> {
+        debug_assert_eq!(url.origin(), self.url.origin(), "credentials go to their own origin");
+        let mut headers = self.headers.clone();
+        for (name, value) in ours {
+            headers.insert(name, value);
+        }
+        let mut request = self.client().request(method, url.clone()).headers(headers);
+        if !body.is_empty() {
+            request = request.body(body);
+        }
+        request.send().await.map_err(|error| {
+            if error.is_connect() || error.is_builder() {
+                self.error(HttpError::Unreachable { reason: words(error) })
+            } else {
+                self.lost(&words(error), true)
+            }
+        })
+    }
+
+    /// Notes how long a whole exchange took. A server that leaves its socket's delay on waits, on a connection kept
+    /// from before, for an acknowledgement that Linux holds back for 40 ms; on a fresh one it does not.
+    pub(in crate::upstream) fn took(&self, time: Duration) {
+        if DELAYED.contains(&time) {
+            self.stalls.fetch_add(1, Ordering::Relaxed);
+        } else if self.stalls.load(Ordering::Relaxed) < STALLS {
+            self.stalls.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn client(&self) -> &Client {
+        let is_stalling = self.stalls.load(Ordering::Relaxed) >= STALLS;
+        self.unpooled.as_ref().filter(|_| is_stalling).unwrap_or(&self.client)
+    }
+
+    /// `error` as one of this server's.
+    pub(in crate::upstream) fn error(&self, error: HttpError) -> CallError {
+        CallError::Http { server: self.server.clone(), error }
+    }
+
+    /// The connection went away.
+    pub(in crate::upstream) fn lost(&self, reason: &str, may_have_acted: bool) -> CallError {
+        CallError::Lost { server: self.server.clone(), reason: reason.to_owned(), may_have_acted }
+    }
+}

@@ -1,0 +1,155 @@
+//! HTTP+SSE, the first transport over HTTP (2024-11-05, basic/transports): one event stream in, a POST each way out.
+//!
+//! It is a link as stdio is, only that lines are posted and events are read. Requests are posted side by side, as some
+//! servers answer a POST only when its work is done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, Url};
+use tokio_util::sync::CancellationToken;
+
+use super::http::body::{self, Broken, Content};
+use super::http::events::{Event, EventStream, Resumption};
+use super::http::headers::origin;
+use super::http::{HttpError, Site};
+use crate::mcp::{Envelope, Line, LineReader, Message, Outbox};
+use crate::shutdown::Tasks;
+use crate::upstream::connection::Link;
+use crate::upstream::{CallError, MESSAGE_LIMIT};
+
+/// What lies between the outbox and the posts, in bytes.
+const PIPE: usize = 64 * 1024;
+
+/// How long a server may take to accept what needs no answer.
+const NOTICE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Opens the stream and waits for the server to say where to post; the tasks of the link run in `tasks`.
+pub(in crate::upstream) async fn open(
+    site: Site,
+    tasks: &Tasks,
+    on_tools_changed: Box<dyn Fn() + Send + Sync>,
+) -> Result<Arc<Link>, CallError> {
+    let accept = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
+    let response = site.send(Method::GET, &site.url, accept, Bytes::new()).await?;
+    if !response.status().is_success() {
+        return Err(site.error(body::refusal(response).await.0));
+    }
+    if let Content::Other(_) | Content::Json = body::content(&response) {
+        return Err(site.error(HttpError::NoEndpoint { reason: "it opens no event stream".to_owned() }));
+    }
+    let mut events = EventStream::new(response, MESSAGE_LIMIT, Resumption::default());
+    let target = post_url(&site, &mut events).await?;
+    let outbox = Outbox::new();
+    let link = Link::new(site.server.clone(), outbox.clone(), MESSAGE_LIMIT, on_tools_changed);
+    let (near, far) = tokio::io::duplex(PIPE);
+    tasks.spawn(async move {
+        // The far end goes with the link, which says why by itself.
+        let _ = outbox.write_to(near).await;
+    });
+    let posts = Posts { site: Arc::new(site), target, link: link.clone(), tasks: tasks.clone() };
+    tasks.spawn(posts.run(LineReader::new(far, usize::MAX)));
+    tasks.spawn(read(link.clone(), events, tasks.stop().clone()));
+    Ok(link)
+}
+
+/// The first event names the URL for our messages, which must be of the same origin.
+async fn post_url(site: &Site, events: &mut EventStream) -> Result<Url, CallError> {
+    let wrong = |reason: String| site.error(HttpError::NoEndpoint { reason });
+    match events.next().await {
+        Ok(Some(Event::Message { kind, data })) if kind == "endpoint" => {
+            let target = std::str::from_utf8(&data).ok().and_then(|path| site.url.join(path).ok());
+            let target = target.ok_or_else(|| wrong("it names no usable URL to post to".to_owned()))?;
+            if target.origin() != site.url.origin() {
+                return Err(site.error(HttpError::Redirect { to: format!("`{}`", origin(&target)) }));
+            }
+            Ok(target)
+        }
+        Ok(Some(_)) => Err(wrong("its stream does not begin with an endpoint to post to".to_owned())),
+        Ok(None) | Err(Broken::TooLarge(_)) => {
+            Err(wrong("its stream ended before it named an endpoint to post to".to_owned()))
+        }
+        Err(Broken::Lost(reason)) => Err(site.lost(&reason, false)),
+    }
+}
+
+/// Hands events to the link until the stream ends or is to end.
+async fn read(link: Arc<Link>, mut events: EventStream, stop: CancellationToken) {
+    let reading = async {
+        loop {
+            match events.next().await {
+                Ok(Some(Event::Message { kind, data })) if kind.is_empty() || kind == "message" => link.receive(&data),
+                Ok(Some(Event::Message { .. })) => {}
+                Ok(Some(Event::TooLarge { length, id })) => link.too_long(length, id.as_ref()),
+                Ok(None) => return "it ended its event stream".to_owned(),
+                Err(Broken::Lost(reason)) => return reason,
+                Err(Broken::TooLarge(_)) => return "its event stream cannot be read".to_owned(),
+            }
+        }
+    };
+    let reason = tokio::select! {
+        reason = reading => reason,
+        () = link.close_requested() => "the connection was closed".to_owned(),
+        () = stop.cancelled() => "mcpzip is shutting down".to_owned(),
+    };
+    link.end(&reason);
+}
+
+/// The way out.
+#[derive(Clone)]
+struct Posts {
+    site: Arc<Site>,
+    target: Url,
+    link: Arc<Link>,
+    tasks: Tasks,
+}
+
+impl Posts {
+    async fn run(self, mut lines: LineReader<tokio::io::DuplexStream>) {
+        while let Ok(Some(Line::Message(line))) = lines.next().await {
+            let request = match Envelope::parse(&line) {
+                Ok(Envelope::Single(Message::Request(request))) => request.id.as_integer(),
+                _ => None,
+            };
+            let posts = self.clone();
+            match request {
+                Some(id) => drop(self.tasks.spawn(async move { posts.request(id, line).await })),
+                // What follows may rely on it; a server that stalls on it stalls only itself.
+                None => posts.notice(line).await,
+            }
+        }
+    }
+
+    /// Posts a request, which fails here if the server does not take it.
+    async fn request(self, id: i64, line: Bytes) {
+        let link = self.link.clone();
+        let posted = tokio::select! {
+            posted = self.post(line) => posted,
+            () = link.close_requested() => return,
+            () = self.tasks.stopped() => return,
+        };
+        if let Err(error) = posted {
+            link.answer(id, Err(error));
+        }
+    }
+
+    /// Posts what has no answer. A server that does not take it shows that with the next request.
+    async fn notice(self, line: Bytes) {
+        tokio::select! {
+            _ = tokio::time::timeout(NOTICE_LIMIT, self.post(line)) => {}
+            () = self.link.close_requested() => {}
+            () = self.tasks.stopped() => {}
+        }
+    }
+
+    async fn post(&self, line: Bytes) -> Result<(), CallError> {
+        let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let response = self.site.send(Method::POST, &self.target, kind, line).await?;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        Err(self.site.error(body::refusal(response).await.0))
+    }
+}

@@ -1,0 +1,259 @@
+//! The answer to a request, however the server gives it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::{Response, StatusCode};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{Endpoint, joined};
+use crate::mcp::{Envelope, ErrorCode, Frame, Message, Object, Outcome, Request};
+use crate::upstream::connection::Reply;
+use crate::upstream::transport::http::body::{self, Broken, Content, one_line};
+use crate::upstream::transport::http::events::{Event, EventStream, Resumption};
+use crate::upstream::transport::http::{HttpError, headers};
+use crate::upstream::wire::Target;
+use crate::upstream::{CallError, MESSAGE_LIMIT, message_of};
+
+/// The pause before a stream is taken up again, where the server names none; and the shortest there is.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a server may take to end the stream behind its answer.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// How often in a row a stream is taken up again without anything coming from it.
+const MOST_RESUMPTIONS: u32 = 5;
+
+impl Endpoint {
+    /// Posts a request and reads its answer.
+    pub(super) async fn exchange(
+        self: &Arc<Self>,
+        id: u64,
+        target: Target<'_>,
+        body: Bytes,
+    ) -> Result<Reply, CallError> {
+        let start = Instant::now();
+        let response = self.post(Some(target), body).await?;
+        if !response.status().is_success() {
+            return self.refused(response).await;
+        }
+        if target.method == "initialize"
+            && let Some(session) = response.headers().get(headers::SESSION)
+        {
+            // One endpoint is initialized once.
+            let _ = self.session.set(session.clone());
+        }
+        match body::content(&response) {
+            Content::Json => {
+                let body = body::whole(response, MESSAGE_LIMIT).await.map_err(|broken| self.broken(broken))?;
+                self.site.took(start.elapsed());
+                let body = one_line(body);
+                self.heard(&body, Some(id)).unwrap_or_else(|| Err(self.malformed("it answers another request")))
+            }
+            Content::Events => {
+                let answer = self.streamed(id, response).await;
+                self.site.took(start.elapsed());
+                answer
+            }
+            Content::Other(_) if response.status() == StatusCode::ACCEPTED => {
+                Err(self.malformed("it took the request for one that needs no answer"))
+            }
+            Content::Other(found) => Err(self.site.error(HttpError::ContentType { found })),
+        }
+    }
+
+    /// The answer from a stream of events, which is taken up again where it breaks off and the server offers to.
+    async fn streamed(self: &Arc<Self>, id: u64, response: Response) -> Result<Reply, CallError> {
+        let mut events = EventStream::new(response, MESSAGE_LIMIT, Resumption::default());
+        let mut fruitless = 0;
+        loop {
+            let end = loop {
+                match events.next().await {
+                    Ok(Some(event)) => {
+                        fruitless = 0;
+                        if let Some(answer) = self.event(event, Some(id)) {
+                            self.tasks.spawn(drain(events, self.tasks.stop().clone()));
+                            return answer;
+                        }
+                    }
+                    Ok(None) => break "the stream ended before the answer".to_owned(),
+                    Err(Broken::Lost(reason)) => break reason,
+                    Err(broken @ Broken::TooLarge(_)) => return Err(self.broken(broken)),
+                }
+            };
+            let resumption = events.resumption().clone();
+            let Some(last_id) = resumption.last_id.clone().filter(|_| !self.is_modern()) else {
+                return Err(self.site.lost(&end, true));
+            };
+            events = loop {
+                fruitless += 1;
+                if fruitless > MOST_RESUMPTIONS {
+                    return Err(self.site.lost(&end, true));
+                }
+                tokio::time::sleep(resumption.pause.unwrap_or(PAUSE).max(SHORTEST_PAUSE)).await;
+                match self.get(Some(&last_id)).await {
+                    Ok(response) if response.status().is_success() && body::content(&response) == Content::Events => {
+                        break EventStream::new(response, MESSAGE_LIMIT, resumption);
+                    }
+                    Ok(response) if response.status().is_client_error() => {
+                        let reason = format!("{end}, and it does not go on: HTTP {}", response.status().as_u16());
+                        return Err(self.site.lost(&reason, true));
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            };
+        }
+    }
+
+    /// An answer that is no success: a session that is gone, a JSON-RPC error, or a server in trouble.
+    async fn refused(&self, response: Response) -> Result<Reply, CallError> {
+        let status = response.status();
+        let has_session = self.session.get().is_some();
+        let gone = || {
+            self.lose_session();
+            self.site.lost("its session is gone", false)
+        };
+        if status == StatusCode::NOT_FOUND && has_session {
+            return Err(gone());
+        }
+        let (error, body) = body::refusal(response).await;
+        // A wanted login is one, whatever else stands in the body.
+        if matches!(error, HttpError::Status { .. })
+            && let Some(refusal) = body.and_then(|body| json_rpc_error(&one_line(body)))
+        {
+            // Many servers were built after an example that answers 400 where 404 is meant.
+            let is_gone = status == StatusCode::BAD_REQUEST
+                && has_session
+                && message_of(&refusal).to_ascii_lowercase().contains("session");
+            return if is_gone { Err(gone()) } else { Ok(Reply::Error(refusal)) };
+        }
+        Err(self.site.error(error))
+    }
+
+    /// Takes an event; gives the answer to request `id` if it is that.
+    pub(super) fn event(self: &Arc<Self>, event: Event, id: Option<u64>) -> Option<Result<Reply, CallError>> {
+        match event {
+            Event::Message { kind, data } if kind.is_empty() || kind == "message" => self.heard(&data, id),
+            Event::Message { .. } => None,
+            Event::TooLarge { length, id: theirs } => {
+                tracing::warn!(server = %self.site.server, length, "a message over the size limit was dropped");
+                let ours = id.and_then(|id| i64::try_from(id).ok());
+                let is_answer =
+                    ours.is_some() && theirs.and_then(|id| id.as_integer()).is_none_or(|id| Some(id) == ours);
+                is_answer.then(|| Err(self.broken(Broken::TooLarge(length))))
+            }
+        }
+    }
+
+    /// Takes a message, or several; gives the answer to request `id` if it is among them.
+    fn heard(self: &Arc<Self>, json: &Bytes, id: Option<u64>) -> Option<Result<Reply, CallError>> {
+        match Envelope::parse(json) {
+            Ok(Envelope::Single(message)) => self.dispatch(json, message, id).map(Ok),
+            Ok(Envelope::Batch(batch)) => {
+                let messages = batch.into_iter().filter_map(|raw| Message::parse(raw).ok());
+                // All are taken, also those behind the answer.
+                messages
+                    .filter_map(|message| self.dispatch(json, message, id))
+                    .fold(None, |first, next| first.or(Some(next)))
+                    .map(Ok)
+            }
+            Err(malformed) => {
+                tracing::warn!(server = %self.site.server, %malformed, "an unreadable message");
+                let theirs = malformed.id.as_ref().and_then(|id| id.as_integer());
+                let ours = id.and_then(|id| i64::try_from(id).ok());
+                (ours.is_some() && (theirs.is_none() || theirs == ours)).then(|| Err(self.malformed(&malformed.reason)))
+            }
+        }
+    }
+
+    fn dispatch(self: &Arc<Self>, json: &Bytes, message: Message<'_>, ours: Option<u64>) -> Option<Reply> {
+        match message {
+            Message::Response { id, outcome } => {
+                let theirs = id.map(|id| id.as_integer().and_then(|id| u64::try_from(id).ok()));
+                let is_ours = match theirs {
+                    Some(theirs) => theirs.is_some() && theirs == ours,
+                    // It could not tell what it refuses, and nothing else was asked here.
+                    None => ours.is_some() && matches!(outcome, Outcome::Error(_)),
+                };
+                let reply = match outcome {
+                    Outcome::Result(raw) => Reply::Result(json.slice_ref(raw.get().as_bytes())),
+                    Outcome::Error(raw) => Reply::Error(json.slice_ref(raw.get().as_bytes())),
+                };
+                return is_ours.then_some(reply);
+            }
+            Message::Request(request) => self.answer(&request),
+            Message::Notification { method, params } => self.notified(&method, params),
+        }
+        None
+    }
+
+    /// Answers a request of the server.
+    fn answer(self: &Arc<Self>, request: &Request<'_>) {
+        let frame = match request.method.as_ref() {
+            "ping" => Frame::result(&request.id, "", Bytes::from_static(b"{}")),
+            method => {
+                let message = format!("mcpzip declares no support for `{method}`");
+                Frame::error(Some(&request.id), ErrorCode::METHOD_NOT_FOUND, &message, None)
+            }
+        };
+        let Ok(permit) = self.answers.clone().try_acquire_owned() else {
+            tracing::debug!(server = %self.site.server, method = %request.method, "too many requests of the server");
+            return;
+        };
+        let endpoint = self.clone();
+        self.tasks.spawn(async move {
+            endpoint.post_last_notice(Target::from("response"), joined(&frame)).await;
+            drop(permit);
+        });
+    }
+
+    fn notified(&self, method: &str, params: Option<&RawValue>) {
+        match (method, params) {
+            ("notifications/progress", Some(params)) => {
+                let token: Option<u64> =
+                    Object::parse(params).ok().and_then(|object| object.get("progressToken")?.get().parse().ok());
+                let sink = token.and_then(|id| self.progress().get(&id).cloned());
+                if let Some(sink) = sink {
+                    sink(params);
+                }
+            }
+            ("notifications/tools/list_changed", _) => (self.on_tools_changed)(),
+            _ => tracing::debug!(server = %self.site.server, method, "notification"),
+        }
+    }
+
+    fn broken(&self, broken: Broken) -> CallError {
+        match broken {
+            Broken::Lost(reason) => self.site.lost(&reason, true),
+            Broken::TooLarge(length) => {
+                CallError::TooLarge { server: self.site.server.clone(), length, limit: MESSAGE_LIMIT }
+            }
+        }
+    }
+
+    fn malformed(&self, reason: &str) -> CallError {
+        CallError::Malformed { server: self.site.server.clone(), reason: reason.to_owned() }
+    }
+}
+
+/// Reads what follows the answer, usually nothing: a response read to its end leaves its connection to the next request.
+async fn drain(mut events: EventStream, stop: CancellationToken) {
+    tokio::select! {
+        () = async { while let Ok(Some(_)) = events.next().await {} } => {}
+        () = tokio::time::sleep(DRAIN) => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// The error object of a body that is a JSON-RPC answer.
+fn json_rpc_error(body: &Bytes) -> Option<Bytes> {
+    match Envelope::parse(body) {
+        Ok(Envelope::Single(Message::Response { outcome: Outcome::Error(raw), .. })) => {
+            Some(body.slice_ref(raw.get().as_bytes()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,283 @@
+//! Streamable HTTP: each request is a POST with an answer of its own, as JSON or as a stream of events.
+//!
+//! Both eras are spoken. A legacy server may give out a session; a session that is gone ends the connection, so that the
+//! pool makes one new one for all who need it, and repeats what the server did not take. A modern server has none, and
+//! letting go of its answer is what cancels a request.
+
+mod answer;
+mod listen;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::http::mirrors::Mirrors;
+use super::http::{Site, headers};
+use crate::mcp::{Frame, Revision};
+use crate::shutdown::Tasks;
+use crate::upstream::CallError;
+use crate::upstream::connection::{ProgressSink, Reply};
+use crate::upstream::wire::Target;
+
+/// How long a server may take to accept what needs no answer.
+const NOTICE_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a session's end may take; a client that ends us waits for a fraction of a second.
+const FAREWELL: Duration = Duration::from_secs(5);
+const HURRIED_FAREWELL: Duration = Duration::from_millis(150);
+
+/// Answers to a server's own requests that may be under way; a server that floods us with more gets none to those.
+const MOST_ANSWERS: usize = 8;
+
+/// A server's endpoint, with the session it gave out.
+pub(in crate::upstream) struct Endpoint {
+    site: Site,
+    tasks: Tasks,
+    /// What is spoken, once it is agreed upon.
+    revision: OnceLock<Revision>,
+    session: OnceLock<HeaderValue>,
+    next_id: AtomicU64,
+    progress: Mutex<HashMap<u64, ProgressSink>>,
+    answers: Arc<Semaphore>,
+    mirrors: Arc<Mirrors>,
+    /// Cancelled by whoever wants it closed.
+    close: CancellationToken,
+    /// Nothing more can be sent: it is closed, or its session is gone.
+    ended: CancellationToken,
+    on_tools_changed: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("server", &self.site.server).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// An endpoint to which nothing was sent yet. It is to be closed by its owner.
+    pub(in crate::upstream) fn new(
+        site: Site,
+        tasks: &Tasks,
+        mirrors: Arc<Mirrors>,
+        on_tools_changed: Box<dyn Fn() + Send + Sync>,
+    ) -> Arc<Self> {
+        let close = CancellationToken::new();
+        let endpoint = Arc::new(Self {
+            site,
+            tasks: tasks.clone(),
+            revision: OnceLock::new(),
+            session: OnceLock::new(),
+            next_id: AtomicU64::new(1),
+            progress: Mutex::default(),
+            answers: Arc::new(Semaphore::new(MOST_ANSWERS)),
+            mirrors,
+            ended: close.child_token(),
+            close,
+            on_tools_changed,
+        });
+        tasks.spawn(endpoint.clone().see_to_its_end());
+        endpoint
+    }
+
+    /// Sends a request and waits for its answer, at most for `limit`. Dropping the future cancels the request.
+    pub(in crate::upstream) async fn request(
+        self: &Arc<Self>,
+        target: Target<'_>,
+        params: impl FnOnce(u64) -> Frame,
+        limit: Duration,
+        progress: Option<ProgressSink>,
+    ) -> Result<Reply, CallError> {
+        if self.is_ended() {
+            return Err(self.site.lost("the connection was closed", false));
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        if let Some(progress) = progress {
+            self.progress().insert(id, progress);
+        }
+        let body = joined(&Frame::request(id, target.method, params(id)));
+        let mut unanswered = Unanswered {
+            endpoint: self,
+            id,
+            // An `initialize` must not be cancelled (2025-11-25, basic/utilities/cancellation).
+            may_cancel: target.method != "initialize",
+            reason: Some("the caller cancelled it"),
+        };
+        let exchange = async {
+            tokio::select! {
+                answer = self.exchange(id, target, body) => answer,
+                () = self.close.cancelled() => Err(self.site.lost("the connection was closed", true)),
+            }
+        };
+        let outcome = tokio::time::timeout(limit, exchange).await;
+        unanswered.reason = outcome.is_err().then_some("it took too long");
+        outcome.unwrap_or_else(|_| Err(CallError::Timeout { server: self.site.server.clone(), limit }))
+    }
+
+    /// Sends a notification without parameters, and waits until it was taken.
+    pub(in crate::upstream) async fn notify(&self, method: &str) {
+        let frame = Frame::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
+        self.post_notice(Target::from(method), joined(&frame)).await;
+    }
+
+    /// Says which revision is spoken from now on.
+    pub(in crate::upstream) fn agree(&self, revision: Revision) {
+        // It is agreed upon once: another era is spoken over another endpoint.
+        let _ = self.revision.set(revision);
+    }
+
+    /// What is known of the headers that tools want, where there are such (modern only).
+    pub(in crate::upstream) fn mirrors(&self) -> Option<&Mirrors> {
+        self.is_modern().then_some(&*self.mirrors)
+    }
+
+    /// Hears what the server says unasked, where it offers to (legacy only).
+    pub(in crate::upstream) fn listen(self: &Arc<Self>) {
+        self.tasks.spawn(listen::listen(self.clone()));
+    }
+
+    /// Whether nothing more can be sent.
+    pub(in crate::upstream) fn is_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Asks for its end; requests under way fail.
+    pub(in crate::upstream) fn close(&self) {
+        self.close.cancel();
+    }
+
+    /// Resolves when it is to be closed.
+    pub(in crate::upstream) async fn close_requested(&self) {
+        self.close.cancelled().await;
+    }
+
+    /// Waits until it is to be closed, then gives the session back.
+    async fn see_to_its_end(self: Arc<Self>) {
+        tokio::select! {
+            () = self.close.cancelled() => {}
+            () = self.tasks.stopped() => self.close.cancel(),
+        }
+        if self.session.get().is_none() {
+            return;
+        }
+        let farewell = self.site.send(Method::DELETE, &self.site.url, self.headers(None), Bytes::new());
+        tokio::select! {
+            // A server may refuse it (405), or be gone.
+            _ = tokio::time::timeout(FAREWELL, farewell) => {}
+            () = self.hurry() => {}
+        }
+    }
+
+    /// Resolves when the time of a run that is to end is up.
+    async fn hurry(&self) {
+        self.tasks.stopped().await;
+        tokio::time::sleep(HURRIED_FAREWELL).await;
+    }
+
+    /// The session is gone: whoever needs a connection makes a new one.
+    fn lose_session(&self) {
+        tracing::info!(server = %self.site.server, "the session is gone");
+        self.ended.cancel();
+    }
+
+    fn is_modern(&self) -> bool {
+        self.revision.get().is_some_and(|revision| revision.is_modern())
+    }
+
+    fn progress(&self) -> MutexGuard<'_, HashMap<u64, ProgressSink>> {
+        // Each change is a single step.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Posts what has no answer, and says in the log if it was not taken.
+    async fn post_notice(&self, target: Target<'_>, body: Bytes) {
+        let taken = tokio::time::timeout(NOTICE_LIMIT, self.post(Some(target), body)).await;
+        let problem = match taken {
+            Ok(Ok(response)) if response.status().is_success() => return,
+            Ok(Ok(response)) => response.status().to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it was not taken in time".to_owned(),
+        };
+        tracing::debug!(server = %self.site.server, method = target.method, problem, "a message was not taken");
+    }
+
+    /// The same, as a task, which does not hold up the end of the run.
+    async fn post_last_notice(&self, target: Target<'_>, body: Bytes) {
+        tokio::select! {
+            () = self.post_notice(target, body) => {}
+            () = self.hurry() => {}
+        }
+    }
+
+    async fn post(&self, target: Option<Target<'_>>, body: Bytes) -> Result<reqwest::Response, CallError> {
+        let mut headers = self.headers(target);
+        headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
+        headers.push((ACCEPT, HeaderValue::from_static("application/json, text/event-stream")));
+        self.site.send(Method::POST, &self.site.url, headers, body).await
+    }
+
+    async fn get(&self, last_event: Option<&str>) -> Result<reqwest::Response, CallError> {
+        let mut headers = self.headers(None);
+        headers.push((ACCEPT, HeaderValue::from_static("text/event-stream")));
+        if let Some(id) = last_event.and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.push((headers::LAST_EVENT, id));
+        }
+        self.site.send(Method::GET, &self.site.url, headers, Bytes::new()).await
+    }
+
+    /// The headers of the protocol, for a message about `target` or for none.
+    fn headers(&self, target: Option<Target<'_>>) -> Vec<(HeaderName, HeaderValue)> {
+        let mut headers = Vec::with_capacity(6);
+        if let Some(revision) = self.revision.get() {
+            headers.push((headers::VERSION, HeaderValue::from_static(revision.as_str())));
+        }
+        if let Some(session) = self.session.get() {
+            headers.push((headers::SESSION, session.clone()));
+        }
+        if let Some(target) = target.filter(|_| self.is_modern()) {
+            headers.push((headers::METHOD, headers::encoded(target.method)));
+            headers.extend(target.name.map(|name| (headers::NAME, headers::encoded(name))));
+            headers.extend_from_slice(target.headers);
+        }
+        headers
+    }
+}
+
+/// A request until its answer is there. A legacy server is told when nobody waits any more, as the end of a connection
+/// tells it nothing; a modern one sees the end of the exchange.
+struct Unanswered<'a> {
+    endpoint: &'a Arc<Endpoint>,
+    id: u64,
+    may_cancel: bool,
+    /// For the server's log; `None` once there is an answer.
+    reason: Option<&'static str>,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let endpoint = self.endpoint;
+        endpoint.progress().remove(&self.id);
+        let Some(reason) = self.reason.filter(|_| self.may_cancel && !endpoint.is_modern() && !endpoint.is_ended())
+        else {
+            return;
+        };
+        const CANCELLED: &str = "notifications/cancelled";
+        let params = format!(r#"{{"requestId":{},"reason":"{reason}"}}"#, self.id);
+        let body = joined(&Frame::notification(CANCELLED, &params));
+        // A runtime that is going down drops its tasks, and starts none.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let endpoint = endpoint.clone();
+            endpoint.tasks.clone().spawn(async move { endpoint.post_last_notice(Target::from(CANCELLED), body).await });
+        }
+    }
+}
+
+fn joined(frame: &Frame) -> Bytes {
+    [&frame.head[..], &frame.body, &frame.tail].concat().into()
+}

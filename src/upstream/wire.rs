@@ -1,0 +1,101 @@
+//! The two kinds of wires to a server: one stream for everything, or an HTTP request each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+
+use super::CallError;
+use super::connection::{Link, ProgressSink, Reply};
+use super::transport::http::mirrors::Mirrors;
+use super::transport::streamable_http::Endpoint;
+use crate::mcp::{Frame, Revision};
+
+/// How messages reach a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) enum Wire {
+    /// All messages over one stream each way: stdio, and HTTP+SSE.
+    Stream(Arc<Link>),
+    /// Each request with an answer of its own: Streamable HTTP.
+    Http(Arc<Endpoint>),
+}
+
+/// What a request is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'a> {
+    /// The method.
+    pub(super) method: &'a str,
+    /// The tool it names, which HTTP repeats in a header.
+    pub(super) name: Option<&'a str>,
+    /// More headers, where it goes over HTTP.
+    pub(super) headers: &'a [(HeaderName, HeaderValue)],
+}
+
+impl Wire {
+    /// Sends a request and waits for its answer, at most for `limit`. Dropping the future cancels the request.
+    pub(super) async fn request(
+        &self,
+        target: Target<'_>,
+        params: impl FnOnce(u64) -> Frame,
+        limit: Duration,
+        progress: Option<ProgressSink>,
+    ) -> Result<Reply, CallError> {
+        match self {
+            Self::Stream(link) => link.request(target.method, params, limit, progress).await,
+            Self::Http(endpoint) => endpoint.request(target, params, limit, progress).await,
+        }
+    }
+
+    /// Sends a notification without parameters; later requests follow it.
+    pub(super) async fn notify(&self, method: &str) {
+        match self {
+            Self::Stream(link) => link.notify(method),
+            Self::Http(endpoint) => endpoint.notify(method).await,
+        }
+    }
+
+    /// What is known of the headers that tools want, where there are such (2026-07-28 over HTTP).
+    pub(super) fn mirrors(&self) -> Option<&Mirrors> {
+        match self {
+            Self::Stream(_) => None,
+            Self::Http(endpoint) => endpoint.mirrors(),
+        }
+    }
+
+    /// Says which revision is spoken from now on.
+    pub(super) fn agree(&self, revision: Revision) {
+        if let Self::Http(endpoint) = self {
+            endpoint.agree(revision);
+        }
+    }
+
+    /// Whether nothing more can be sent.
+    pub(super) fn is_ended(&self) -> bool {
+        match self {
+            Self::Stream(link) => link.is_ended(),
+            Self::Http(endpoint) => endpoint.is_ended(),
+        }
+    }
+
+    /// Asks for its end; requests under way fail.
+    pub(super) fn close(&self) {
+        match self {
+            Self::Stream(link) => link.close(),
+            Self::Http(endpoint) => endpoint.close(),
+        }
+    }
+
+    /// Resolves when it is to be closed.
+    pub(super) async fn close_requested(&self) {
+        match self {
+            Self::Stream(link) => link.close_requested().await,
+            Self::Http(endpoint) => endpoint.close_requested().await,
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Target<'a> {
+    fn from(method: &'a str) -> Self {
+        Self { method, name: None, headers: &[] }
+    }
+}

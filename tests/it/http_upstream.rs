@@ -1,0 +1,431 @@
+//! Servers behind HTTP: both transports, both eras, and what goes wrong on the way.
+
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::http::{HttpServer, Reply, Request, legacy};
+use crate::support::script::answer;
+use crate::support::{Client, Server, Setup, until};
+
+fn event(data: &str) -> String {
+    format!("event: message\ndata: {data}\n\n")
+}
+
+fn client(web: &HttpServer, members: serde_json::Value) -> Client {
+    Setup::new().entry("web", &web.entry(members)).connect()
+}
+
+#[test]
+fn a_session_is_opened_kept_and_given_back() {
+    let web = HttpServer::with_tool(legacy);
+    let mut client = client(&web, json!({ "headers": { "X-Key": "a-secret" } }));
+    assert_eq!(client.execute("web__t").text(), "fine");
+    client.finish();
+    let first = web.first("initialize");
+    assert_eq!((first.header("mcp-protocol-version"), first.header("mcp-session-id")), ("", ""));
+    assert_eq!(first.header("accept"), "application/json, text/event-stream");
+    for method in ["notifications/initialized", "tools/list", "tools/call", "GET", "DELETE"] {
+        let request = web.first(method);
+        assert_eq!(request.header("mcp-session-id"), "session-1", "{method}");
+        assert_eq!(request.header("mcp-protocol-version"), "2025-11-25", "{method}");
+        assert_eq!(request.header("x-key"), "a-secret", "{method}");
+        assert_eq!((request.header("mcp-method"), request.path.as_str()), ("", "/mcp"), "{method}");
+    }
+    assert_eq!(web.count("DELETE"), 1);
+}
+
+/// Answers `t` by `call`, and checks what the agent is told; the tool beside it works before and after.
+#[track_caller]
+fn around(call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static, check: impl FnOnce(&mut Client)) -> HttpServer {
+    let web = HttpServer::with_tool(call);
+    let setup = Setup::new().entry("web", &web.entry(json!({ "headers": { "Authorization": "Bearer sesame-open" } })));
+    let mut client = setup.server("b", Server::new().tool("v", [answer("too")])).connect();
+    assert_eq!(client.execute("web__u").text(), "fine");
+    check(&mut client);
+    assert_eq!(client.execute("web__u").text(), "fine");
+    assert_eq!(client.execute("b__v").text(), "too");
+    client.finish();
+    web
+}
+
+#[test]
+fn answers_pass_however_they_come() {
+    let result = r#"{"content":[{"type":"text","text":"a\nb"}],"odd":1e400}"#;
+    let wrapped =
+        move |request: &Request| format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.body["id"]);
+    #[track_caller]
+    fn check(result: &str, call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) {
+        around(call, |client| assert_eq!(client.execute("web__t").result(), result));
+    }
+    check(result, move |request, reply| reply.json(&wrapped(request)));
+    check(result, move |request, reply| reply.json(&format!("[{}]", wrapped(request))));
+    check(result, move |request, reply| {
+        reply.events("");
+        reply.raw(b": hello\n\nid: 1\ndata:\n\n");
+        reply.raw(event(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#).as_bytes());
+        let (head, tail) = (event(&wrapped(request)), event("{"));
+        let (start, end) = head.split_at(40);
+        reply.raw(start.as_bytes());
+        std::thread::sleep(Duration::from_millis(20));
+        reply.raw(format!("{end}{tail}").as_bytes());
+    });
+    // Line breaks between tokens would break the line that goes to the client.
+    check(r#"{"content": [],  "a": 1 }"#, |request, reply| {
+        let body = format!(
+            "{{\n\"jsonrpc\":\"2.0\",\r\n\"id\":{},\"result\":{{\"content\": [], \n\"a\": 1\n}}}}",
+            request.body["id"]
+        );
+        reply.json(&body);
+    });
+}
+
+#[test]
+fn a_servers_own_requests_are_answered_during_a_call() {
+    let web = around(
+        |request, reply| {
+            reply.events("");
+            reply.raw(event(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#).as_bytes());
+            reply.raw(event(r#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}"#).as_bytes());
+            std::thread::sleep(Duration::from_millis(100));
+            reply.raw(event(&request.result("done")).as_bytes());
+        },
+        |client| assert_eq!(client.execute("web__t").text(), "done"),
+    );
+    let answers = web.requests();
+    let answer = |id: &str| answers.iter().find(|request| request.body["id"] == id).unwrap().body.clone();
+    assert_eq!(answer("p")["result"], json!({}));
+    assert_eq!(answer("s")["error"]["code"], -32601);
+}
+
+#[test]
+fn a_fault_is_told_in_words_and_costs_no_other_call() {
+    #[track_caller]
+    fn check(words: &[&str], call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) {
+        let web = around(call, |client| {
+            let text = client.execute("web__t").tool_error();
+            for word in words {
+                assert!(text.contains(word), "`{word}` is not in: {text}");
+            }
+            assert!(!text.contains("sesame-open"), "{text}");
+        });
+        assert_eq!(web.requests().iter().filter(|request| request.body["params"]["name"] == "t").count(), 1);
+    }
+    let plain = "content-type: text/plain\r\n";
+    check(&["`web` answered with HTTP 500: the database is down"], move |_, reply| {
+        reply.whole("500 Internal Server Error", plain, "the database\nis down");
+    });
+    check(&["HTTP 429, to be tried again after 7 s: slow down", "call again later"], move |_, reply| {
+        reply.whole("429 Too Many Requests", "retry-after: 7\r\n", "slow down");
+    });
+    check(&["wants a login (HTTP 401)"], move |_, reply| reply.whole("401 Unauthorized", plain, "who are you"));
+    check(&["wants a login (HTTP 403): ***"], |request, reply| {
+        let headers = "content-type: application/json\r\n";
+        reply.whole("403 Forbidden", headers, request.header("authorization"));
+    });
+    check(&["redirects to `http://example.com`"], |_, reply| {
+        reply.whole("307 Temporary Redirect", "location: http://example.com/mcp?x=1\r\n", "");
+    });
+    check(&["redirects to `http://127.0.0.1:"], |_, reply| reply.whole("302 Found", "location: /other\r\n", ""));
+    check(&["answered with `text/html` instead of JSON"], |_, reply| {
+        reply.whole("200 OK", "content-type: text/html; charset=utf-8\r\n", "<html>");
+    });
+    check(&["cannot be read"], |_, reply| reply.json("{\"jsonrpc\":"));
+    check(&["it took the request for one that needs no answer"], |_, reply| reply.whole("202 Accepted", "", ""));
+    check(&["it answers another request"], |_, reply| reply.json(r#"{"jsonrpc":"2.0","id":9999,"result":{}}"#));
+    check(&["went away during the call", "may or may not have acted"], |_, reply| reply.vanish());
+    check(&["the stream ended before the answer", "may or may not have acted"], |_, reply| {
+        reply.events("");
+        reply.raw(b"data: {\"jsonrpc\":\"2.0\",\"id\"");
+        reply.vanish();
+    });
+    check(&["went away during the call"], |_, reply| {
+        reply.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"jsonrpc\"");
+        reply.vanish();
+    });
+    check(&["more than the limit of 67108864"], |_, reply| {
+        reply.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\n\r\n{");
+    });
+    check(&["refused by its server: no such thing"], |request, reply| {
+        let error = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": { "code": -32602, "message": "no such thing" } });
+        reply.whole("400 Bad Request", "content-type: application/json\r\n", &error.to_string());
+    });
+}
+
+#[test]
+fn an_answer_that_never_ends_is_cut_off() {
+    around(
+        |_, reply| {
+            reply.events("");
+            let piece = vec![b'x'; 1024 * 1024];
+            reply.raw(b"data: ");
+            for _ in 0..80 {
+                reply.raw(&piece);
+            }
+            reply.raw(b"\n\n");
+            reply.hang();
+        },
+        |client| {
+            let text = client.execute("web__t").tool_error();
+            assert!(text.contains("83886080 bytes, more than the limit of 67108864"), "{text}");
+        },
+    );
+}
+
+#[test]
+fn a_stall_ends_with_the_limit_and_the_server_is_told() {
+    let web = around(
+        |_, reply| {
+            reply.events("");
+            reply.hang();
+        },
+        |client| {
+            let start = Instant::now();
+            let text = client.call("execute_tool", r#"{"name":"web__t","timeout":0.3}"#).tool_error();
+            assert!(text.contains("gave no answer within"), "{text}");
+            assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+        },
+    );
+    let call = web.requests().into_iter().find(|request| request.body["params"]["name"] == "t").unwrap();
+    until("the cancellation", || (web.count("notifications/cancelled") == 1).then_some(()));
+    assert_eq!(web.first("notifications/cancelled").body["params"]["requestId"], call.body["id"]);
+}
+
+#[test]
+fn a_redirect_to_the_same_origin_is_followed() {
+    let web = HttpServer::start(|request, reply| match request.path.as_str() {
+        "/mcp" => reply.whole("307 Temporary Redirect", "location: /mcp/\r\n", ""),
+        _ => legacy(request, reply),
+    });
+    let mut client = client(&web, json!({ "headers": { "Authorization": "Bearer sesame" } }));
+    assert_eq!(client.execute("web__t").text(), "fine");
+    client.finish();
+    let last = web.requests().into_iter().rfind(|request| request.path == "/mcp/").unwrap();
+    assert_eq!(last.header("authorization"), "Bearer sesame");
+}
+
+#[test]
+fn a_session_that_is_gone_is_opened_anew_once_for_all() {
+    for (status, body) in [
+        ("404 Not Found", ""),
+        ("400 Bad Request", r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}"#),
+    ] {
+        let sessions = Arc::new(AtomicUsize::new(0));
+        let counted = sessions.clone();
+        let web = HttpServer::start(move |request, reply| {
+            let current = format!("session-{}", counted.load(Ordering::SeqCst));
+            match request.rpc() {
+                "initialize" => {
+                    let session = counted.fetch_add(1, Ordering::SeqCst) + 1;
+                    let result = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "w", "version": "1" } });
+                    let headers = format!("content-type: application/json\r\nmcp-session-id: session-{session}\r\n");
+                    reply.whole("200 OK", &headers, &request.answer(&result));
+                }
+                "tools/call" if request.header("mcp-session-id") != current => {
+                    // All of them are refused before the new session is there.
+                    std::thread::sleep(Duration::from_millis(100));
+                    reply.whole(status, "content-type: application/json\r\n", body);
+                }
+                _ => legacy(request, reply),
+            }
+        });
+        let mut client = client(&web, json!({}));
+        assert_eq!(client.execute("web__t").text(), "fine");
+        // As after a restart of the server: it knows none of its sessions.
+        sessions.fetch_add(10, Ordering::SeqCst);
+        let calls: Vec<u64> = (0..8).map(|_| client.begin_execute("web__t")).collect();
+        for call in calls {
+            assert_eq!(client.answer(call).text(), "fine", "{status}");
+        }
+        assert_eq!(web.count("initialize"), 2, "{status}");
+        client.finish();
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_goes_on_where_it_was() {
+    let web = HttpServer::start(|request, reply| match request.rpc() {
+        "tools/call" => {
+            reply.events("");
+            let id = &request.body["id"];
+            reply.raw(format!("retry: 50\nid: call-{id}\ndata:\n\n").as_bytes());
+            reply.vanish();
+        }
+        "GET" if !request.header("last-event-id").is_empty() => {
+            let id = request.header("last-event-id").strip_prefix("call-").unwrap();
+            reply.events("");
+            let result = r#"{"content":[{"type":"text","text":"resumed"}]}"#;
+            reply.raw(event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).as_bytes());
+        }
+        _ => legacy(request, reply),
+    });
+    let mut client = client(&web, json!({}));
+    assert_eq!(client.execute("web__t").text(), "resumed");
+    assert_eq!(web.count("tools/call"), 1);
+    client.finish();
+}
+
+fn modern(request: &Request, reply: &mut Reply) {
+    let complete = |mut result: serde_json::Value| {
+        result["resultType"] = "complete".into();
+        request.answer(&result)
+    };
+    match request.rpc() {
+        "initialize" => {
+            let error = json!({ "code": -32022, "message": "no", "data": { "supported": ["2026-07-28"], "requested": "2025-11-25" } });
+            let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
+            reply.whole("400 Bad Request", "content-type: application/json\r\n", &body.to_string());
+        }
+        "server/discover" => reply.json(&complete(json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }))),
+        "tools/list" => {
+            let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+            reply.json(&complete(json!({ "tools": [tool("grüße"), tool("slow")] })));
+        }
+        "tools/call" if request.body["params"]["name"] == "slow" => {
+            reply.events("");
+            assert!(reply.hang(), "the exchange was not given up");
+        }
+        "tools/call" => reply.json(&complete(json!({ "content": [{ "type": "text", "text": "hallo" }] }))),
+        _ => reply.whole("405 Method Not Allowed", "", ""),
+    }
+}
+
+#[test]
+fn a_modern_server_is_found_out_and_gets_its_headers() {
+    let web = HttpServer::start(modern);
+    let mut client = client(&web, json!({}));
+    assert_eq!(client.execute("web__grüße").text(), "hallo");
+    client.call("execute_tool", r#"{"name":"web__slow","timeout":0.2}"#).tool_error();
+    client.finish();
+    assert_eq!((web.count("initialize"), web.count("GET"), web.count("DELETE")), (1, 0, 0));
+    assert_eq!((web.count("notifications/initialized"), web.count("notifications/cancelled")), (0, 0));
+    let call = web.first("tools/call");
+    assert_eq!(call.header("mcp-method"), "tools/call");
+    assert_eq!(call.header("mcp-name"), "=?base64?Z3LDvMOfZQ==?=");
+    assert_eq!(call.header("mcp-protocol-version"), "2026-07-28");
+    assert_eq!(call.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(web.first("server/discover").header("mcp-method"), "server/discover");
+}
+
+#[test]
+fn arguments_go_into_headers_where_the_tool_asks_for_it() {
+    let web = HttpServer::start(|request, reply| match request.rpc() {
+        "tools/list" => {
+            let tool = |name: &str, kind: &str| {
+                let region = json!({ "type": kind, "x-mcp-header": "Region" });
+                json!({ "name": name, "inputSchema": { "type": "object", "properties": { "region": region } } })
+            };
+            let tools = json!({ "resultType": "complete", "tools": [tool("t", "string"), tool("odd", "number")] });
+            reply.json(&request.answer(&tools));
+        }
+        _ => modern(request, reply),
+    });
+    let mut client = client(&web, json!({ "era": "modern" }));
+    assert_eq!(client.execute_with("web__t", r#"{"region":"eu-1"}"#).text(), "hallo");
+    assert_eq!(web.first("tools/call").header("mcp-param-region"), "eu-1");
+    assert!(client.execute("web__odd").tool_error().contains("web__odd"));
+    assert_eq!(web.count("tools/call"), 1);
+    client.finish();
+}
+
+#[test]
+fn the_era_of_the_configuration_is_kept_to() {
+    let web = HttpServer::start(modern);
+    let mut client = client(&web, json!({ "era": "modern" }));
+    assert_eq!(client.execute("web__grüße").text(), "hallo");
+    client.finish();
+    assert_eq!(web.count("initialize"), 0);
+
+    let web = HttpServer::start(modern);
+    let mut client = self::client(&web, json!({ "era": "legacy" }));
+    let text = client.execute("web__t").tool_error();
+    assert!(text.contains("it speaks the modern era only"), "{text}");
+    client.finish();
+    assert_eq!(web.count("server/discover"), 0);
+}
+
+/// A server of 2024-11-05: messages come back on the event stream.
+fn old(endpoint: &'static str) -> HttpServer {
+    let stream: Arc<std::sync::Mutex<Option<std::sync::mpsc::Sender<String>>>> = Arc::default();
+    HttpServer::start(move |request, reply| match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/mcp") => {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            *stream.lock().unwrap() = Some(sender);
+            reply.events("");
+            reply.raw(format!("event: endpoint\ndata: {endpoint}\n\n").as_bytes());
+            for message in receiver {
+                reply.raw(event(&message).as_bytes());
+            }
+        }
+        ("POST", "/messages") => {
+            let say = |message: String| stream.lock().unwrap().as_ref().unwrap().send(message).unwrap();
+            match request.rpc() {
+                "initialize" => say(request.answer(&json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": { "name": "old", "version": "1" } }))),
+                "tools/list" => say(request.answer(&json!({ "tools": [{ "name": "t", "inputSchema": {} }, { "name": "refused", "inputSchema": {} }, { "name": "bye", "inputSchema": {} }] }))),
+                "tools/call" if request.body["params"]["name"] == "refused" => return reply.whole("503 Service Unavailable", "", "full"),
+                "tools/call" if request.body["params"]["name"] == "bye" => *stream.lock().unwrap() = None,
+                "tools/call" => say(request.result("done")),
+                _ => {}
+            }
+            reply.whole("202 Accepted", "", "");
+        }
+        _ => reply.whole("404 Not Found", "", ""),
+    })
+}
+
+#[test]
+fn the_older_transport_is_spoken_when_asked_for_and_when_found() {
+    for members in [json!({ "type": "sse" }), json!({})] {
+        let web = old("/messages");
+        let mut client = client(&web, members);
+        assert_eq!(client.execute("web__t").text(), "done");
+        let text = client.execute("web__refused").tool_error();
+        assert!(text.contains("HTTP 503: full"), "{text}");
+        let text = client.execute("web__bye").tool_error();
+        assert!(text.contains("it ended its event stream"), "{text}");
+        assert_eq!(client.execute("web__t").text(), "done");
+        client.finish();
+    }
+}
+
+#[test]
+fn an_old_server_cannot_send_us_elsewhere() {
+    let web = old("http://127.0.0.1:9/messages");
+    let mut client = client(&web, json!({ "type": "sse" }));
+    let text = client.execute("web__t").tool_error();
+    assert!(text.contains("redirects to `http://127.0.0.1:9`"), "{text}");
+    client.finish();
+}
+
+/// Answers whatever comes without TLS.
+fn plain_speaker() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_told_apart() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let plain = plain_speaker();
+    for (url, words) in [
+        (format!("http://127.0.0.1:{port}/mcp?token=sesame-open"), "cannot be reached: Connection refused"),
+        ("http://server.invalid/mcp".to_owned(), "its host name cannot be resolved"),
+        (format!("https://{plain}/mcp"), "no secure connection (TLS)"),
+    ] {
+        let mut client = Setup::new().entry("web", &json!({ "url": url }).to_string()).connect();
+        let text = client.execute("web__t").tool_error();
+        assert!(text.contains(words), "{text}");
+        assert!(!text.contains("sesame-open") && !client.stderr().contains("sesame-open"), "{text}");
+        client.finish();
+    }
+}

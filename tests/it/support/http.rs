@@ -1,0 +1,205 @@
+//! A scripted HTTP server on loopback: it keeps what it was asked, and answers, stalls or breaks off as told.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// A running server; its threads end with the test process.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpServer {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+/// What came.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Value,
+}
+
+/// The way back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    stream: TcpStream,
+    /// Whether the connection can take another request.
+    keeps: bool,
+}
+
+impl HttpServer {
+    /// Starts a server that answers each request by `handler`, each connection by itself.
+    pub(crate) fn start(handler: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Self { address: listener.local_addr().unwrap(), requests: Arc::default() };
+        let (handler, requests) = (Arc::new(handler), server.requests.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (handler, requests) = (handler.clone(), requests.clone());
+                std::thread::spawn(move || serve(stream, &*handler, &requests));
+            }
+        });
+        server
+    }
+
+    /// A server with a handshake, a session and the tools `t` and `u`: `call` answers the calls of `t`.
+    pub(crate) fn with_tool(call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Self {
+        Self::start(move |request, reply| match request.rpc() {
+            "tools/call" if request.body["params"]["name"] == "t" => call(request, reply),
+            _ => legacy(request, reply),
+        })
+    }
+
+    /// The entry of this server in a configuration.
+    pub(crate) fn entry(&self, members: Value) -> String {
+        let mut entry = json!({ "url": self.url("/mcp") });
+        entry.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        entry.to_string()
+    }
+
+    /// A URL on this server.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// All that came until now.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// How many requests were of this JSON-RPC method, or of this HTTP method without a message.
+    pub(crate) fn count(&self, method: &str) -> usize {
+        self.requests().iter().filter(|request| request.rpc() == method).count()
+    }
+
+    /// The first request of this method.
+    #[track_caller]
+    pub(crate) fn first(&self, method: &str) -> Request {
+        let request = self.requests().into_iter().find(|request| request.rpc() == method);
+        request.unwrap_or_else(|| panic!("no {method} came"))
+    }
+}
+
+impl Request {
+    /// The JSON-RPC method, or the HTTP method where there is no message.
+    pub(crate) fn rpc(&self) -> &str {
+        self.body["method"].as_str().unwrap_or(&self.method)
+    }
+
+    /// A header, empty where there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// The tool result with this text, as an answer to this request.
+    pub(crate) fn result(&self, text: &str) -> String {
+        self.answer(&json!({ "content": [{ "type": "text", "text": text }] }))
+    }
+
+    /// The answer to this request.
+    pub(crate) fn answer(&self, result: &Value) -> String {
+        json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result }).to_string()
+    }
+}
+
+impl Reply {
+    /// A whole answer of JSON.
+    pub(crate) fn json(&mut self, body: &str) {
+        self.whole("200 OK", "content-type: application/json\r\n", body);
+    }
+
+    /// A whole answer; `headers` each with its line end.
+    pub(crate) fn whole(&mut self, status: &str, headers: &str, body: &str) {
+        let length = body.len();
+        self.raw(format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}").as_bytes());
+    }
+
+    /// The head of an event stream, which lasts until the connection ends.
+    pub(crate) fn events(&mut self, headers: &str) {
+        self.keeps = false;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+        self.raw(format!("{head}{headers}\r\n").as_bytes());
+    }
+
+    /// Any bytes.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        if self.stream.write_all(bytes).is_err() {
+            self.keeps = false;
+        }
+    }
+
+    /// Breaks off.
+    pub(crate) fn vanish(&mut self) {
+        self.keeps = false;
+    }
+
+    /// Says no more until the other end lets go; whether it did so within a few seconds.
+    pub(crate) fn hang(&mut self) -> bool {
+        self.keeps = false;
+        self.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        matches!(self.stream.read(&mut [0]), Ok(0))
+    }
+}
+
+/// What a plain server of 2025-11-25 says.
+pub(crate) fn legacy(request: &Request, reply: &mut Reply) {
+    match request.rpc() {
+        "initialize" => {
+            let result = json!({
+                "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                "serverInfo": { "name": "web", "version": "1" },
+            });
+            let headers = "content-type: application/json\r\nmcp-session-id: session-1\r\n";
+            reply.whole("200 OK", headers, &request.answer(&result));
+        }
+        "tools/list" => {
+            let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+            reply.json(&request.answer(&json!({ "tools": [tool("t"), tool("u")] })));
+        }
+        "tools/call" => reply.json(&request.result("fine")),
+        "GET" => reply.whole("405 Method Not Allowed", "", ""),
+        "DELETE" => reply.whole("200 OK", "", ""),
+        _ => reply.whole("202 Accepted", "", ""),
+    }
+}
+
+fn serve(stream: TcpStream, handler: &dyn Fn(&Request, &mut Reply), requests: &Mutex<Vec<Request>>) {
+    stream.set_nodelay(true).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut reply = Reply { stream, keeps: true };
+    while reply.keeps {
+        let Some(request) = read(&mut reader) else { return };
+        requests.lock().unwrap().push(request.clone());
+        handler(&request, &mut reply);
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = || {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
+        Some(line.trim_end().to_owned())
+    };
+    let start = line()?;
+    let mut headers = BTreeMap::new();
+    loop {
+        let line = line()?;
+        let Some((name, value)) = line.split_once(": ") else { break };
+        headers.insert(name.to_ascii_lowercase(), value.to_owned());
+    }
+    let length = headers.get("content-length").map_or(0, |length: &String| length.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let mut words = start.split(' ').map(str::to_owned);
+    Some(Request {
+        method: words.next()?,
+        path: words.next()?,
+        headers,
+        body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+    })
+}
