@@ -1,5 +1,7 @@
-//! The HTTP clients: one for plain loopback, one for everything else, each made when it is first needed.
+//! The HTTP clients, each made when it is first needed: for servers on this machine, for plain ones and for those with
+//! TLS elsewhere. The first knows no proxy, which could not reach them.
 
+use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -23,35 +25,44 @@ const TLS_IDLE: Duration = Duration::from_secs(45);
 /// The clients, shared by all servers. They hold no credentials.
 #[derive(Debug, Default)]
 pub(in crate::upstream) struct Clients {
-    plain: OnceLock<Client>,
+    local: OnceLock<Client>,
     unpooled: OnceLock<Client>,
+    plain: OnceLock<Client>,
     tls: OnceLock<Client>,
 }
 
 /// How connections are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Plain,
-    /// A connection for each request.
+    /// Plain, on this machine.
+    Local,
+    /// The same, with a connection for each request.
     Unpooled,
+    Plain,
     Tls,
 }
 
 impl Clients {
     /// The client for a server at `url`.
     pub(in crate::upstream) fn of(&self, url: &Url) -> Result<Client, HttpError> {
-        self.get(if url.scheme() == "http" { Kind::Plain } else { Kind::Tls })
+        self.get(match url.scheme() {
+            "http" if is_local(url) => Kind::Local,
+            "http" => Kind::Plain,
+            _ => Kind::Tls,
+        })
     }
 
-    /// The client for a plain server on whose kept connections answers stall.
-    pub(in crate::upstream) fn unpooled(&self) -> Result<Client, HttpError> {
-        self.get(Kind::Unpooled)
+    /// The client for when answers on kept connections stall; only for a plain server on this machine, where a new
+    /// connection costs little.
+    pub(in crate::upstream) fn unpooled(&self, url: &Url) -> Result<Option<Client>, HttpError> {
+        (url.scheme() == "http" && is_local(url)).then(|| self.get(Kind::Unpooled)).transpose()
     }
 
     fn get(&self, kind: Kind) -> Result<Client, HttpError> {
         let place = match kind {
-            Kind::Plain => &self.plain,
+            Kind::Local => &self.local,
             Kind::Unpooled => &self.unpooled,
+            Kind::Plain => &self.plain,
             Kind::Tls => &self.tls,
         };
         if let Some(client) = place.get() {
@@ -72,13 +83,20 @@ fn build(kind: Kind) -> Result<Client, HttpError> {
         .tcp_nodelay(true)
         .referer(false)
         .redirect(Policy::custom(|attempt| if may_follow(&attempt) { attempt.follow() } else { attempt.stop() }));
-    // No certificates are loaded for what has none: a plain server's redirects stay plain.
+    // No certificates are loaded for what needs none; a proxy before a plain server may be behind TLS.
     let builder = match kind {
-        Kind::Plain => builder.pool_idle_timeout(PLAIN_IDLE).tls_certs_only([]),
-        Kind::Unpooled => builder.pool_max_idle_per_host(0).tls_certs_only([]),
+        Kind::Local => builder.pool_idle_timeout(PLAIN_IDLE).tls_certs_only([]).no_proxy(),
+        Kind::Unpooled => builder.pool_max_idle_per_host(0).tls_certs_only([]).no_proxy(),
+        Kind::Plain => builder.pool_idle_timeout(PLAIN_IDLE),
         Kind::Tls => builder.pool_idle_timeout(TLS_IDLE),
     };
     builder.build().map_err(|error| HttpError::Unreachable { reason: words(error) })
+}
+
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Only to the same origin, as credentials go along, and only where the method stays.
@@ -86,4 +104,23 @@ fn may_follow(attempt: &Attempt<'_>) -> bool {
     let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let stays = attempt.previous().first().is_some_and(|first| origin(first) == origin(attempt.url()));
     keeps_method && stays && attempt.previous().len() <= MOST_REDIRECTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_this_machine_is_told_apart() {
+        for (url, expected) in [
+            ("http://127.0.0.1:3000/mcp", true),
+            ("http://127.8.0.1/mcp", true),
+            ("http://[::1]:80/", true),
+            ("http://LOCALHOST/", true),
+            ("http://localhost.example.com/", false),
+            ("http://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_local(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
 }

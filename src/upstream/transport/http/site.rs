@@ -25,7 +25,7 @@ pub(in crate::upstream) struct Site {
     /// The configured URL.
     pub(in crate::upstream) url: Url,
     client: Client,
-    /// Takes over when answers on kept connections stall; plain HTTP only.
+    /// Takes over when answers on kept connections stall.
     unpooled: Option<Client>,
     stalls: Arc<AtomicU32>,
     /// The configured headers; ours go before them.
@@ -45,8 +45,7 @@ impl Site {
         let headers = headers::configured(&remote.headers).map_err(configuration)?;
         let failed = |error| ConnectError::Http { server: server.clone(), error };
         let client = environment.clients.of(&url).map_err(failed)?;
-        let is_plain = url.scheme() == "http";
-        let unpooled = is_plain.then(|| environment.clients.unpooled()).transpose().map_err(failed)?;
+        let unpooled = environment.clients.unpooled(&url).map_err(failed)?;
         Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers })
     }
 
