@@ -248,7 +248,7 @@ impl Default for SearchOptions {
 
 impl Default for ResultOptions {
     fn default() -> Self {
-        Self { budget: 100_000 }
+        Self { budget: 0 }
     }
 }
 

@@ -55,7 +55,8 @@ fn a_filter_that_fails_shows_the_shape_and_the_call_is_not_repeated() {
         assert!(told.contains(error), "{filter}: {told}");
         assert!(told.contains("{total: 18446744073709551617, items: array[2] of {id: 1, name: \"milk\"}}"), "{told}");
         let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
-        let read = client.execute_with("mcpzip__read_result", &json!({ "id": id, "select": ".items | length" }).to_string());
+        let read =
+            client.execute_with("mcpzip__read_result", &json!({ "id": id, "select": ".items | length" }).to_string());
         assert_eq!(read.text(), "2");
     }
     assert_eq!(setup.home().count("shop", "tools/call"), 4);
@@ -164,7 +165,8 @@ fn several_calls_run_side_by_side_and_answer_in_order() {
     let answered = client.call("execute_tool", &json!({ "calls": calls }).to_string());
     assert!(start.elapsed() < Duration::from_millis(2500), "ten calls of 300 ms took {:?}", start.elapsed());
     let value = answered.value();
-    let texts: Vec<&str> = value["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
+    let texts: Vec<&str> =
+        value["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
     assert_eq!(texts[..2], ["[1] shop__slow", "slow"]);
     assert_eq!(texts[20..22], ["[11] shop__list", "milk"]);
     assert_eq!(texts[22], "[12] shop__nothing failed");
