@@ -20,6 +20,9 @@ pub const COMMAND: &str = "__guard";
 /// The guard's lead: between TERM and KILL.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(150);
 
+/// How long a dead parent's last lines are waited for; they are in the pipe already.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(300);
+
 #[derive(Debug)]
 struct Running {
     /// Written to at once, not by a task: whoever is killed right after a server's start must have told of it.
@@ -119,18 +122,21 @@ pub async fn run() -> io::Result<()> {
     #[cfg(unix)]
     rustix::process::setsid()?;
     let mut parent_death = ParentDeath::watch()?;
-    let mut groups = Vec::<ProcessGroup>::new();
+    let mut groups = Vec::new();
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     loop {
-        let line = tokio::select! {
-            line = lines.next_line() => line?,
-            () = parent_death.wait() => None,
-        };
-        let Some(line) = line else { break };
-        if let Some(group) = line.strip_prefix('+').and_then(ProcessGroup::parse) {
-            groups.push(group);
-        } else if let Some(group) = line.strip_prefix('-').and_then(ProcessGroup::parse) {
-            groups.retain(|known| *known != group);
+        tokio::select! {
+            line = lines.next_line() => match line? {
+                Some(line) => note(&mut groups, &line),
+                None => break,
+            },
+            () = parent_death.wait() => {
+                // What was told last may still be in the pipe, which has no end where another holds it open.
+                while let Ok(Ok(Some(line))) = tokio::time::timeout(LAST_WORDS, lines.next_line()).await {
+                    note(&mut groups, &line);
+                }
+                break;
+            }
         }
     }
     if groups.is_empty() {
@@ -140,6 +146,15 @@ pub async fn run() -> io::Result<()> {
     tokio::time::sleep(GRACE).await;
     groups.iter().for_each(ProcessGroup::kill);
     Ok(())
+}
+
+/// Takes over what `line` tells: a group that came or went.
+fn note(groups: &mut Vec<ProcessGroup>, line: &str) {
+    if let Some(group) = line.strip_prefix('+').and_then(ProcessGroup::parse) {
+        groups.push(group);
+    } else if let Some(group) = line.strip_prefix('-').and_then(ProcessGroup::parse) {
+        groups.retain(|known| *known != group);
+    }
 }
 
 /// Linux tells a process when its parent dies: heard beside the end of the pipe, should that be held open by another.
