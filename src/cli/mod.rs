@@ -81,7 +81,10 @@ enum Command {
     Demo,
     /// Watch over the servers' processes
     #[command(name = upstream::GUARD_COMMAND, hide = true)]
-    Guard,
+    Guard {
+        /// What the servers carry
+        mark: String,
+    },
     /// Run one jq filter under limits
     #[command(name = crate::proxy::projection::COMMAND, hide = true)]
     Select,
@@ -121,7 +124,7 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
     match cli.command {
-        Command::Guard => return Ok(runtime.block_on(upstream::run_guard())?),
+        Command::Guard { mark } => return Ok(runtime.block_on(upstream::run_guard(&mark))?),
         Command::DemoServer(arguments) => return demo::serve(&arguments),
         _ => {}
     }
@@ -158,7 +161,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
         Command::Servers => servers::run(app, output).await,
-        Command::Serve | Command::Demo | Command::Guard | Command::Select | Command::DemoServer(_) => {
+        Command::Serve | Command::Demo | Command::Guard { .. } | Command::Select | Command::DemoServer(_) => {
             unreachable!("handled before")
         }
     }

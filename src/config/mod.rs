@@ -149,7 +149,7 @@ pub struct SearchOptions {
 }
 
 /// How results are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResultOptions {
     /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
     pub budget: usize,
@@ -243,12 +243,6 @@ impl SearchOptions {
 impl Default for SearchOptions {
     fn default() -> Self {
         Self { default_limit: 5 }
-    }
-}
-
-impl Default for ResultOptions {
-    fn default() -> Self {
-        Self { budget: 0 }
     }
 }
 

@@ -3,8 +3,12 @@
 //! A server is a process group of its own. When `mcpzip` is killed hard it can end nothing any more, and a server that
 //! ignores the end of its stdin, or runs behind a package runner, would stay. So with the first server a guard is
 //! started: the same binary under a hidden command, in a session of its own, which is told each group that comes and
-//! goes through a pipe. When the pipe ends, however that came about, it ends the groups that are left.
+//! goes through a pipe. When the pipe ends without a farewell, however that came about, it ends the groups that are left.
+//!
+//! Between a server's start and the word to the guard there is a moment, and a server can leave its group. So each
+//! server also carries a mark among its variables, by which the guard finds on Linux what it was not told of.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, PipeWriter, Write as _};
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +20,12 @@ use super::process_group::ProcessGroup;
 
 /// The hidden command under which the binary is a guard.
 pub const COMMAND: &str = "__guard";
+
+/// The variable that holds the mark of whoever started a server.
+const MARK: &str = "MCPZIP_PARENT";
+
+/// What is said to the guard when all is over.
+const FAREWELL: &str = "bye";
 
 /// The guard's lead: between TERM and KILL.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(150);
@@ -31,8 +41,9 @@ struct Running {
 }
 
 /// The near end: tells the guard which process groups there are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Guard {
+    mark: String,
     state: Mutex<State>,
 }
 
@@ -46,12 +57,24 @@ enum State {
 }
 
 impl Guard {
+    /// A guard that is not started yet, with a mark of its own.
+    pub(super) fn new() -> Self {
+        // The keys of a fresh RandomState are random, which is all that is asked of a mark.
+        let random = RandomState::new().hash_one(std::process::id());
+        Self { mark: format!("{}-{random:x}", std::process::id()), state: Mutex::default() }
+    }
+
+    /// The variable that a server is to carry.
+    pub(super) fn mark(&self) -> (String, String) {
+        (MARK.to_owned(), self.mark.clone())
+    }
+
     /// Starts the guard, if it is not there; to be done before a server is started, so that nothing is in between
     /// when that is to be watched.
     pub(super) fn start(&self) {
         let mut state = self.state();
         if matches!(*state, State::NotStarted) {
-            *state = Running::start().map_or_else(
+            *state = Running::start(&self.mark).map_or_else(
                 |error| {
                     tracing::warn!(%error, "no guard process: servers may stay behind if mcpzip is killed");
                     State::Missing
@@ -75,7 +98,9 @@ impl Guard {
     pub(super) async fn close(&self) {
         let state = std::mem::replace(&mut *self.state(), State::Missing);
         if let State::Running(running) = state {
-            let Running { pipe, mut child } = *running;
+            let Running { mut pipe, mut child } = *running;
+            // A guard that is gone needs no farewell.
+            let _ = pipe.write_all(format!("{FAREWELL}\n").as_bytes());
             drop(pipe);
             // Reaped, so that no zombie is left where nobody else would do it; it ends at once.
             let _ = tokio::time::timeout(GRACE, child.wait()).await;
@@ -101,10 +126,13 @@ impl State {
 }
 
 impl Running {
-    fn start() -> io::Result<Self> {
+    fn start(mark: &str) -> io::Result<Self> {
         let (stdin, pipe) = io::pipe()?;
         let child = Command::new(std::env::current_exe()?)
             .arg(COMMAND)
+            .arg(mark)
+            // Not to be ended by the guard of another mcpzip, before which this one may stand as a server.
+            .env_remove(MARK)
             .stdin(stdin)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -113,11 +141,12 @@ impl Running {
     }
 }
 
-/// Runs as the guard: until stdin ends or the parent is dead, then ends the groups that are left.
+/// Runs as the guard: until the farewell, the end of stdin or the death of the parent, then ends the groups that are
+/// left and what carries `mark`.
 ///
 /// # Errors
 /// When stdin cannot be read.
-pub async fn run() -> io::Result<()> {
+pub async fn run(mark: &str) -> io::Result<()> {
     // Away from the client's terminal and process group, so that what ends those does not end the guard first.
     #[cfg(unix)]
     rustix::process::setsid()?;
@@ -127,6 +156,7 @@ pub async fn run() -> io::Result<()> {
     loop {
         tokio::select! {
             line = lines.next_line() => match line? {
+                Some(line) if line == FAREWELL => return Ok(()),
                 Some(line) => note(&mut groups, &line),
                 None => break,
             },
@@ -139,14 +169,41 @@ pub async fn run() -> io::Result<()> {
             }
         }
     }
-    if groups.is_empty() {
-        return Ok(());
-    }
     groups.iter().for_each(ProcessGroup::terminate);
     tokio::time::sleep(GRACE).await;
     groups.iter().for_each(ProcessGroup::kill);
+    end_marked(mark);
     Ok(())
 }
+
+/// Ends every process that carries `mark`, until a look finds none.
+#[cfg(target_os = "linux")]
+fn end_marked(mark: &str) {
+    /// A server that starts processes faster than this many looks is left to the system.
+    const LOOKS: usize = 20;
+    let variable = format!("{MARK}={mark}");
+    for _ in 0..LOOKS {
+        // Processes of others cannot be read, and need not be.
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let marked = processes.filter_map(|entry| {
+            let id: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let variables = std::fs::read(entry.path().join("environ")).ok()?;
+            variables.split(|byte| *byte == 0).any(|one| one == variable.as_bytes()).then_some(id)
+        });
+        let found: Vec<_> = marked.filter_map(rustix::process::Pid::from_raw).collect();
+        if found.is_empty() {
+            return;
+        }
+        for process in found {
+            // It fails for one that has ended, which is what is wanted.
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_marked(_mark: &str) {}
 
 /// Takes over what `line` tells: a group that came or went.
 fn note(groups: &mut Vec<ProcessGroup>, line: &str) {

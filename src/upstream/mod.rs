@@ -67,12 +67,14 @@ impl Environment {
             variables,
             log_directory,
             handshake_limit: Duration::from_secs(30),
-            guard: Arc::default(),
+            guard: Arc::new(Guard::new()),
             clients: Clients::default(),
         }
     }
 
     fn of_child(&self, transport: &config::Stdio) -> Vec<(String, String)> {
-        config::env::child_environment(&self.variables, &transport.env)
+        let mut variables = config::env::child_environment(&self.variables, &transport.env);
+        variables.push(self.guard.mark());
+        variables
     }
 }
