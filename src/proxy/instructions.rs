@@ -163,13 +163,20 @@ fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<Strin
     let all = tools.iter().flat_map(|tool| words(tool.name.as_str()));
     for (at, word) in all.enumerate() {
         if word.len() > 2 && !VERBS.contains(&word.as_str()) && !own.contains(&word) {
-            let singular = word.strip_suffix('s').filter(|word| word.len() > 3 && !word.ends_with('s'));
-            counts.entry(singular.unwrap_or(&word).to_owned()).or_insert((0, at)).0 += 1;
+            counts.entry(singular(&word)).or_insert((0, at)).0 += 1;
         }
     }
     let mut ranked: Vec<_> = counts.into_iter().collect();
     ranked.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
     ranked.into_iter().take(WORDS_PER_SERVER).map(|(word, _)| word).collect()
+}
+
+/// One of what a plural names, by the plainest rules; a word they spoil is still understood.
+fn singular(word: &str) -> String {
+    match word.strip_suffix("ies") {
+        Some(stem) if stem.len() > 2 => format!("{stem}y"),
+        _ => word.strip_suffix('s').filter(|one| one.len() > 3 && !one.ends_with('s')).unwrap_or(word).to_owned(),
+    }
 }
 
 /// The words of an identifier, in lower case.
@@ -191,6 +198,15 @@ mod tests {
     use super::*;
     use crate::catalog::{Cache, Catalog, Key, Listed};
     use std::sync::Arc;
+
+    #[test]
+    fn plurals_become_one() {
+        for (word, one) in
+            [("issues", "issue"), ("entities", "entity"), ("class", "class"), ("bus", "bus"), ("ties", "tie")]
+        {
+            assert_eq!(singular(word), one);
+        }
+    }
 
     #[test]
     fn topics_are_what_the_tools_are_about() {

@@ -67,7 +67,9 @@ impl Proxy {
             }
         };
         let found = self.render(&snapshot, &hits);
-        Ok(Answer { found, missing: self.missing(&snapshot, server.as_deref()), servers: self.server_names() })
+        let missing = self.missing(&snapshot, server.as_deref());
+        let is_blind = !missing.is_empty() && snapshot.servers().all(|known| known.name().as_str() == BUILT_IN_SERVER);
+        Ok(Answer { found, missing, servers: self.server_names(), is_blind })
     }
 
     fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
@@ -146,6 +148,8 @@ pub struct Answer {
     /// Servers that could not be searched, each with the reason.
     pub missing: Vec<String>,
     servers: Vec<String>,
+    /// No server's tools were known, so that nothing can be said of what there is.
+    is_blind: bool,
 }
 
 /// One hit.
@@ -163,7 +167,11 @@ impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut lines: Vec<String> = self.found.iter().map(|found| found.text.clone()).collect();
         if lines.is_empty() {
-            lines.push(format!("No tool fits. Other words may help; there are {}.", list(&self.servers)));
+            lines.push(if self.is_blind {
+                "No server has listed its tools yet; search again in a moment.".to_owned()
+            } else {
+                format!("No tool fits. Other words may help; there are {}.", list(&self.servers))
+            });
         }
         if !self.missing.is_empty() {
             lines.push(format!("Not searched: {}", list(&self.missing)));

@@ -91,6 +91,7 @@ impl Proxy {
                 ("failed", Some(format!("{error}; next attempt {}", within(pause))))
             }
             (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.clone())),
+            (State::Ready, Some(Progress::UnderWay)) if known.is_none() => ("connecting", None),
             (State::Ready, _) => ("ready", None),
             (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => ("connecting", None),
             (State::Disconnected, _) => ("idle", None),

@@ -226,7 +226,9 @@ impl Slot {
                     link.is_modern = false;
                     let retry_at = Instant::now() + backoff(link.failures);
                     link.phase = Phase::Failed { error: error.clone(), retry_at };
-                    tracing::warn!(server = %self.server, %error, "no connection");
+                    if !matches!(**error, ConnectError::ShuttingDown) {
+                        tracing::warn!(server = %self.server, %error, "no connection");
+                    }
                 }
             }
         }
