@@ -13,6 +13,7 @@ mod support;
 mod layers;
 
 mod bridging;
+mod direct;
 mod downstream;
 mod fidelity;
 mod malformed;
