@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url};
 
-use super::error::{HttpError, words};
+use super::error::{HttpError, unsent, words};
 use super::headers;
 use crate::config::Remote;
 use crate::tool::ServerName;
@@ -44,8 +44,8 @@ impl Site {
             Url::parse(&remote.url).map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
         let headers = headers::configured(&remote.headers).map_err(configuration)?;
         let failed = |error| ConnectError::Http { server: server.clone(), error };
-        let client = environment.clients.of(&url).map_err(failed)?;
-        let unpooled = environment.clients.unpooled(&url).map_err(failed)?;
+        let client = environment.clients.of(remote, &url).map_err(failed)?;
+        let unpooled = environment.clients.unpooled(remote, &url).map_err(failed)?;
         Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers })
     }
 
@@ -71,7 +71,7 @@ impl Site {
         }
         request.send().await.map_err(|error| {
             if error.is_connect() || error.is_builder() {
-                self.error(HttpError::Unreachable { reason: words(error) })
+                self.error(unsent(error))
             } else {
                 self.lost(&words(error), true)
             }
