@@ -16,6 +16,7 @@ mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_faults;
 mod http_upstream;
 mod listing;
 mod meta_tools;

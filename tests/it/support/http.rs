@@ -62,6 +62,11 @@ impl HttpServer {
         entry.to_string()
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// A URL on this server.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
@@ -119,18 +124,23 @@ impl Reply {
         self.raw(format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}").as_bytes());
     }
 
-    /// The head of an event stream, which lasts until the connection ends.
-    pub(crate) fn events(&mut self, headers: &str) {
-        self.keeps = false;
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
-        self.raw(format!("{head}{headers}\r\n").as_bytes());
+    /// A whole answer of any bytes.
+    pub(crate) fn whole_bytes(&mut self, headers: &str, body: &[u8]) {
+        self.raw(format!("HTTP/1.1 200 OK\r\n{headers}content-length: {}\r\n\r\n", body.len()).as_bytes());
+        self.raw(body);
     }
 
-    /// Any bytes.
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
-        if self.stream.write_all(bytes).is_err() {
-            self.keeps = false;
-        }
+    /// The head of an event stream, which lasts until the connection ends.
+    pub(crate) fn events(&mut self, headers: &str) {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+        self.raw(format!("{head}{headers}\r\n").as_bytes());
+        self.keeps = false;
+    }
+
+    /// Any bytes; whether the other end may still take more.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> bool {
+        self.keeps &= self.stream.write_all(bytes).is_ok();
+        self.keeps
     }
 
     /// Breaks off.

@@ -8,8 +8,10 @@ pub(crate) mod http;
 pub(crate) mod message;
 pub(crate) mod process;
 pub(crate) mod program;
+pub(crate) mod proxy;
 pub(crate) mod script;
 pub(crate) mod setup;
+pub(crate) mod tls;
 
 pub(crate) use client::{Client, until};
 pub(crate) use message::Message;

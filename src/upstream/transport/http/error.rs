@@ -57,8 +57,8 @@ pub enum HttpError {
 /// Why nothing could be sent.
 pub(super) fn unsent(error: reqwest::Error) -> HttpError {
     let error = error.without_url();
-    let reason = match (causes(&error).find_map(of_tls), causes(&error).find_map(of_way)) {
-        (Some(error), _) => return HttpError::Insecure { reason: advice(error) },
+    let reason = match (causes(&error).find_map(insecure), causes(&error).find_map(of_way)) {
+        (Some(reason), _) => return HttpError::Insecure { reason },
         (None, _) if error.is_timeout() => "no connection was made in time".to_owned(),
         (None, Some(fault)) => format!("{fault} ({})", innermost(&error)),
         (None, None) => innermost(&error),
@@ -96,6 +96,17 @@ fn of_way(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     }
 }
 
+/// What is wrong with TLS, if anything is.
+fn insecure(cause: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = of_tls(cause) {
+        return Some(advice(error));
+    }
+    // Servers without TLS end what they do not understand.
+    (cause.to_string() == "tls handshake eof").then(|| {
+        "it ended the connection during the handshake; perhaps it does not speak TLS, and its URL should begin with `http://`".to_owned()
+    })
+}
+
 /// An error of a stream is that of TLS where one is inside, however deep: its `source` skips what it wraps.
 fn of_tls<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     if let Some(error) = cause.downcast_ref() {
@@ -117,7 +128,9 @@ fn advice(error: &rustls::Error) -> String {
             "its certificate is for another host than its URL names".to_owned()
         }
         rustls::Error::InvalidCertificate(Fault::NotValidForNameContext { presented, .. }) => {
-            let names: Vec<&str> = presented.iter().map(String::as_str).take(5).collect();
+            // Each is `DnsName("host")` or the like.
+            let names: Vec<&str> =
+                presented.iter().map(|name| name.split('"').nth(1).unwrap_or(name)).take(5).collect();
             format!("its certificate is for another host than its URL names: {}", names.join(", "))
         }
         rustls::Error::InvalidCertificate(Fault::Expired | Fault::ExpiredContext { .. }) => {
