@@ -76,27 +76,30 @@ impl Pool {
         self.slot(server).ok()?.entry.timeout
     }
 
-    /// Calls a tool. It is sent a second time only when it cannot have acted, or when `repeatable` and the connection
-    /// went away.
+    /// Calls a tool. It is sent once more only when it cannot have acted, and once more when `repeatable` and the
+    /// connection went away: a server that restarts knows neither the call nor the session of the next one.
     ///
     /// # Errors
     /// When no usable answer comes.
     pub async fn call(&self, server: &ServerName, call: ToolCall<'_>, repeatable: bool) -> Result<Reply, CallError> {
         let slot = self.slot(server)?;
         let _place = slot.place().await?;
-        let lease = slot.lease(&self.environment).await?;
-        match lease.call_tool(call.clone()).await {
-            // It was refused before it was looked into, for headers that the tool's schema asks for.
-            Ok(refusal) if lease.lacks_headers(&refusal) => match lease.list_tools(server, call.limit).await {
-                Ok(_) => lease.call_tool(call).await,
-                Err(_) => Ok(refusal),
-            },
-            Err(error) if error.is_unsent() || (error.is_lost() && repeatable) => {
-                tracing::info!(%server, tool = %call.tool, %error, "calling once more");
-                drop(lease);
-                slot.lease(&self.environment).await?.call_tool(call).await
-            }
-            outcome => outcome,
+        let (mut may_resend, mut may_repeat) = (true, repeatable);
+        loop {
+            let lease = slot.lease(&self.environment).await?;
+            let error = match lease.call_tool(call.clone()).await {
+                // It was refused before it was looked into, for headers that the tool's schema asks for.
+                Ok(refusal) if lease.lacks_headers(&refusal) => {
+                    return match lease.list_tools(server, call.limit).await {
+                        Ok(_) => lease.call_tool(call).await,
+                        Err(_) => Ok(refusal),
+                    };
+                }
+                Err(error) if error.is_unsent() && std::mem::take(&mut may_resend) => error,
+                Err(error) if error.is_lost() && std::mem::take(&mut may_repeat) => error,
+                outcome => return outcome,
+            };
+            tracing::info!(%server, tool = %call.tool, %error, "calling once more");
         }
     }
 

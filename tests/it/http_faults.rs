@@ -270,10 +270,10 @@ fn what_is_no_answer_is_told_in_words() {
     check_fault(&["went away during the call", "may or may not have acted"], |request, reply| {
         let mut body = packed(|gzip| write!(gzip, "{}", request.result("fine")));
         body.truncate(body.len() - 9);
-        reply.whole_bytes(&format!("{JSON}content-encoding: gzip\r\n"), &body);
+        reply.whole_bytes("200 OK", &format!("{JSON}content-encoding: gzip\r\n"), &body);
     });
     check_fault(&["went away during the call"], |_, reply| {
-        reply.whole_bytes(&format!("{JSON}content-encoding: gzip\r\n"), b"this is no gzip");
+        reply.whole_bytes("200 OK", &format!("{JSON}content-encoding: gzip\r\n"), b"this is no gzip");
     });
 }
 
@@ -314,7 +314,7 @@ fn a_compressed_bomb_is_cut_off_in_bounded_memory() {
     {
         assert!(body.len() < 4 * 1024 * 1024, "{} bytes are no bomb", body.len());
         let headers = format!("content-type: {kind}\r\ncontent-encoding: gzip\r\n");
-        let web = HttpServer::with_tool(move |_, reply| reply.whole_bytes(&headers, &body));
+        let web = HttpServer::with_tool(move |_, reply| reply.whole_bytes("200 OK", &headers, &body));
         let setup = at(&web.url("/mcp"), json!({})).server("b", Server::new().tool("v", [answer("too")]));
         let mut client = setup.connect();
         assert_eq!(client.execute("web__u").text(), "fine");

@@ -20,6 +20,7 @@ mod http_faults;
 mod http_upstream;
 mod listing;
 mod meta_tools;
+mod transports;
 mod upstream;
 
 mod answers;
