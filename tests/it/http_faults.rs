@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rcgen::date_time_ymd;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -50,7 +51,7 @@ fn at(url: &str, members: Value) -> Setup {
 }
 
 #[test]
-fn a_certificate_is_trusted_where_the_file_or_the_environment_says_so() {
+fn a_certificate_is_trusted_where_the_configuration_says_so() {
     let authority = Authority::new();
     let web = HttpServer::with_tool(legacy);
     let tls = TlsServer::before(web.address(), authority.identity("127.0.0.1", |_| {}));
@@ -69,9 +70,20 @@ fn a_certificate_is_trusted_where_the_file_or_the_environment_says_so() {
     let setup = at(&url, json!({})).setting("ca_file", json!("authority.pem"));
     authority.save(setup.home());
     check_works(&setup);
-    let setup = at(&url, json!({}));
+}
+
+/// Other systems verify certificates by themselves, and know no such variable.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_trusted_certificates_are_those_of_the_environment() {
+    let authority = Authority::new();
+    let web = HttpServer::with_tool(legacy);
+    let tls = TlsServer::before(web.address(), authority.identity("127.0.0.1", |_| {}));
+    let setup = at(&format!("https://{}/mcp", tls.address()), json!({}));
     let path = authority.save(setup.home());
-    check_works(&setup.variable("SSL_CERT_FILE", path.to_str().unwrap()));
+    check_works(&setup.clone().variable("SSL_CERT_FILE", path.to_str().unwrap()));
+    let text = failure(setup.variable("SSL_CERT_FILE", "/nowhere"));
+    assert!(text.contains("this machine has no certificates to trust, or `SSL_CERT_FILE` names"), "{text}");
 }
 
 #[test]
@@ -79,12 +91,15 @@ fn what_is_wrong_with_a_certificate_is_told() {
     let authority = Authority::new();
     let web = HttpServer::with_tool(legacy);
     let other = authority.identity("mcp.example.com", |_| {});
-    let old = authority.identity("127.0.0.1", |params| params.not_after = rcgen::date_time_ymd(2001, 2, 3));
-    let early = authority.identity("127.0.0.1", |params| params.not_before = rcgen::date_time_ymd(4000, 2, 3));
+    let valid = |from: i32, to: i32| {
+        authority.identity("127.0.0.1", |params| {
+            (params.not_before, params.not_after) = (date_time_ymd(from, 2, 3), date_time_ymd(to, 2, 3));
+        })
+    };
     for (identity, words) in [
         (other, "its certificate is for another host than its URL names: mcp.example.com"),
-        (old, "its certificate has expired"),
-        (early, "its certificate is not valid yet"),
+        (valid(2001, 2002), "its certificate has expired"),
+        (valid(4000, 4001), "its certificate is not valid yet"),
     ] {
         let tls = TlsServer::before(web.address(), identity);
         let setup = at(&format!("https://{}/mcp", tls.address()), json!({ "ca_file": "authority.pem" }));
@@ -345,12 +360,12 @@ fn check_endless(count: usize, limit: f64, words: &str, call: impl Fn(&Request, 
     let others = Instant::now();
     assert_eq!(client.execute("web__u").text(), "fine");
     assert_eq!(client.execute("b__v").text(), "too");
-    assert!(others.elapsed() < Duration::from_secs(1), "others waited for {:?}", others.elapsed());
+    assert!(others.elapsed() < Duration::from_secs(5), "others waited for {:?}", others.elapsed());
     for call in calls {
         let text = client.answer(call).tool_error();
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(start.elapsed() < Duration::from_secs_f64(limit + 2.0), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs_f64(limit + 10.0), "{:?}", start.elapsed());
     #[cfg(target_os = "linux")]
     assert!(peak_memory(client.process()) < 160 * 1024 * 1024, "{}", peak_memory(client.process()));
     client.finish();
@@ -395,7 +410,7 @@ fn an_answer_without_an_end_is_cut_off_and_delays_nobody() {
     check_endless(1, 20.0, "more than the limit of 67108864", move |_, reply| flood(reply, CHUNKED, &chunk));
     let line = [b'x'; 0x10000];
     check_endless(1, 20.0, "more than the limit of 67108864", move |_, reply| {
-        flood(reply, &format!("{EVENTS}data: "), &line)
+        flood(reply, &format!("{EVENTS}data: "), &line);
     });
     let comments = b": still here\n\n".repeat(1000);
     check_endless(3, 1.0, "gave no answer within 1s", move |_, reply| flood(reply, EVENTS, &comments));

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use time::{Duration, OffsetDateTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -40,6 +41,8 @@ impl Authority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "an authority for tests");
+        (params.not_before, params.not_after) = (now() - Duration::days(1), now() + Duration::days(90));
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
         Self { issuer: Issuer::new(params, key), pem }
@@ -48,6 +51,9 @@ impl Authority {
     /// A certificate for a host; `change` has the last word on it.
     pub(crate) fn identity(&self, host: &str, change: impl FnOnce(&mut CertificateParams)) -> Identity {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
+        // Some systems want both.
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        (params.not_before, params.not_after) = (now() - Duration::days(1), now() + Duration::days(90));
         change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
@@ -60,6 +66,10 @@ impl Authority {
         std::fs::write(&path, &self.pem).unwrap();
         path
     }
+}
+
+fn now() -> OffsetDateTime {
+    OffsetDateTime::now_utc()
 }
 
 impl TlsServer {

@@ -142,6 +142,9 @@ fn advice(error: &rustls::Error) -> String {
         rustls::Error::InvalidMessage(_) => {
             "it does not speak TLS; perhaps its URL should begin with `http://`".to_owned()
         }
+        rustls::Error::General(text) if text.contains("No CA certificates") => {
+            "this machine has no certificates to trust, or `SSL_CERT_FILE` names a file without any".to_owned()
+        }
         other => other.to_string(),
     }
 }
