@@ -478,6 +478,20 @@ fn a_connection_that_its_server_closed_is_not_used_again() {
 }
 
 #[test]
+fn a_server_that_closes_connections_without_a_word_costs_one_call_at_most() {
+    // The next request is on its way by then.
+    let web = HttpServer::start(|request, reply| {
+        legacy(request, reply);
+        std::thread::sleep(Duration::from_millis(1));
+        reply.vanish();
+    });
+    let mut client = at(&web.url("/mcp"), json!({})).connect();
+    let failures = (0..50).filter(|_| client.execute("web__t").text() != "fine").count();
+    assert!(failures <= 1, "{failures} of 50");
+    client.finish();
+}
+
+#[test]
 fn calls_run_side_by_side_over_one_connection_of_http2() {
     const CALLS: usize = 30;
     let authority = Authority::new();

@@ -46,7 +46,7 @@ impl Clients {
         self.get(Way::to(remote, url))
     }
 
-    /// The client for when answers on kept connections stall; only for a plain server on this machine, where a new
+    /// The client for when answers on kept connections stall, or are lost; only for a plain server on this machine, where a new
     /// connection costs little.
     pub(in crate::upstream) fn unpooled(&self, remote: &Remote, url: &Url) -> Result<Option<Client>, HttpError> {
         let way = Way { keeps: false, ..Way::to(remote, url) };

@@ -25,7 +25,7 @@ pub(in crate::upstream) struct Site {
     /// The configured URL.
     pub(in crate::upstream) url: Url,
     client: Client,
-    /// Takes over when answers on kept connections stall.
+    /// Takes over when answers on kept connections stall, or are lost.
     unpooled: Option<Client>,
     stalls: Arc<AtomicU32>,
     /// The configured headers; ours go before them.
@@ -73,6 +73,9 @@ impl Site {
             if error.is_connect() || error.is_builder() {
                 self.error(unsent(error))
             } else {
+                // Perhaps it closes connections without a word, just when the next request is on its way. Nobody can
+                // tell whether that one arrived, so it is not repeated; the next ones get connections of their own.
+                self.stalls.store(STALLS, Ordering::Relaxed);
                 self.lost(&words(error), true)
             }
         })
