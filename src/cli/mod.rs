@@ -65,8 +65,8 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve an MCP client on stdin and stdout
-    Serve,
+    /// Serve an MCP client on stdin and stdout, or many over HTTP
+    Serve(serve::Arguments),
     /// Find tools by what you need done
     Search(search::Arguments),
     /// Show the whole definition of a tool
@@ -130,7 +130,7 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     }
     let environment = Environment::process();
     let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name));
-    let quiet = if matches!(cli.command, Command::Serve) { "warn" } else { "error" };
+    let quiet = if matches!(cli.command, Command::Serve(_)) { "warn" } else { "error" };
     telemetry::start(telemetry::level(named.unwrap_or(quiet)).unwrap_or(tracing::level_filters::LevelFilter::WARN));
     runtime.block_on(dispatch(cli.command, cli.global, environment, output))
 }
@@ -141,11 +141,11 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     }
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
-    let start = if matches!(command, Command::Serve) { Start::Everything } else { Start::Unknown };
-    let app = App::new(paths, environment, start)?;
-    if let Command::Serve = command {
-        return serve::run(app, output).await;
+    if let Command::Serve(arguments) = command {
+        let way = arguments.way(&environment, output)?;
+        return serve::run(way, App::new(paths, environment, Start::Everything)?, output).await;
     }
+    let app = App::new(paths, environment, Start::Unknown)?;
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
         signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
@@ -161,7 +161,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
         Command::Servers => servers::run(app, output).await,
-        Command::Serve | Command::Demo | Command::Guard { .. } | Command::Select | Command::DemoServer(_) => {
+        Command::Serve(_) | Command::Demo | Command::Guard { .. } | Command::Select | Command::DemoServer(_) => {
             unreachable!("handled before")
         }
     }

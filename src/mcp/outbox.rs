@@ -171,6 +171,13 @@ impl Outbox {
         self.queue().state == State::Open
     }
 
+    /// Whether the last message was taken, and none will follow.
+    #[must_use]
+    pub fn is_through(&self) -> bool {
+        let queue = self.queue();
+        queue.state != State::Open && queue.frames.is_empty()
+    }
+
     async fn drain(&self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         loop {
             let (frames, ends) = {
@@ -249,7 +256,7 @@ mod tests {
         let large = "x".repeat(COPY_BELOW);
         outbox.send(frame("a")).await.unwrap();
         outbox.send(frame(&large)).await.unwrap();
-        outbox.push(&frame("b")).unwrap();
+        outbox.push(frame("b")).unwrap();
         outbox.close();
         let mut written = Vec::new();
         outbox.write_to(&mut written).await.unwrap();
@@ -266,6 +273,7 @@ mod tests {
         let mut bodies = Vec::new();
         while let Some(frame) = outbox.next().await {
             bodies.push(frame.body);
+            assert_eq!(outbox.is_through(), bodies.len() == 2);
         }
         assert_eq!(bodies, ["a", "b"]);
         assert_eq!(outbox.push(frame("c")), Err(Closed));
@@ -278,7 +286,7 @@ mod tests {
         outbox.send(frame(&large)).await.unwrap();
         let blocked = tokio::time::timeout(std::time::Duration::from_millis(20), outbox.send(frame("late"))).await;
         assert!(blocked.is_err(), "the sender did not wait");
-        outbox.push(&frame("cancel")).unwrap();
+        outbox.push(frame("cancel")).unwrap();
     }
 
     #[tokio::test]
