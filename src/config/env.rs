@@ -30,12 +30,17 @@ pub const STATE_DIR: Variable =
 /// The log filter.
 pub const LOG: Variable =
     Variable { name: "MCPZIP_LOG", doc: "How much is logged: error, warn, info, debug or trace." };
+/// The token of clients over HTTP.
+pub const TOKEN: Variable = Variable {
+    name: "MCPZIP_TOKEN",
+    doc: "What clients of `serve --http` have to send, where `--token-file` does not name it.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
 
 /// The variables that `mcpzip` itself reads.
-pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, NO_COLOR];
+pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, NO_COLOR];
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only.
 pub const INHERITED: &[Variable] = &[
@@ -186,6 +191,7 @@ mod tests {
             ("GITHUB_TOKEN", "no"),
             ("LCX", "no"),
             ("MCPZIP_CONFIG", "no"),
+            ("MCPZIP_TOKEN", "no"),
         ]);
         let child = child_environment(&environment, &configured(&[("TOKEN", "t"), ("HOME", "/elsewhere")]));
         let pairs: Vec<_> = child.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
