@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::caller::{Asked, CallHost, Caller, named};
+use super::caller::{Asked, CallHost, Caller, Questions, named};
 use super::{Proxy, join_all};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
@@ -32,10 +32,18 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// Calls that may wait for answers of modern clients at once; more are refused their questions.
 const MOST_OPEN: usize = 256;
 
+/// What our own request states begin with: none of them ever goes to a server.
+const STATE_PREFIX: &str = "mcpzip.";
+
+/// A request state that stands for nothing: the user was sent somewhere, and the request is made anew.
+const MAKE_ANEW: &str = "mcpzip.anew";
+
 /// What a client's request says besides what it asks for.
 #[derive(Debug, Clone)]
 pub struct Errand {
     caller: Caller,
+    /// Whether the client can be asked back.
+    is_askable: bool,
     /// Members for the server's `_meta`.
     meta: String,
     /// The client's token for progress, as JSON.
@@ -88,6 +96,7 @@ impl Errand {
         let json = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
         Self {
             caller: caller.clone(),
+            is_askable: true,
             meta: relayed_meta(&meta),
             progress_token: meta.get("progressToken").map(|token| token.get().to_owned()),
             responses: json("inputResponses"),
@@ -95,15 +104,17 @@ impl Errand {
         }
     }
 
+    /// Whether the client can send its user to a URL, and knows that it may have to before a call.
+    pub(super) fn elicits_urls(&self) -> bool {
+        self.is_askable && self.caller.capabilities.elicits_urls()
+    }
+
     /// The same for one of several calls in one request: a modern client cannot be asked back for one of them, and
     /// progress would be several at once.
     #[must_use]
     pub fn in_company(&self) -> Self {
-        let mut errand = Self { progress_token: None, responses: None, state: None, ..self.clone() };
-        if errand.caller.revision.is_modern() {
-            errand.caller.capabilities = crate::mcp::ClientCapabilities::NONE;
-        }
-        errand
+        let is_askable = !self.caller.revision.is_modern();
+        Self { is_askable, progress_token: None, responses: None, state: None, ..self.clone() }
     }
 }
 
@@ -120,8 +131,8 @@ impl Proxy {
     ) -> Result<Reply, CallError> {
         match errand {
             Some(errand) if !errand.caller.revision.is_modern() => self.relay_rounds(server, relayed, errand).await,
-            Some(errand) if errand.caller.capabilities.is_empty() && errand.state.is_none() => {
-                let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), None);
+            Some(errand) if !errand.is_askable || (errand.caller.capabilities.is_empty() && errand.state.is_none()) => {
+                let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Refused);
                 self.send(server, &relayed, &errand.meta, Some(host)).await
             }
             Some(errand) => self.relay_open(server, relayed, errand).await,
@@ -137,7 +148,7 @@ impl Proxy {
         mut relayed: Relayed<'_>,
         errand: &Errand,
     ) -> Result<Reply, CallError> {
-        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), None);
+        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Requested);
         let params = relayed.params.clone();
         for _ in 0..MOST_ROUNDS {
             let reply = self.send(server, &relayed, &errand.meta, Some(host.clone())).await?;
@@ -146,9 +157,8 @@ impl Proxy {
                 let (server, host) = (server.clone(), &host);
                 async move {
                     if !host.capabilities().allow(&method) {
-                        let message = quoted(&format!("the client does not support `{method}`"));
-                        let error = format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::METHOD_NOT_FOUND);
-                        return (key, Reply::Error(error.into()));
+                        let message = format!("the client does not support `{method}`");
+                        return (key, error(ErrorCode::METHOD_NOT_FOUND, &message));
                     }
                     (key, host.ask(Question { server, method, params }).await)
                 }
@@ -158,27 +168,38 @@ impl Proxy {
                 match answer {
                     Reply::Result(result) => responses.push(format!("{key}:{}", String::from_utf8_lossy(&result))),
                     // There is no form in which a modern server could be told.
-                    error @ Reply::Error(_) => return Ok(error),
+                    refusal @ Reply::Error(_) => return Ok(refusal),
                 }
             }
             let responses = (!responses.is_empty()).then(|| format!("{{{}}}", responses.join(",")));
             relayed.params = with_answers(params.clone(), responses.as_deref(), needs.state.as_deref());
         }
-        let message = quoted(&format!("the server asked back {MOST_ROUNDS} times without coming to an answer"));
-        Ok(Reply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into()))
+        let message = format!("the server asked back {MOST_ROUNDS} times without coming to an answer");
+        Ok(error(ErrorCode::INTERNAL, &message))
     }
 
     /// For a client that is asked by the answer to its own request.
     async fn relay_open(&self, server: &ServerName, relayed: Relayed<'_>, errand: &Errand) -> Result<Reply, CallError> {
         let fingerprint = fingerprint(server, &relayed);
         let token: Option<String> = errand.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
-        let open = match token.and_then(|token| self.open_calls.take(&token, fingerprint)) {
-            Some(mut open) => {
-                open.host.goes_on(&errand.caller, errand.progress_token.as_deref());
-                open.answer(errand.responses.as_deref());
-                open
-            }
+        let open = match token.filter(|token| token.starts_with(STATE_PREFIX)) {
             None => self.open_call(server, relayed, errand, fingerprint)?,
+            Some(token) if token == MAKE_ANEW => {
+                let anew = Errand { responses: None, state: None, ..errand.clone() };
+                self.open_call(server, relayed, &anew, fingerprint)?
+            }
+            Some(token) => match self.open_calls.take(&token, fingerprint) {
+                Some(mut open) => {
+                    open.host.goes_on(&errand.caller, errand.progress_token.as_deref());
+                    open.answer(errand.responses.as_deref());
+                    open
+                }
+                // To begin anew could act twice.
+                None => {
+                    let message = "the `requestState` is unknown or has expired, or belongs to another request";
+                    return Ok(error(ErrorCode::INVALID_PARAMS, message));
+                }
+            },
         };
         self.until_asked(server, open).await
     }
@@ -194,7 +215,7 @@ impl Proxy {
         let (asked, questions) = mpsc::unbounded_channel();
         let (answer, outcome) = oneshot::channel();
         let call = CancellationToken::new();
-        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Some(asked));
+        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Answered(asked));
         let open = OpenCall {
             fingerprint,
             host: host.clone(),
@@ -223,18 +244,22 @@ impl Proxy {
 
     /// Waits for the outcome of a call, or for the first question that has to be answered before.
     async fn until_asked(&self, server: &ServerName, mut open: OpenCall) -> Result<Reply, CallError> {
-        let asked = tokio::select! {
+        // What the server has taken back meanwhile need not be answered.
+        open.pending.retain(|(_, asked)| !asked.answer.is_closed());
+        let is_waiting = !open.pending.is_empty();
+        tokio::select! {
             biased;
             outcome = &mut open.outcome => {
                 return match outcome {
-                    Ok(Ok(reply)) => Ok(with_server_named(server, reply)),
+                    Ok(Ok(reply)) => Ok(sent_elsewhere(server, &reply).unwrap_or_else(|| with_server_named(server, reply))),
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(CallError::Connect(Arc::new(crate::upstream::ConnectError::ShuttingDown))),
                 };
             }
-            Some(asked) = open.questions.recv() => asked,
-        };
-        open.note(asked);
+            Some(asked) = open.questions.recv() => open.note(asked),
+            // There is something to answer already.
+            () = std::future::ready(()), if is_waiting => {}
+        }
         while let Ok(asked) = open.questions.try_recv() {
             open.note(asked);
         }
@@ -251,7 +276,7 @@ impl Proxy {
                 )
             })
             .collect();
-        let token = random_token();
+        let token = format!("{STATE_PREFIX}{}", random_token());
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
             requests.join(","),
@@ -369,6 +394,41 @@ pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
     let is_required = object.text("resultType").as_deref() == Some("input_required")
         && (object.get("inputRequests").is_some() || object.get("requestState").is_some());
     is_required.then_some(object)
+}
+
+/// A legacy server's refusal until the user has been at a URL (2025-11-25, client/elicitation), as the question that it is
+/// in the modern era.
+fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
+    let Reply::Error(refusal) = reply else { return None };
+    if !wants_urls(refusal) {
+        return None;
+    }
+    let refusal: &RawValue = serde_json::from_slice(refusal).ok()?;
+    let data = Object::parse(refusal).ok()?.get("data").and_then(|raw| Object::parse(raw).ok())?;
+    let places: Vec<&RawValue> = serde_json::from_str(data.get("elicitations")?.get()).ok()?;
+    let requests = places.into_iter().enumerate().map(|(at, raw)| {
+        let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
+        let question = Question { server: server.clone(), method: "elicitation/create".to_owned(), params };
+        let params = named(&question);
+        format!(r#""place-{}":{{"method":"elicitation/create","params":{}}}"#, at + 1, String::from_utf8_lossy(&params))
+    });
+    let requests: Vec<String> = requests.collect();
+    let result = format!(
+        r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{MAKE_ANEW}"}}"#,
+        requests.join(",")
+    );
+    Some(Reply::Result(result.into()))
+}
+
+/// Whether an error object says that the user has to be at a URL first.
+pub(super) fn wants_urls(error: &[u8]) -> bool {
+    let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
+    let code = raw.and_then(|raw| Object::parse(raw).ok()?.get("code"));
+    code.is_some_and(|code| code.get() == ErrorCode::URL_ELICITATION_REQUIRED.to_string())
+}
+
+fn error(code: ErrorCode, message: &str) -> Reply {
+    Reply::Error(format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)).into())
 }
 
 /// A modern server's questions, with the server named to the user.

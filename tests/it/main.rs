@@ -12,6 +12,8 @@ mod support;
 
 mod layers;
 
+mod bridging;
+mod direct;
 mod downstream;
 mod fidelity;
 mod malformed;
