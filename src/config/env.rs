@@ -42,7 +42,8 @@ pub const NO_COLOR: Variable =
 /// The variables that `mcpzip` itself reads.
 pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, NO_COLOR];
 
-/// The variables that a server's process inherits; everything else it gets from its `env` only.
+/// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
+/// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.
 pub const INHERITED: &[Variable] = &[
     Variable { name: "PATH", doc: "Where programs are found." },
     Variable { name: "HOME", doc: "The home directory." },

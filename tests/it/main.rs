@@ -18,9 +18,11 @@ mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_faults;
 mod http_upstream;
 mod listing;
 mod meta_tools;
+mod transports;
 mod upstream;
 
 mod answers;

@@ -59,13 +59,22 @@ pub(in crate::upstream) async fn whole(mut response: Response, limit: usize) -> 
         return Err(Broken::TooLarge(length as u64));
     }
     let mut body = BytesMut::with_capacity(length);
-    while let Some(chunk) = response.chunk().await.map_err(|error| Broken::Lost(words(error)))? {
+    while let Some(chunk) = next_chunk(&mut response).await.map_err(|error| Broken::Lost(words(error)))? {
         if body.len() + chunk.len() > limit {
             return Err(Broken::TooLarge((body.len() + chunk.len()) as u64));
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())
+}
+
+/// The next piece of a body. Others get their turn: what a few compressed bytes become is there without any waiting.
+///
+/// # Cancel safety
+/// Dropping the future loses no input.
+pub(super) async fn next_chunk(response: &mut Response) -> reqwest::Result<Option<Bytes>> {
+    tokio::task::coop::consume_budget().await;
+    response.chunk().await
 }
 
 /// Puts an answer that is no success in words; the body too, where it may hold a JSON-RPC error.
