@@ -19,6 +19,8 @@ impl ErrorCode {
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
     /// The headers of an HTTP request do not say what its body says.
     pub const HEADER_MISMATCH: Self = Self(-32020);
+    /// A server needs what its client has not declared.
+    pub const MISSING_CAPABILITY: Self = Self(-32021);
     /// The protocol revision is not served; `data` has `supported` and `requested`.
     pub const UNSUPPORTED_VERSION: Self = Self(-32022);
     /// More requests in flight than a session may have. Our own code, outside of the reserved range.

@@ -10,8 +10,9 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 use reqwest::Response;
 
-use super::body::{Broken, next_chunk, one_line};
+use super::body::{Broken, next_chunk};
 use super::error::words;
+use crate::mcp::frame::one_line;
 use crate::mcp::{IdScan, RequestId};
 
 /// One event.
