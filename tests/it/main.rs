@@ -21,6 +21,7 @@ mod malformed;
 mod http_faults;
 mod http_upstream;
 mod listing;
+mod logins;
 mod meta_tools;
 mod transports;
 mod upstream;

@@ -155,7 +155,7 @@ impl Account {
     /// # Errors
     /// When that is not offered, or refused.
     pub async fn log_in_alone(&self) -> Result<LoginStatus, LoginError> {
-        let challenge = self.probe().await?;
+        let challenge = self.probe().await?.unwrap_or_default();
         self.obtain(&challenge, None).await?;
         self.status().ok_or(LoginError::NothingToRenew)
     }
@@ -259,8 +259,8 @@ impl Account {
         self.store.write(record)
     }
 
-    /// Asks the server for something without a login, to hear what it wants.
-    pub(super) async fn probe(&self) -> Result<Challenge, LoginError> {
+    /// Asks the server for something without a login, to hear what it wants; nothing when it lets us in.
+    pub(super) async fn probe(&self) -> Result<Option<Challenge>, LoginError> {
         let clients = &self.environment.clients;
         let client = clients.of(&self.remote, &self.url).map_err(|error| wrong(&self.url, error.to_string()))?;
         let configured = headers::configured(&self.remote.headers)
@@ -283,11 +283,15 @@ impl Account {
             let response =
                 response.map_err(|error| wrong(&self.url, crate::upstream::transport::http::reason(error)))?;
             if matches!(response.status().as_u16(), 401 | 403) {
-                return Ok(Challenge::of(response.headers()));
+                return Ok(Some(Challenge::of(response.headers())));
             }
         }
-        // It may want a login for some of its tools only, and say so in its metadata.
-        Ok(Challenge::default())
+        Ok(None)
+    }
+
+    /// It cannot be had so; `reason` reads on after the server's name.
+    pub(super) fn not_offered(&self, reason: &str) -> LoginError {
+        LoginError::NotOffered { server: self.server.to_string(), reason: reason.to_owned() }
     }
 
     pub(super) async fn web(&self) -> Web<'_> {

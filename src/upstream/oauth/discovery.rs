@@ -31,6 +31,8 @@ pub(super) struct Authority {
     pub(super) takes_metadata_urls: bool,
     /// Whether it protects its codes (PKCE with S256).
     pub(super) protects_codes: bool,
+    /// Whether nobody said so, and it may all be otherwise.
+    pub(super) is_guessed: bool,
     /// Whether every answer names its issuer (RFC 9207).
     pub(super) names_issuer: bool,
 }
@@ -179,6 +181,7 @@ async fn without_metadata(web: &Web<'_>, own: &Url) -> Result<Authority, LoginEr
         takes_metadata_urls: false,
         // It was required then, and nothing says so.
         protects_codes: true,
+        is_guessed: true,
         names_issuer: false,
     })
 }
@@ -197,6 +200,7 @@ fn authority(found: AuthorityMetadata, resource: String, server_scopes: Vec<Stri
         auth_methods: found.token_endpoint_auth_methods_supported,
         takes_metadata_urls: found.client_id_metadata_document_supported,
         protects_codes: methods.iter().any(|method| method == "S256"),
+        is_guessed: false,
         names_issuer: found.authorization_response_iss_parameter_supported,
     }
 }

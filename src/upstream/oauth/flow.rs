@@ -56,10 +56,15 @@ impl Flow {
     /// When the server wants no login, or does not offer it as we can take it.
     pub async fn begin(account: Account, wishes: &Wishes) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
-        let challenge = account.probe().await?;
+        let probed = account.probe().await?;
+        let (wants_login, challenge) = (probed.is_some(), probed.unwrap_or_default());
         let record = account.store.read();
         let web = account.web().await;
         let authority = discover(&web, &account.url, &challenge, record.current.as_deref()).await?;
+        // One that lets everybody in may want a login for some of its tools, and then says where.
+        if authority.is_guessed && !wants_login {
+            return Err(account.not_offered("wants no login"));
+        }
         let Some(endpoint) = &authority.authorization_endpoint else {
             let reason = format!("`{}` lets no person log in", authority.issuer);
             return Err(LoginError::Metadata { reason });
@@ -235,7 +240,12 @@ async fn identity(
     let Some(endpoint) = &authority.registration_endpoint else {
         return Err(LoginError::NoClient { issuer: authority.issuer.clone(), redirect, port });
     };
-    let client = Client::register(web, authority, endpoint, &redirect).await?;
+    let client = Client::register(web, authority, endpoint, &redirect).await.map_err(|error| match error {
+        LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => account.not_offered(
+            "offers no login by OAuth; perhaps it wants a key, which `headers` in its entry can give",
+        ),
+        error => error,
+    })?;
     // Kept at once, so that a login that is broken off does not leave a client behind each time.
     let _lock = account.store.lock().await?;
     account.keep(&mut account.store.read(), authority, client.clone(), None)?;

@@ -153,3 +153,51 @@ async fn is_private(url: &Url) -> bool {
     let found = tokio::time::timeout(FETCH_LIMIT, tokio::net::lookup_host((host, 0))).await;
     found.is_ok_and(|found| found.is_ok_and(|mut found| found.any(|address| !is_public(address.ip()))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{OAuth, Proxy};
+    use crate::shutdown::Tasks;
+
+    #[track_caller]
+    fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
+        let remote = Remote {
+            url: own.to_owned(),
+            headers: std::collections::BTreeMap::new(),
+            proxy: Proxy::None,
+            certificates: None,
+            oauth: OAuth::default(),
+        };
+        let environment = Environment::new(Tasks::new(), crate::config::Environment::default(), None);
+        let web = Web { remote: &remote, environment: &environment, own: Url::parse(own).unwrap(), is_public };
+        let checked = web.check(&Url::parse(url).unwrap()).map_err(|error| error.to_string());
+        match (&checked, expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err(words)) if error.contains(words) => {}
+            _ => panic!("{url} for {own}: {checked:?}"),
+        }
+    }
+
+    #[test]
+    fn a_server_of_the_internet_leads_to_nothing_private() {
+        let own = "https://mcp.example.com/mcp";
+        for url in ["https://10.0.0.1/x", "https://[::1]/x", "https://localhost/x", "http://127.0.0.1:1/x", "https://[::ffff:10.0.0.1]/"] {
+            check(own, true, url, Err("may not lead to a private address"));
+        }
+        check(own, true, "http://login.example.com/x", Err("only https"));
+        check(own, true, "ftp://login.example.com/x", Err("only https"));
+        check(own, true, "https://me:secret@login.example.com/x", Err("a user or a password"));
+        check(own, true, "https://login.example.com/x", Ok(()));
+        check("https://10.0.0.1/mcp", false, "https://10.0.0.2/x", Ok(()));
+        check("http://10.0.0.1/mcp", false, "http://10.0.0.1/x", Ok(()));
+        check("http://10.0.0.1/mcp", false, "http://10.0.0.2/x", Err("only https"));
+    }
+
+    #[tokio::test]
+    async fn a_server_is_private_where_its_address_is() {
+        for (url, expected) in [("http://127.0.0.1/", true), ("http://localhost/", true), ("https://8.8.8.8/", false)] {
+            assert_eq!(is_private(&Url::parse(url).unwrap()).await, expected, "{url}");
+        }
+    }
+}
