@@ -16,6 +16,8 @@ mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_access;
+mod http_downstream;
 mod http_upstream;
 mod listing;
 mod meta_tools;
