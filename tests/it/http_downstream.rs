@@ -352,7 +352,9 @@ fn the_faults_of_a_modern_request_have_their_status() {
 fn a_modern_client_that_leaves_cancels() {
     let mut gateway = gateway([await_cancel(), answer("late")]);
     // Before the head of the answer is there,
-    drop(gateway.modern_execute("a__t", "").begin());
+    let connection = gateway.modern_execute("a__t", "").begin();
+    noted(&mut gateway, "tools/call", 1);
+    drop(connection);
     noted(&mut gateway, "notifications/cancelled", 1);
     // and in its stream.
     let stream = gateway.modern_execute("a__t", "").header("Accept", "text/event-stream").open();
