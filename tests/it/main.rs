@@ -18,6 +18,8 @@ mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_access;
+mod http_downstream;
 mod http_faults;
 mod http_upstream;
 mod listing;
