@@ -36,6 +36,13 @@ pub(super) struct File {
     pub(super) idle_timeout: Read<IdleTimeout>,
     pub(super) default_limit: Read<usize>,
     pub(super) budget: Read<usize>,
+    pub(super) expose: Read<Exposed>,
+}
+
+/// What is shown beside the tools.
+pub(super) struct Exposed {
+    pub(super) prompts: Read<bool>,
+    pub(super) resources: Read<bool>,
 }
 
 /// A member of `mcpServers`.
@@ -59,6 +66,7 @@ pub(super) struct Entry {
     pub(super) max_concurrent: Read<NonZeroUsize>,
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
+    pub(super) expose: Read<Exposed>,
 }
 
 /// Parses `text`; nothing when there is nothing in it.
@@ -83,8 +91,9 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let idle_timeout = members.read("idle_timeout", idle_timeout);
     let default_limit = members.read("search", |field| search(field, report)).map(Option::flatten);
     let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
+    let expose = members.read("expose", |field| expose(field, "", report));
     members.finish();
-    Ok(File { servers: servers.unwrap_or_default(), call_timeout, idle_timeout, default_limit, budget })
+    Ok(File { servers: servers.unwrap_or_default(), call_timeout, idle_timeout, default_limit, budget, expose })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
@@ -104,6 +113,14 @@ fn results(field: &Field<'_>, report: &Report) -> Read<usize> {
     let budget = members.read("budget", Field::whole_number);
     members.finish();
     budget
+}
+
+fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
+    let mut members = Members::new(field.object()?, scope, "expose.", report);
+    let exposed =
+        Exposed { prompts: members.read("prompts", Field::flag), resources: members.read("resources", Field::flag) };
+    members.finish();
+    Ok(exposed)
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
@@ -138,6 +155,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         max_concurrent: members.read("max_concurrent", Field::count),
         era: members.read("era", era),
         description: members.read("description", Field::text),
+        expose: members.read("expose", |field| expose(field, scope, report)),
     };
     members.finish();
     Ok(entry)

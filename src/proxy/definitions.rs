@@ -1,5 +1,6 @@
 //! What every client is shown: constants, because clients cache prompts by their bytes.
 
+use crate::config::Exposure;
 use crate::mcp::Revision;
 use crate::mcp::frame::quoted;
 
@@ -17,20 +18,33 @@ pub(super) fn server_info() -> String {
     format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
 }
 
+/// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
+fn capabilities(exposed: Exposure) -> String {
+    let parts = [
+        (exposed.prompts, r#","prompts":{"listChanged":true}"#),
+        (exposed.resources, r#","resources":{"subscribe":true,"listChanged":true}"#),
+        (exposed.prompts || exposed.resources, r#","completions":{}"#),
+    ];
+    let parts: String = parts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, part)| part).collect();
+    format!(r#"{{"tools":{{}}{parts}}}"#)
+}
+
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
-pub(super) fn initialize(revision: Revision, instructions: &str) -> String {
+pub(super) fn initialize(revision: Revision, instructions: &str, exposed: Exposure) -> String {
     format!(
-        r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{},"instructions":{}}}"#,
+        r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
+        capabilities(exposed),
         server_info(),
         quoted(instructions)
     )
 }
 
 /// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
-pub(super) fn discover(instructions: &str) -> String {
+pub(super) fn discover(instructions: &str, exposed: Exposure) -> String {
     format!(
-        r#"{{"supportedVersions":["{}"],"capabilities":{{"tools":{{}}}},"instructions":{}}}"#,
+        r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,
         Revision::V2026_07_28,
+        capabilities(exposed),
         quoted(instructions)
     )
 }

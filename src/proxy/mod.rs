@@ -8,21 +8,28 @@
 mod answer;
 pub mod arguments;
 mod audience;
+mod beside;
 mod builtin;
 mod caller;
 mod client;
+mod completion;
 mod definitions;
 mod describe_tool;
 mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+mod page;
 pub mod projection;
+mod prompts;
 mod refresh;
 mod relay;
 mod reply;
+mod resources;
 mod search_tools;
 mod status;
+mod subscriptions;
+mod uri;
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -98,7 +105,7 @@ impl Proxy {
         let search = Search::new(cache.map(|cache| cache.join("search")));
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
-        Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
+        let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
             let environment = Environment::new(tasks.clone(), variables, places.logs.clone());
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
@@ -109,6 +116,7 @@ impl Proxy {
                     cache: Arc::new(Cache::new(cache)),
                     index: index.clone(),
                     topics: topics.clone(),
+                    proxy: proxy.clone(),
                     tasks: tasks.clone(),
                 },
                 start,
@@ -128,14 +136,22 @@ impl Proxy {
                 open_calls: Arc::default(),
                 tasks: tasks.clone(),
             }
-        })
+        });
+        tasks.spawn(subscriptions::keep(Arc::downgrade(&proxy), tasks.clone()));
+        proxy
     }
 
     /// Takes over an edited configuration.
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        let shown =
+            |config: &Config| -> Vec<_> { config.servers.keys().map(|server| config.exposes(server)).collect() };
+        let is_shown = shown(&config);
+        let before =
+            std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), Arc::new(config));
+        let changes = if shown(&before) == is_shown { &[][..] } else { &[Change::Prompts, Change::Resources] };
+        self.lists_changed(changes);
     }
 
     /// The configuration in force.
@@ -171,14 +187,25 @@ impl Proxy {
     #[must_use]
     pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
         self.audience.joined(client, capabilities);
-        let body = definitions::initialize(revision, &self.instructions());
+        let body = definitions::initialize(revision, &self.instructions(), self.config().exposes_any());
         Reply::Result(body.into())
     }
 
     /// What of `interests` there can be news of.
-    #[must_use]
-    pub fn offered(&self, interests: Interests) -> Interests {
-        Interests { tools: false, ..interests }
+    pub async fn offered(&self, interests: Interests) -> Interests {
+        let exposed = self.config().exposes_any();
+        let mut uris = std::collections::BTreeSet::new();
+        for uri in interests.uris.into_iter().filter(|_| exposed.resources) {
+            if self.followed(self.place(&uri).await, &uri).is_some() {
+                uris.insert(uri);
+            }
+        }
+        Interests {
+            tools: false,
+            prompts: interests.prompts && exposed.prompts,
+            resources: interests.resources && exposed.resources,
+            uris,
+        }
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.
@@ -195,11 +222,19 @@ impl Proxy {
         match method {
             "tools/list" => Reply::cacheable(DEFINITIONS.into(), modern),
             "tools/call" => self.call(caller, params, line).await,
-            "server/discover" => Reply::cacheable(definitions::discover(&self.instructions()).into(), true),
+            "server/discover" => Reply::cacheable(self.discover().into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
-            _ => Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`")),
+            _ => {
+                let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+                let unknown = || Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
+                self.answer_beside(caller, method, &params).await.unwrap_or_else(unknown)
+            }
         }
+    }
+
+    fn discover(&self) -> String {
+        definitions::discover(&self.instructions(), self.config().exposes_any())
     }
 
     async fn call(&self, caller: &Caller, params: Option<&RawValue>, line: &Bytes) -> Reply {
@@ -239,14 +274,6 @@ impl Proxy {
         caller.client.set_log_level(level);
         self.pool.set_log_level();
         Reply::Result(Bytes::from_static(b"{}"))
-    }
-
-    /// A server says that a resource has another content.
-    fn resource_updated(&self, server: &crate::tool::ServerName, params: &RawValue) {
-        let Ok(object) = Object::parse(params) else { return };
-        let Some(uri) = object.text("uri") else { return };
-        tracing::debug!(%server, uri, "a resource has changed");
-        self.audience.tell(&Change::Resource { uri, params: params.get().to_owned() });
     }
 
     fn instructions(&self) -> String {
