@@ -5,7 +5,8 @@ use super::page::List;
 use super::prompts::PROMPTS;
 use super::relay::Relayed;
 use super::resources::{RESOURCES, TEMPLATES};
-use super::{Caller, Change, Errand, Proxy, Reply, error};
+use super::{Caller, Change, Errand, Mode, Proxy, Reply, error};
+use crate::config::Config;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::tool::ServerName;
 use crate::upstream::{self, CallError};
@@ -30,9 +31,19 @@ impl Proxy {
         })
     }
 
-    /// Tells the clients that lists have changed, and has what they follow looked up anew.
+    /// Tells the clients which of the lists that they see have changed, and has what they follow looked up anew.
     pub(super) fn lists_changed(&self, changes: &[Change]) {
-        changes.iter().for_each(|change| self.audience.tell(change));
+        let exposed = self.config().exposes_any();
+        for change in changes {
+            let is_shown = match change {
+                Change::Tools => self.mode == Mode::Direct,
+                Change::Prompts => exposed.prompts,
+                Change::Resources | Change::Resource { .. } => exposed.resources,
+            };
+            if is_shown {
+                self.audience.tell(change);
+            }
+        }
         self.audience.interests_changed();
     }
 
@@ -75,6 +86,12 @@ impl Proxy {
             Err(failure) => Reply::error(ErrorCode::INTERNAL, self.masked(&error::failed_request(what, &failure))),
         }
     }
+}
+
+/// Which lists look different because the configuration shows others.
+pub(super) fn changes(before: &Config, now: &Config) -> &'static [Change] {
+    let shown = |config: &Config| -> Vec<_> { config.servers.keys().map(|server| config.exposes(server)).collect() };
+    if shown(before) == shown(now) { &[] } else { &[Change::Prompts, Change::Resources] }
 }
 
 /// The parameters of a request as its server gets them: `value`, which is JSON, for `key`, everything else in its own

@@ -1,5 +1,6 @@
 //! What every client is shown: constants, because clients cache prompts by their bytes.
 
+use super::Mode;
 use crate::config::Exposure;
 use crate::mcp::Revision;
 use crate::mcp::frame::quoted;
@@ -19,32 +20,39 @@ pub(super) fn server_info() -> String {
 }
 
 /// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
-fn capabilities(exposed: Exposure) -> String {
+fn capabilities(mode: Mode, exposed: Exposure, is_modern: bool) -> String {
+    let tools = match mode {
+        // Three constants never change.
+        Mode::MetaTools => "{}",
+        Mode::Direct => r#"{"listChanged":true}"#,
+    };
     let parts = [
+        // Without a handshake the level comes with each request.
+        (!is_modern, r#","logging":{}"#),
         (exposed.prompts, r#","prompts":{"listChanged":true}"#),
         (exposed.resources, r#","resources":{"subscribe":true,"listChanged":true}"#),
         (exposed.prompts || exposed.resources, r#","completions":{}"#),
     ];
     let parts: String = parts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, part)| part).collect();
-    format!(r#"{{"tools":{{}}{parts}}}"#)
+    format!(r#"{{"tools":{tools}{parts}}}"#)
 }
 
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
-pub(super) fn initialize(revision: Revision, instructions: &str, exposed: Exposure) -> String {
+pub(super) fn initialize(revision: Revision, mode: Mode, exposed: Exposure, instructions: &str) -> String {
     format!(
         r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
-        capabilities(exposed),
+        capabilities(mode, exposed, false),
         server_info(),
         quoted(instructions)
     )
 }
 
 /// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
-pub(super) fn discover(instructions: &str, exposed: Exposure) -> String {
+pub(super) fn discover(mode: Mode, exposed: Exposure, instructions: &str) -> String {
     format!(
         r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,
         Revision::V2026_07_28,
-        capabilities(exposed),
+        capabilities(mode, exposed, true),
         quoted(instructions)
     )
 }

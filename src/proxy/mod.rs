@@ -15,6 +15,7 @@ mod client;
 mod completion;
 mod definitions;
 mod describe_tool;
+mod direct;
 mod error;
 mod execute_tool;
 mod index;
@@ -62,9 +63,20 @@ use instructions::Topics;
 use projection::Projection;
 use relay::OpenCalls;
 
+/// What clients see of the servers' tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The three meta-tools.
+    #[default]
+    MetaTools,
+    /// Every tool by itself.
+    Direct,
+}
+
 /// Everything behind the three tools.
 #[derive(Debug)]
 pub struct Proxy {
+    mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
     pool: Arc<Pool>,
@@ -74,6 +86,7 @@ pub struct Proxy {
     schemas: execute_tool::Schemas,
     projection: Projection,
     results: Results,
+    direct_names: direct::DirectNames,
     audience: Audience,
     open_calls: Arc<OpenCalls>,
     tasks: Tasks,
@@ -99,6 +112,7 @@ impl Proxy {
         variables: crate::config::Environment,
         tasks: &Tasks,
         start: Start,
+        mode: Mode,
     ) -> Arc<Self> {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
@@ -123,6 +137,7 @@ impl Proxy {
             );
             refresh.configure(&config);
             Self {
+                mode,
                 config: RwLock::new(Arc::new(config)),
                 catalog,
                 pool,
@@ -132,6 +147,7 @@ impl Proxy {
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
                 results: Results::new(&places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip"))),
+                direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 open_calls: Arc::default(),
                 tasks: tasks.clone(),
@@ -145,13 +161,10 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
-        let shown =
-            |config: &Config| -> Vec<_> { config.servers.keys().map(|server| config.exposes(server)).collect() };
-        let is_shown = shown(&config);
+        let config = Arc::new(config);
         let before =
-            std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), Arc::new(config));
-        let changes = if shown(&before) == is_shown { &[][..] } else { &[Change::Prompts, Change::Resources] };
-        self.lists_changed(changes);
+            std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), config.clone());
+        self.lists_changed(beside::changes(&before, &config));
     }
 
     /// The configuration in force.
@@ -187,25 +200,8 @@ impl Proxy {
     #[must_use]
     pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
         self.audience.joined(client, capabilities);
-        let body = definitions::initialize(revision, &self.instructions(), self.config().exposes_any());
-        Reply::Result(body.into())
-    }
-
-    /// What of `interests` there can be news of.
-    pub async fn offered(&self, interests: Interests) -> Interests {
         let exposed = self.config().exposes_any();
-        let mut uris = std::collections::BTreeSet::new();
-        for uri in interests.uris.into_iter().filter(|_| exposed.resources) {
-            if self.followed(self.place(&uri).await, &uri).is_some() {
-                uris.insert(uri);
-            }
-        }
-        Interests {
-            tools: false,
-            prompts: interests.prompts && exposed.prompts,
-            resources: interests.resources && exposed.resources,
-            uris,
-        }
+        Reply::Result(definitions::initialize(revision, self.mode, exposed, &self.instructions()).into())
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.
@@ -220,9 +216,10 @@ impl Proxy {
             self.audience.seen(caller.capabilities);
         }
         match method {
-            "tools/list" => Reply::cacheable(DEFINITIONS.into(), modern),
+            "tools/list" if self.mode == Mode::Direct => self.direct_tools(modern).await,
+            "tools/list" => Reply::constant(DEFINITIONS.into(), modern),
             "tools/call" => self.call(caller, params, line).await,
-            "server/discover" => Reply::cacheable(self.discover().into(), true),
+            "server/discover" => Reply::constant(self.discover().into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => {
@@ -234,11 +231,14 @@ impl Proxy {
     }
 
     fn discover(&self) -> String {
-        definitions::discover(&self.instructions(), self.config().exposes_any())
+        definitions::discover(self.mode, self.config().exposes_any(), &self.instructions())
     }
 
     async fn call(&self, caller: &Caller, params: Option<&RawValue>, line: &Bytes) -> Reply {
         let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        if self.mode == Mode::Direct {
+            return self.direct_call(caller, &params, line).await;
+        }
         let Some(name) = params.text("name") else {
             return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
         };
@@ -277,7 +277,7 @@ impl Proxy {
     }
 
     fn instructions(&self) -> String {
-        self.topics.instructions(&self.config())
+        self.topics.instructions(&self.config(), self.mode)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::tool::ServerName;
 const PAGE: usize = 500;
 
 /// How long a list may count as fresh where its servers say nothing; what changes before is told.
-const FRESH_FOR: Duration = Duration::from_secs(5 * 60);
+const FRESH_FOR: Duration = Duration::from_secs(60);
 
 /// How long a list waits for servers of which nothing is known yet.
 pub(super) const FIRST_LISTING: Duration = Duration::from_secs(4);

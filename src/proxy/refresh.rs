@@ -307,14 +307,20 @@ fn is_fresh(tools: &ServerTools) -> bool {
     tools.fresh_for().is_some_and(|limit| age < limit)
 }
 
-/// Which lists beside the tools are others for `server` now.
+/// Which lists are others for `server` now.
 fn changes(server: &ServerName, before: &Snapshot, now: &Snapshot) -> Vec<Change> {
     let differs = |list: fn(&ServerTools) -> &Entries| match (before.server(server), now.server(server)) {
         (Some(before), Some(now)) => !list(before).is_same(list(now)),
         (Some(only), None) | (None, Some(only)) => !list(only).is_empty(),
         (None, None) => false,
     };
+    let tools = |snapshot: &Snapshot| -> Vec<_> {
+        snapshot.server(server).iter().flat_map(|known| known.entries()).map(|tool| tool.hash).collect()
+    };
     let mut changes = Vec::new();
+    if tools(before) != tools(now) {
+        changes.push(Change::Tools);
+    }
     if differs(ServerTools::prompts) {
         changes.push(Change::Prompts);
     }

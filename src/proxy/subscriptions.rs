@@ -1,12 +1,13 @@
 //! Who follows which resource: what all clients want of a server is asked of it once.
 
-use std::sync::{Arc, Weak};
+use std::collections::BTreeSet;
+use std::sync::Weak;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::resources::{Place, no_uri, not_found, several};
-use super::{Caller, Change, Proxy, Reply};
+use super::{Caller, Change, Interests, Mode, Proxy, Reply};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::shutdown::Tasks;
@@ -16,6 +17,23 @@ use crate::tool::ServerName;
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl Proxy {
+    /// What of `interests` there can be news of.
+    pub async fn offered(&self, interests: Interests) -> Interests {
+        let exposed = self.config().exposes_any();
+        let mut uris = BTreeSet::new();
+        for uri in interests.uris.into_iter().filter(|_| exposed.resources) {
+            if self.followed(self.place(&uri).await, &uri).is_some() {
+                uris.insert(uri);
+            }
+        }
+        Interests {
+            tools: interests.tools && self.mode == Mode::Direct,
+            prompts: interests.prompts && exposed.prompts,
+            resources: interests.resources && exposed.resources,
+            uris,
+        }
+    }
+
     /// Answers `resources/subscribe`, once the server has.
     pub(super) async fn subscribe(&self, caller: &Caller, params: &Object<'_>) -> Reply {
         let Some(uri) = params.text("uri") else { return no_uri() };
@@ -87,6 +105,5 @@ pub(super) async fn keep(proxy: Weak<Proxy>, tasks: Tasks) {
         // What is not known yet cannot be found.
         proxy.refresh().loaded().await;
         proxy.follow_all();
-        drop::<Arc<Proxy>>(proxy);
     }
 }
