@@ -20,6 +20,8 @@ mod malformed;
 mod http_upstream;
 mod listing;
 mod meta_tools;
+mod prompts;
+mod resources;
 mod upstream;
 
 mod answers;
