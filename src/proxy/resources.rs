@@ -4,6 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
 use super::{Caller, Errand, Proxy, Reply, beside};
@@ -56,29 +59,43 @@ impl Proxy {
     pub(super) async fn read_resource(&self, caller: &Caller, params: &Object<'_>) -> Reply {
         let Some(uri) = params.text("uri") else { return no_uri() };
         let errand = Errand::of(caller, params);
-        let (servers, own, errand) = match self.place(&uri).await {
-            Place::At(server, own) => (vec![server], own, errand),
+        let (server, own) = match self.place(&uri).await {
+            Place::At(server, own) => (server, own),
             Place::Several(uris) => return several(&uri, &uris),
-            // Which of them is meant is not known, so none of them may ask back.
-            Place::Unlisted(servers) if servers.len() > 1 => (servers, uri.clone(), errand.in_company()),
-            Place::Unlisted(servers) => (servers, uri.clone(), errand),
+            Place::Unlisted(mut servers) if servers.len() == 1 => (servers.remove(0), uri.clone()),
+            Place::Unlisted(servers) => return self.read_unlisted(caller, params, &uri, &servers).await,
         };
+        match self.read_from(&server, &own, params, &errand).await {
+            Reply::RelayedError(error) if caller.revision.is_modern() => Reply::RelayedError(in_modern(error, &uri)),
+            reply => reply,
+        }
+    }
+
+    /// Asks one server after the other, as reading harms nobody; the first that has it answers.
+    async fn read_unlisted(&self, caller: &Caller, params: &Object<'_>, uri: &str, servers: &[ServerName]) -> Reply {
+        // Which of them is meant is not known, so none of them may ask back.
+        let errand = Errand::of(caller, params).in_company();
         let mut refusal = None;
         for server in servers {
-            let params = beside::parameters(params, "uri", &quoted(&own));
-            let outcome = self.send_on(&server, "resources/read", Some(&own), params, &errand).await;
-            match self.relayed(outcome, &format!("`{own}`")) {
-                Reply::Relayed(result) => return Reply::RelayedContent(result),
+            match self.read_from(server, uri, params, &errand).await {
+                Reply::RelayedError(error) if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
+                content @ Reply::RelayedContent(_) => return content,
                 // What the likeliest server says counts.
                 reply => refusal = refusal.or(Some(reply)),
             }
         }
-        match refusal {
-            None => not_found(caller, &uri),
-            Some(Reply::RelayedError(error)) if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {
-                not_found(caller, &uri)
-            }
-            Some(reply) => reply,
+        refusal.unwrap_or_else(|| not_found(caller, uri))
+    }
+
+    async fn read_from(&self, server: &ServerName, own: &str, params: &Object<'_>, errand: &Errand) -> Reply {
+        let is_same = params.text("uri").as_deref() == Some(own);
+        // What the client wrote may hold what is no Unicode.
+        let json = params.get("uri").filter(|_| is_same).map_or_else(|| quoted(own), |raw| raw.get().to_owned());
+        let params = beside::parameters(params, "uri", &json);
+        match self.relayed(self.send_on(server, "resources/read", Some(own), params, errand).await, &format!("`{own}`"))
+        {
+            Reply::Relayed(result) => Reply::RelayedContent(result),
+            reply => reply,
         }
     }
 
@@ -254,12 +271,27 @@ pub(super) fn not_found(caller: &Caller, uri: &str) -> Reply {
     }
 }
 
+/// A server's error for a client of the modern era, which knows no code of its own for a resource that is not there, but
+/// has its URI in `data`.
+fn in_modern(error: Bytes, uri: &str) -> Bytes {
+    if code_of(&error) != Some(ErrorCode::RESOURCE_NOT_FOUND) {
+        return error;
+    }
+    let raw: &RawValue = serde_json::from_slice(&error).expect("a reply's payload was read as JSON");
+    let coded = Object::parse(raw).unwrap_or_default().with("code", &ErrorCode::INVALID_PARAMS.to_string());
+    let raw: &RawValue = serde_json::from_str(&coded).expect("an object with a member replaced is one");
+    let object = Object::parse(raw).unwrap_or_default();
+    match object.get("data") {
+        Some(_) => coded.into(),
+        None => object.with("data", &format!(r#"{{"uri":{}}}"#, quoted(uri))).into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::catalog::{Cache, Key, Listed};
     use crate::mcp::ServerCapabilities;
-    use serde_json::value::RawValue;
 
     fn server(name: &str, resources: &[&str], templates: &[&str]) -> Arc<ServerTools> {
         let key = Key { server: ServerName::new(name).unwrap(), configuration: String::new() };
@@ -301,5 +333,16 @@ mod tests {
         check(&servers, "mcpzip://c/x", "unlisted [a, b]");
         check(&servers, "file:///docs/z", "unlisted [b, a]");
         check(&servers, "other:z", "unlisted [a, b]");
+    }
+
+    #[test]
+    fn a_missing_resource_is_said_in_the_words_of_the_era() {
+        let check = |error: &'static str, expected: &str| assert_eq!(in_modern(error.into(), "x:1"), expected);
+        check(
+            r#"{"code":-32002,"message":"no","x":1e400}"#,
+            r#"{"code":-32602,"message":"no","x":1e400,"data":{"uri":"x:1"}}"#,
+        );
+        check(r#"{"code":-32002,"data":{"n":1}}"#, r#"{"code":-32602,"data":{"n":1}}"#);
+        check(r#"{"code": -32603}"#, r#"{"code": -32603}"#);
     }
 }

@@ -186,7 +186,7 @@ fn lists_are_known_at_the_next_start_before_any_server_runs() {
 fn completions_go_to_the_server_that_has_the_prompt_or_the_template() {
     let complete = result(r#"{"completion":{"values":["one"],"n":1e400}}"#);
     let capabilities = r#"{"prompts":{},"resources":{},"completions":{}}"#;
-    let asked = if_params(r#""ref":{"type":"ref/prompt","name":"p","x":1}"#, [complete.clone()], [echo()]);
+    let asked = if_params(r#""ref":{"type":"ref/prompt","name":"p","x":1}"#, [complete], [echo()]);
     let able = Server::new().prompt("p", []).template("t:{a}").capabilities(capabilities);
     let setup = Setup::new()
         .server("able", able.clone().on("completion/complete", [asked]))
