@@ -13,15 +13,18 @@ mod support;
 mod layers;
 
 mod bridging;
+mod direct;
 mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_faults;
 mod http_upstream;
 mod listing;
 mod meta_tools;
 mod prompts;
 mod resources;
+mod transports;
 mod upstream;
 
 mod answers;
