@@ -24,6 +24,8 @@ mod http_faults;
 mod http_upstream;
 mod listing;
 mod meta_tools;
+mod prompts;
+mod resources;
 mod transports;
 mod upstream;
 
