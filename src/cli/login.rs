@@ -119,12 +119,7 @@ pub(super) async fn log_out(arguments: &LogoutArguments, accounts: &Accounts, ou
     Ok(())
 }
 
-async fn one(
-    account: Account,
-    wishes: &Wishes,
-    browser: &Browser,
-    output: &Output,
-) -> Result<LoginStatus, LoginError> {
+async fn one(account: Account, wishes: &Wishes, browser: &Browser, output: &Output) -> Result<LoginStatus, LoginError> {
     if !account.needs_person() {
         return account.log_in_alone().await;
     }

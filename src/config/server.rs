@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf, is_separator};
 use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
 use super::file::{Entry, OAuthEntry};
-use super::reader::{At, Read, Report};
 use super::oauth::{Grant, OAuth, PrivateKey};
-use super::{Certificates, ConfigHash, Proxy, Remote, Server, Stdio, Transport, expand};
+use super::reader::{At, Read, Report};
+use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
 
 /// What an entry is read against, and the secrets found on the way.
@@ -86,7 +86,12 @@ impl<'a> Resolver<'a> {
                 }
             },
         };
+        let expose = match entry.expose? {
+            Some(exposed) => OwnExposure { prompts: exposed.prompts?, resources: exposed.resources? },
+            None => OwnExposure::default(),
+        };
         Ok(Server {
+            expose,
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),
@@ -158,19 +163,37 @@ impl<'a> Resolver<'a> {
         let metadata_url = text("client_metadata_url", entry.client_metadata_url)?;
         if metadata_url.as_deref().is_some_and(|url| !is_url(url, &["https"])) {
             let problem = "must begin with `https://` and name a host";
-            return Err(At::new(metadata_offset, Fault::Unusable { key: "oauth.client_metadata_url".to_owned(), problem }));
+            return Err(At::new(
+                metadata_offset,
+                Fault::Unusable { key: "oauth.client_metadata_url".to_owned(), problem },
+            ));
         }
         self.secrets.extend(client_secret.clone());
         let private_key = entry.private_key_file.map(|written| self.private_key(&written)).transpose()?;
         let scopes = entry.scopes.unwrap_or_default().into_iter().enumerate();
         let scopes = scopes.map(|(index, scope)| self.plain(&format!("oauth.scopes[{index}]"), &scope));
-        let scopes = scopes.collect::<Result<Vec<_>, _>>()?.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect();
+        let scopes = scopes
+            .collect::<Result<Vec<_>, _>>()?
+            .iter()
+            .flat_map(|text| text.split_whitespace())
+            .map(str::to_owned)
+            .collect();
         let grant = entry.grant.unwrap_or_default();
-        if grant == Grant::ClientCredentials && (client_id.is_none() || client_secret.is_none() && private_key.is_none()) {
+        if grant == Grant::ClientCredentials
+            && (client_id.is_none() || client_secret.is_none() && private_key.is_none())
+        {
             let problem = "\"client_credentials\" needs a `client_id`, and a `client_secret` or a `private_key_file`";
             return Err(At::new(offset, Fault::Unusable { key: "oauth.grant".to_owned(), problem }));
         }
-        Ok(OAuth { grant, client_id, client_secret, client_metadata_url: metadata_url, private_key, scopes, redirect_port: entry.redirect_port })
+        Ok(OAuth {
+            grant,
+            client_id,
+            client_secret,
+            client_metadata_url: metadata_url,
+            private_key,
+            scopes,
+            redirect_port: entry.redirect_port,
+        })
     }
 
     fn private_key(&mut self, written: &At<String>) -> Result<PrivateKey, At<Fault>> {

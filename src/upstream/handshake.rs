@@ -44,9 +44,8 @@ pub(super) fn client_info() -> String {
 
 /// The requests that open a connection in either era, whole: their revision, method and body.
 pub(super) fn openings() -> [(Revision, &'static str, String); 2] {
-    let whole = |method: &str, params: String| {
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{params}}}"#)
-    };
+    let whole =
+        |method: &str, params: String| format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{params}}}"#);
     let (legacy, modern) = ("initialize", "server/discover");
     let discover = format!(r#"{{"_meta":{{{}}}}}"#, modern_meta(ClientCapabilities::NONE));
     [

@@ -68,7 +68,7 @@ struct LinkState {
     /// What the handshake of the connection declares.
     capabilities: ClientCapabilities,
     failures: u32,
-    /// The server was found to speak the modern era only: it is not asked again until an attempt fails.
+    /// The server was found to speak the modern era, now or before the last start: it is opened in that first.
     is_modern: bool,
     /// Calls that hold the connection.
     in_use: usize,
@@ -159,6 +159,14 @@ impl Slot {
         Arc::new(Self { server, entry, idle_timeout, link, places, audience, mirrors, followed })
     }
 
+    /// Notes that the server spoke the modern era when it was last spoken with.
+    pub(super) fn remember_modern(&self) {
+        let mut link = self.link();
+        if matches!(link.phase, Phase::Disconnected) {
+            link.is_modern = true;
+        }
+    }
+
     pub(super) fn state(&self) -> State {
         if self.entry.disabled {
             return State::Disabled;
@@ -172,6 +180,17 @@ impl Slot {
                 State::Failed { error: error.clone(), failures: link.failures, retry_at: *retry_at }
             }
         }
+    }
+
+    /// Notes which of the server's resources somebody follows; a modern server is told of all of them at once.
+    pub(super) fn follow(&self, uris: &BTreeSet<String>) {
+        self.followed.send_if_modified(|followed| {
+            let differs = followed != uris;
+            if differs {
+                followed.clone_from(uris);
+            }
+            differs
+        });
     }
 
     /// The connection, if it is live.
@@ -306,16 +325,28 @@ impl Slot {
             let link = self.link();
             (link.is_modern, link.capabilities)
         };
-        let connector = Connector {
+        let mut connector = Connector {
             server: &self.server,
             transport: &self.entry.transport,
-            era: if is_modern && self.entry.era == Era::Auto { Era::Modern } else { self.entry.era },
+            era: self.entry.era,
             mirrors: &self.mirrors,
             environment,
             capabilities,
             audience: &self.audience,
         };
-        connector.connect().await
+        if !is_modern || self.entry.era != Era::Auto {
+            return connector.connect().await;
+        }
+        connector.era = Era::Modern;
+        match connector.connect().await {
+            // It may be another version of the server by now.
+            Err(error) if error.may_be_of_era() => {
+                tracing::info!(server = %self.server, %error, "it was modern before; asking with a handshake");
+                connector.era = Era::Auto;
+                connector.connect().await
+            }
+            outcome => outcome,
+        }
     }
 
     /// Closes `connection` once nobody has used it for its idle time.

@@ -201,7 +201,8 @@ fn missing_scopes_are_told_and_asked_for_with_the_earlier_ones() {
 #[test]
 fn a_machine_logs_in_by_itself_and_takes_the_scopes_it_needs() {
     let known = Some(("me", "hand-made-secret"));
-    let authority = Authority::start(Manner { method: "client_secret_basic", known, needed: &["write"], ..Manner::default() });
+    let authority =
+        Authority::start(Manner { method: "client_secret_basic", known, needed: &["write"], ..Manner::default() });
     let oauth = json!({ "grant": "client_credentials", "client_id": "me", "client_secret": "hand-made-secret" });
     let setup = authority.setup(json!({ "oauth": oauth }));
     let mut client = setup.connect();

@@ -59,7 +59,11 @@ impl Account {
     ///
     /// # Errors
     /// When the URL cannot be used.
-    pub(in crate::upstream) fn of(server: &ServerName, remote: &Remote, environment: &Arc<Environment>) -> Result<Option<Self>, LoginError> {
+    pub(in crate::upstream) fn of(
+        server: &ServerName,
+        remote: &Remote,
+        environment: &Arc<Environment>,
+    ) -> Result<Option<Self>, LoginError> {
         let is_configured = remote.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
         let Some(directory) = environment.login_directory.as_ref().filter(|_| !is_configured) else { return Ok(None) };
         let url = Url::parse(&remote.url).map_err(|_| LoginError::NotOffered {
@@ -130,8 +134,7 @@ impl Account {
 
     /// Ends a login where it was given (RFC 7009); with the refresh token go those that came of it.
     async fn revoke(&self, web: &Web<'_>, issuer: &str, login: &Login) -> Result<(), LoginError> {
-        let (Some(endpoint), Some(client), Some(token)) =
-            (&login.revocation_endpoint, &login.client, &login.token)
+        let (Some(endpoint), Some(client), Some(token)) = (&login.revocation_endpoint, &login.client, &login.token)
         else {
             return Ok(());
         };

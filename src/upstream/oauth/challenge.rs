@@ -105,7 +105,12 @@ mod tests {
     #[test]
     fn a_challenge_is_read_however_it_is_written() {
         check("Bearer", None, &[], None);
-        check(r#"Bearer realm="x", scope="a b", error=insufficient_scope"#, None, &["a", "b"], Some("insufficient_scope"));
+        check(
+            r#"Bearer realm="x", scope="a b", error=insufficient_scope"#,
+            None,
+            &["a", "b"],
+            Some("insufficient_scope"),
+        );
         check(r#"bearer resource_metadata = "https://a/b?c=d,e" ,scope=a"#, Some("https://a/b?c=d,e"), &["a"], None);
         check(r#"Basic realm="a, Bearer scope=no", Bearer scope="yes""#, None, &["yes"], None);
         check(r#"Bearer scope="yes", Digest scope="no""#, None, &["yes"], None);

@@ -3,8 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::header::HeaderValue;
 use reqwest::Url;
+use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -102,11 +102,12 @@ impl Client {
         let Ok(given) = serde_json::from_slice::<Registration>(&answer.body) else {
             return Err(super::web::wrong(endpoint, "registered us, and did not say as whom"));
         };
-        let method = match (given.token_endpoint_auth_method.as_deref().and_then(AuthMethod::parse), &given.client_secret) {
-            (_, None) => AuthMethod::None,
-            (Some(method), Some(_)) => method,
-            (None, Some(_)) => authority.method_of_secret(),
-        };
+        let method =
+            match (given.token_endpoint_auth_method.as_deref().and_then(AuthMethod::parse), &given.client_secret) {
+                (_, None) => AuthMethod::None,
+                (Some(method), Some(_)) => method,
+                (None, Some(_)) => authority.method_of_secret(),
+            };
         Ok(Self {
             id: given.client_id,
             secret: given.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new),

@@ -123,7 +123,9 @@ impl Flow {
                 match self.read(&url) {
                     Ok(answer) => return Ok(Answer { visitor: Some(visitor), ..answer }),
                     // Anybody on this machine can come here, so whoever does not belong here ends nothing.
-                    Err(_) => visitor.show("400 Bad Request", "This does not belong to the login that is under way").await,
+                    Err(_) => {
+                        visitor.show("400 Bad Request", "This does not belong to the login that is under way").await
+                    }
                 }
             }
         };
@@ -167,7 +169,9 @@ impl Flow {
         if let Some(visitor) = visitor {
             match &outcome {
                 Ok(_) => visitor.show("200 OK", &format!("mcpzip is logged in at the server <b>{server}</b>")).await,
-                Err(_) => visitor.show("400 Bad Request", "The login failed; mcpzip says why where it was started").await,
+                Err(_) => {
+                    visitor.show("400 Bad Request", "The login failed; mcpzip says why where it was started").await
+                }
             }
         }
         outcome
@@ -241,9 +245,8 @@ async fn identity(
         return Err(LoginError::NoClient { issuer: authority.issuer.clone(), redirect, port });
     };
     let client = Client::register(web, authority, endpoint, &redirect).await.map_err(|error| match error {
-        LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => account.not_offered(
-            "offers no login by OAuth; perhaps it wants a key, which `headers` in its entry can give",
-        ),
+        LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => account
+            .not_offered("offers no login by OAuth; perhaps it wants a key, which `headers` in its entry can give"),
         error => error,
     })?;
     // Kept at once, so that a login that is broken off does not leave a client behind each time.

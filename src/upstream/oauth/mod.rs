@@ -27,8 +27,8 @@ pub use account::{Account, LoginStatus};
 pub(super) use address::Guard;
 pub use error::LoginError;
 pub use flow::{Answer, Flow, Wishes};
-pub(super) use session::Session;
 pub use session::Need;
+pub(super) use session::Session;
 
 /// The directory of the logins, within that of the state.
 pub const DIRECTORY: &str = "logins";

@@ -105,7 +105,11 @@ impl Session {
             return Bearer::new(other);
         }
         if response.status().as_u16() == 403 {
-            return if challenge.wants_more_scopes() { self.step_up(challenge, sent).await } else { self.give_up(Need::Rights) };
+            return if challenge.wants_more_scopes() {
+                self.step_up(challenge, sent).await
+            } else {
+                self.give_up(Need::Rights)
+            };
         }
         if self.account.remote.oauth.grant == Grant::ClientCredentials {
             return self.obtain(challenge, sent.cloned()).await;

@@ -179,11 +179,16 @@ pub(super) mod hidden {
 
     use crate::secret::Secret;
 
-    pub(in super::super) fn serialize<S: Serializer>(secret: &Option<Secret<String>>, to: S) -> Result<S::Ok, S::Error> {
+    pub(in super::super) fn serialize<S: Serializer>(
+        secret: &Option<Secret<String>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         secret.as_ref().map(Secret::expose).serialize(to)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret<String>>, D::Error> {
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Secret<String>>, D::Error> {
         Ok(Option::<String>::deserialize(from)?.map(Secret::new))
     }
 }

@@ -77,7 +77,9 @@ impl Counter<'_> {
         let authorization = self.client.sign(self.issuer, self.key, &mut fields);
         let secrets: Vec<Secret<String>> = fields
             .iter()
-            .filter(|(name, _)| matches!(*name, "code" | "code_verifier" | "refresh_token" | "client_secret" | "client_assertion"))
+            .filter(|(name, _)| {
+                matches!(*name, "code" | "code_verifier" | "refresh_token" | "client_secret" | "client_assertion")
+            })
             .map(|(_, value)| value.clone().into())
             .chain(self.client.secret.clone())
             .collect();
@@ -160,7 +162,12 @@ mod tests {
 
     #[test]
     fn a_refusal_tells_no_secret() {
-        let error = refused("https://a", "invalid_grant", "token  hunter2-and-more\nis bad", &["hunter2-and-more".to_owned().into()]);
+        let error = refused(
+            "https://a",
+            "invalid_grant",
+            "token  hunter2-and-more\nis bad",
+            &["hunter2-and-more".to_owned().into()],
+        );
         assert_eq!(error.to_string(), "`https://a` refuses: invalid_grant: token *** is bad");
     }
 }

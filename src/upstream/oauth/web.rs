@@ -182,7 +182,13 @@ mod tests {
     #[test]
     fn a_server_of_the_internet_leads_to_nothing_private() {
         let own = "https://mcp.example.com/mcp";
-        for url in ["https://10.0.0.1/x", "https://[::1]/x", "https://localhost/x", "http://127.0.0.1:1/x", "https://[::ffff:10.0.0.1]/"] {
+        for url in [
+            "https://10.0.0.1/x",
+            "https://[::1]/x",
+            "https://localhost/x",
+            "http://127.0.0.1:1/x",
+            "https://[::ffff:10.0.0.1]/",
+        ] {
             check(own, true, url, Err("may not lead to a private address"));
         }
         check(own, true, "http://login.example.com/x", Err("only https"));

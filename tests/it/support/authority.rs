@@ -106,7 +106,8 @@ impl Authority {
     pub(crate) fn start(manner: Manner) -> Self {
         let mut clients = BTreeMap::new();
         if let Some((id, secret)) = manner.known {
-            let client = Client { secret: Some(secret.to_owned()), redirects: Vec::new(), issuer: manner.issuer.to_owned() };
+            let client =
+                Client { secret: Some(secret.to_owned()), redirects: Vec::new(), issuer: manner.issuer.to_owned() };
             clients.insert(id.to_owned(), client);
         }
         let state = Arc::new(Mutex::new(State {
@@ -255,7 +256,8 @@ fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply)
     let is_tool = request.rpc() == "tools/call" && request.body["params"]["name"] == "t";
     if is_tool && needed.iter().any(|scope| !scopes.contains(*scope)) {
         let wanted = needed.join(" ");
-        let headers = format!("www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{wanted}\", {metadata}\r\n");
+        let headers =
+            format!("www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{wanted}\", {metadata}\r\n");
         return reply.whole("403 Forbidden", &headers, &format!("not for {}", token.unwrap_or_default()));
     }
     legacy(request, reply);
@@ -337,7 +339,9 @@ fn token(
     }
     let given = match field("grant_type").as_str() {
         "authorization_code" => {
-            let Some(grant) = state.codes.remove(&field("code")) else { return refuse("invalid_grant", "no such code") };
+            let Some(grant) = state.codes.remove(&field("code")) else {
+                return refuse("invalid_grant", "no such code");
+            };
             let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier")));
             if grant.client != id || grant.redirect != field("redirect_uri") || grant.challenge != challenge {
                 return refuse("invalid_grant", "not your code");
@@ -464,7 +468,8 @@ pub(crate) fn get(url: &str) -> String {
     loop {
         let text = String::from_utf8_lossy(&page).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
             if body.len() >= length {
                 return text;
             }

@@ -72,7 +72,11 @@ pub(super) fn unsent(error: reqwest::Error) -> HttpError {
 
 /// Why a request that is no message has no answer; it reads on after whom it went to.
 pub(in crate::upstream) fn reason(error: reqwest::Error) -> String {
-    if error.is_connect() || error.is_builder() { unsent(error).to_string() } else { format!("gave no answer ({})", words(error)) }
+    if error.is_connect() || error.is_builder() {
+        unsent(error).to_string()
+    } else {
+        format!("gave no answer ({})", words(error))
+    }
 }
 
 /// The innermost cause, which says most; without any URL.
