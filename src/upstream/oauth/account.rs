@@ -229,13 +229,14 @@ impl Account {
         renewed
     }
 
-    /// Notes scopes that a login lacks, for the next one.
-    pub(super) async fn note_wanted(&self, scopes: &[String]) -> Result<(), LoginError> {
+    /// Notes what a refusal said, for the next login: a server may refuse some requests only.
+    pub(super) async fn note(&self, scopes: &[String], pointer: Option<&str>) -> Result<(), LoginError> {
         let _lock = self.store.lock().await?;
         let mut record = self.store.read();
-        let before = record.wanted.len();
+        let before = (record.wanted.len(), record.pointer.clone());
         add_scopes(&mut record.wanted, scopes);
-        if record.wanted.len() > before { self.store.write(&record) } else { Ok(()) }
+        record.pointer = pointer.map(str::to_owned).or(record.pointer);
+        if (record.wanted.len(), &record.pointer) == (before.0, &before.1) { Ok(()) } else { self.store.write(&record) }
     }
 
     /// Keeps a login as the one that counts.

@@ -57,8 +57,11 @@ impl Flow {
     pub async fn begin(account: Account, wishes: &Wishes) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
         let probed = account.probe().await?;
-        let (wants_login, challenge) = (probed.is_some(), probed.unwrap_or_default());
         let record = account.store.read();
+        // It may let us in as far as we asked here, and refuse what came after.
+        let wants_login = probed.is_some() || !record.wanted.is_empty() || record.pointer.is_some();
+        let mut challenge = probed.unwrap_or_default();
+        challenge.resource_metadata = challenge.resource_metadata.or_else(|| record.pointer.clone());
         let web = account.web().await;
         let authority = discover(&web, &account.url, &challenge, record.current.as_deref()).await?;
         // One that lets everybody in may want a login for some of its tools, and then says where.
@@ -268,7 +271,7 @@ fn scopes(
         return wishes.scopes.clone();
     }
     let configured = &account.remote.oauth.scopes;
-    let mut scopes = if configured.is_empty() && challenge.scopes.is_empty() {
+    let mut scopes = if configured.is_empty() && challenge.scopes.is_empty() && record.wanted.is_empty() {
         authority.server_scopes.clone()
     } else {
         configured.clone()

@@ -115,7 +115,10 @@ impl Session {
             return self.obtain(challenge, sent.cloned()).await;
         }
         match sent {
-            None => self.give_up(Need::Login),
+            None => {
+                self.note(&challenge.scopes, &challenge).await;
+                self.give_up(Need::Login)
+            }
             Some(sent) if sent.refresh.is_some() => self.renewed(sent).await.and_then(Bearer::new),
             Some(_) => self.give_up(Need::Renewal),
         }
@@ -143,10 +146,14 @@ impl Session {
         if self.account.remote.oauth.grant == Grant::ClientCredentials {
             return self.obtain(challenge, Some(sent.clone())).await;
         }
-        if let Err(error) = self.account.note_wanted(&missing).await {
-            tracing::warn!(server = %self.account.server, %error, "missing scopes could not be noted");
-        }
+        self.note(&missing, &challenge).await;
         self.give_up(Need::Scopes(missing))
+    }
+
+    async fn note(&self, scopes: &[String], challenge: &Challenge) {
+        if let Err(error) = self.account.note(scopes, challenge.resource_metadata.as_deref()).await {
+            tracing::warn!(server = %self.account.server, %error, "what the server wants could not be noted");
+        }
     }
 
     /// Asks for a token as a program; it is not cut off half way.

@@ -48,6 +48,9 @@ pub(super) struct Record {
     /// The scopes that were missing since the last login.
     #[serde(default)]
     pub(super) wanted: Vec<String>,
+    /// Where the server's metadata is, by its last refusal.
+    #[serde(default)]
+    pub(super) pointer: Option<String>,
 }
 
 /// The login at one authorization server.

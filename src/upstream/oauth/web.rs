@@ -43,7 +43,12 @@ impl<'a> Web<'a> {
 
     /// Gets a document of JSON; nothing where there is none.
     pub(super) async fn document(&self, url: &Url) -> Result<Option<serde_json::Value>, LoginError> {
-        let answer = self.send(Method::GET, url, None, Bytes::new(), None).await?;
+        let get = || self.send(Method::GET, url, None, Bytes::new(), None);
+        let answer = match get().await {
+            // A connection that was kept may be gone just then; asking again does no harm.
+            Err(LoginError::Web { .. }) => get().await?,
+            first => first?,
+        };
         if answer.status.is_server_error() {
             return Err(wrong(url, format!("answered with HTTP {}", answer.status.as_u16())));
         }
