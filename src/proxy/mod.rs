@@ -153,7 +153,8 @@ impl Proxy {
                 tasks: tasks.clone(),
             }
         });
-        tasks.spawn(subscriptions::keep(Arc::downgrade(&proxy), tasks.clone()));
+        let keep = subscriptions::keep(Arc::downgrade(&proxy));
+        tasks.spawn(tasks.stop().clone().run_until_cancelled_owned(keep));
         proxy
     }
 
