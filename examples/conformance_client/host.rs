@@ -97,7 +97,8 @@ impl Host {
         loop {
             let status = text(&self.call("proxy_status", json!({}))?);
             let state = format!("{UPSTREAM}: ready, ");
-            let count = status.lines().find_map(|line| line.trim().strip_prefix(&state)?.split(' ').next()?.parse().ok());
+            let count =
+                status.lines().find_map(|line| line.trim().strip_prefix(&state)?.split(' ').next()?.parse().ok());
             match count {
                 Some(count) => return Ok(count),
                 None if start.elapsed() > PATIENCE => return Err(format!("it is not ready: {status}").into()),

@@ -56,7 +56,11 @@ fn play(scenario: &str, host: &mut Host) -> Result<(), Failure> {
         "http-custom-headers" => calls_of_the_context(host),
         "json-schema-2020-12-preservation" => echo_the_schema(host),
         "sep-2322-client-request-state" => answer_side_by_side(host),
-        "initialize" | "tools_call" | "sse-retry" | "elicitation-sep1034-client-defaults" | "http-standard-headers"
+        "initialize"
+        | "tools_call"
+        | "sse-retry"
+        | "elicitation-sep1034-client-defaults"
+        | "http-standard-headers"
         | "http-invalid-tool-headers" => call_what_is_offered(host),
         unknown => Err(format!("the scenario {unknown} is not known here").into()),
     }
@@ -96,7 +100,8 @@ fn echo_the_schema(host: &mut Host) -> Result<(), Failure> {
 /// All tools at once; those that ask for input are answered while the others run, and one runs between the rounds.
 fn answer_side_by_side(host: &mut Host) -> Result<(), Failure> {
     let names = ["test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_no_result_type", "test_mrtr_unrelated"];
-    let ids: Vec<_> = names.iter().map(|name| host.begin_execute(name, &json!({}), Map::new())).collect::<Result<_, _>>()?;
+    let ids: Vec<_> =
+        names.iter().map(|name| host.begin_execute(name, &json!({}), Map::new())).collect::<Result<_, _>>()?;
     let answers: Vec<Value> = ids.into_iter().map(|id| host.answer(id)).collect::<Result<_, _>>()?;
     let mut retries = Vec::new();
     for (name, answer) in names.iter().zip(&answers) {

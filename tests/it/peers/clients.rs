@@ -185,7 +185,7 @@ impl Peer {
 /// The Inspector makes one request per run. It also judges whether the tools' schemas fit the models of all vendors.
 fn inspect(peers: &Peers, setup: &Setup) -> Result<(Vec<Value>, Vec<Value>), String> {
     let inspector = |arguments: &[String]| {
-        let mut command = Command::new(&peers.inspector_node);
+        let mut command = Command::new(&peers.new_node);
         command.arg(peers.npm("mcp-inspector")).arg("--cli").args(arguments).arg("--").args(serve(setup));
         let ended = run(&mut command, setup)?;
         let answer: Value = printed(&ended)?;

@@ -4,6 +4,7 @@
 //! fail and say what to install; only `MCPZIP_TEST_SKIP_PEERS=1` leaves them out, and that is said too.
 
 mod clients;
+mod conformance;
 mod direct;
 mod example;
 mod install;
@@ -13,6 +14,7 @@ mod page;
 mod process;
 mod real_servers;
 mod servers;
+mod suite;
 
 use install::Peers;
 

@@ -1,0 +1,231 @@
+//! The official conformance suite: running it, reading what it reports, and judging that against what is expected.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::install::Peers;
+use super::process;
+
+/// A scenario has half a minute of its own.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// The scenarios that are known to fail, by leg, each with the reason. A name that ends in `*` stands for all that begin so.
+const EXPECTED: &str = include_str!("../../peers/expected-failures.json");
+
+/// What these scenarios lack is the subject of another issue; they are counted apart.
+const NEEDS_OAUTH: &str = "needs OAuth";
+
+/// One way to run the suite.
+#[derive(Debug)]
+pub(super) struct Leg {
+    /// Which side of `mcpzip` is judged: the suite's word for it.
+    pub(super) side: Side,
+    /// Its name in `expected-failures.json` and in the report.
+    pub(super) name: String,
+    /// The protocol revision whose requirements are run.
+    pub(super) revision: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+/// What the suite says of one scenario.
+#[derive(Debug, Default)]
+struct Outcome {
+    passed: usize,
+    /// The checks that failed, with the suite's words.
+    failed: Vec<String>,
+}
+
+/// Which scenarios a revision requires, and which it only reports.
+#[derive(Debug, Default)]
+struct Requirements {
+    required: BTreeSet<String>,
+    /// Those that came after the revision or that the suite's own fixture fails; not those of extensions.
+    reported: BTreeSet<String>,
+}
+
+impl Leg {
+    pub(super) fn new(side: Side, form: &str, revision: &'static str) -> Self {
+        let side_name = if side == Side::Client { "client" } else { "server" };
+        let form = if form.is_empty() { String::new() } else { format!(" ({form})") };
+        Self { side, name: format!("{side_name}{form}, {revision}"), revision }
+    }
+
+    /// Runs what the revision requires. `target` is what the suite is pointed at: `--command ...` or `--url ...`.
+    /// Returns the line for the report; the error says what is not as expected.
+    pub(super) fn run(&self, peers: &Peers, target: [&str; 2], directory: &Path) -> Result<String, String> {
+        let results = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let side = if self.side == Side::Client { "client" } else { "server" };
+        let mut command = Command::new(&peers.new_node);
+        command.arg("--import").arg(peers.script("loopback.mjs")).arg(peers.npm("conformance")).arg(side).args(target);
+        command.args(["--requirements", self.revision, "--output-dir"]).arg(results.path()).current_dir(directory);
+        // Its exit code says less than its results do.
+        let ended = process::run(&mut command, "", PATIENCE)?;
+        let outcomes = read_outcomes(results.path(), self.side)?;
+        let requirements = Requirements::read(peers, self.side, self.revision)?;
+        self.judge(&requirements, &outcomes).map_err(|problems| format!("{problems}\nthe suite said: {ended}"))
+    }
+
+    fn judge(&self, requirements: &Requirements, outcomes: &BTreeMap<String, Outcome>) -> Result<String, String> {
+        let expected: BTreeMap<String, BTreeMap<String, String>> =
+            serde_json::from_str(EXPECTED).expect("the expected failures are JSON");
+        let expected = expected.get(&self.name).cloned().unwrap_or_default();
+        let mut problems = String::new();
+        let mut without_oauth = 0;
+        let mut used = BTreeSet::new();
+        for scenario in requirements.required.iter().chain(&requirements.reported) {
+            let is_meant = |entry: &&String| match entry.strip_suffix('*') {
+                Some(start) => scenario.starts_with(start),
+                None => *entry == scenario,
+            };
+            let entry = expected.keys().find(is_meant);
+            used.extend(entry);
+            let outcome = outcomes.get(scenario);
+            match (outcome.is_some_and(Outcome::is_passed), entry) {
+                (true, Some(entry)) => {
+                    let _ = writeln!(problems, "{scenario} passes now: take `{entry}` out of the expected failures");
+                }
+                (false, None) => {
+                    let failed = outcome.map(|outcome| outcome.failed.join("; ")).unwrap_or_default();
+                    let _ = writeln!(problems, "{scenario} FAILED: {failed}");
+                }
+                (false, Some(entry)) => {
+                    without_oauth += usize::from(
+                        expected[entry].starts_with(NEEDS_OAUTH) && requirements.required.contains(scenario),
+                    );
+                }
+                (true, None) => {}
+            }
+        }
+        for stale in expected.keys().filter(|entry| !used.contains(entry)) {
+            let _ = writeln!(problems, "no scenario is `{stale}`: take it out of the expected failures");
+        }
+        let count = |scenarios: &BTreeSet<String>| {
+            scenarios.iter().filter(|name| outcomes.get(*name).is_some_and(Outcome::is_passed)).count()
+        };
+        let mut line = format!(
+            "conformance, {}: {} passed / {} required",
+            self.name,
+            count(&requirements.required),
+            requirements.required.len()
+        );
+        if without_oauth > 0 {
+            let _ = write!(line, " ({without_oauth} need OAuth)");
+        }
+        let _ = write!(
+            line,
+            "; of those it only reports, {} / {}",
+            count(&requirements.reported),
+            requirements.reported.len()
+        );
+        for (entry, reason) in expected.iter().filter(|(_, reason)| !reason.starts_with(NEEDS_OAUTH)) {
+            let _ = write!(line, "\n  expected to fail: {entry}: {reason}");
+        }
+        if problems.is_empty() { Ok(line) } else { Err(format!("{line}\n{problems}")) }
+    }
+}
+
+impl Outcome {
+    /// A scenario in which nothing was checked did not pass: the suite forgives a client that never came.
+    fn is_passed(&self) -> bool {
+        self.passed > 0 && self.failed.is_empty()
+    }
+}
+
+impl Requirements {
+    /// Reads the suite's own list. It is YAML, of which these lines are all that is used.
+    fn read(peers: &Peers, side: Side, revision: &str) -> Result<Self, String> {
+        let package = peers.node_directory().join("node_modules/@modelcontextprotocol/conformance");
+        let path = package.join(format!("requirements/{revision}.yaml"));
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let side = if side == Side::Client { "client" } else { "server" };
+        let mut requirements = Self::default();
+        let (mut section, mut scenario, mut leg) = ("", "", "");
+        for line in text.lines() {
+            let entry = line.trim_start().trim_start_matches("- ");
+            match line.split_once(": ").map(|(key, value)| (key.trim_start_matches([' ', '-']), value)) {
+                Some(("scenario", value)) => scenario = value,
+                Some(("leg", value)) => leg = value,
+                Some(("reason", value)) if leg == side && value != "extension" => {
+                    requirements.reported.insert(scenario.to_owned());
+                }
+                Some(_) => {}
+                None if !line.starts_with([' ', '#']) => section = line.trim_end_matches(':'),
+                None if section == side && line.starts_with("  - ") => {
+                    requirements.required.insert(entry.to_owned());
+                }
+                None => {}
+            }
+        }
+        if requirements.required.is_empty() {
+            return Err(format!("nothing is required in {}", path.display()));
+        }
+        Ok(requirements)
+    }
+}
+
+/// The outcome of each scenario: the suite makes a directory per run, `NAME-TIME` or `server-NAME-TIME`.
+fn read_outcomes(results: &Path, side: Side) -> Result<BTreeMap<String, Outcome>, String> {
+    let mut outcomes = BTreeMap::new();
+    let mut directories = vec![results.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let entries = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
+            match scenario_of(results, &path, side) {
+                Some(scenario) => outcomes.insert(scenario, Outcome::read(&path)?).map(drop).unwrap_or_default(),
+                None => directories.push(path),
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+/// The scenario that `directory` holds the results of, if it holds results.
+fn scenario_of(results: &Path, directory: &Path, side: Side) -> Option<String> {
+    if !directory.join("checks.json").is_file() {
+        return None;
+    }
+    let name = directory.strip_prefix(results).ok()?.to_str()?;
+    let name = name.get(..name.len().checked_sub("-2026-11-21T15-49-34-620Z".len())?)?;
+    let name = if side == Side::Server { name.strip_prefix("server-")? } else { name };
+    Some(name.to_owned())
+}
+
+impl Outcome {
+    fn read(directory: &Path) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Check {
+            id: String,
+            status: String,
+            error_message: Option<String>,
+        }
+        let path: PathBuf = directory.join("checks.json");
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let checks: Vec<Check> = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut outcome = Self::default();
+        for check in checks {
+            match check.status.as_str() {
+                "SUCCESS" => outcome.passed += 1,
+                "FAILURE" => outcome.failed.push(format!("{} ({})", check.id, check.error_message.unwrap_or_default())),
+                _ => {}
+            }
+        }
+        // Our own host says there what it did not like; where there is no such file, it was not started.
+        let stderr = fs::read_to_string(directory.join("stderr.txt")).unwrap_or_default();
+        outcome
+            .failed
+            .extend(stderr.lines().filter(|line| line.starts_with("conformance_client: ")).map(str::to_owned));
+        Ok(outcome)
+    }
+}
