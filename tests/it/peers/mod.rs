@@ -13,6 +13,7 @@ mod kill;
 mod page;
 mod process;
 mod real_servers;
+mod served;
 mod servers;
 mod suite;
 

@@ -182,7 +182,9 @@ fn read_outcomes(results: &Path, side: Side) -> Result<BTreeMap<String, Outcome>
         let entries = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
             match scenario_of(results, &path, side) {
-                Some(scenario) => outcomes.insert(scenario, Outcome::read(&path)?).map(drop).unwrap_or_default(),
+                Some(scenario) => {
+                    outcomes.insert(scenario, Outcome::read(&path)?);
+                }
                 None => directories.push(path),
             }
         }
