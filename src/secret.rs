@@ -7,6 +7,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
 /// What stands in a secret's place.
 pub const MASK: &str = "***";
 
@@ -31,6 +35,25 @@ pub struct Masker {
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// A text that nobody can guess: 128 random bits, safe in URLs and headers.
+///
+/// # Panics
+/// When the system has no randomness to give, without which nothing secret can be had.
+#[must_use]
+pub fn random_token() -> String {
+    let mut bytes = [0; 16];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    random.fill(&mut bytes).expect("the system gives random bytes");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Compares two texts in a time that says nothing about where they differ.
+#[must_use]
+pub fn is_same_secret(one: &str, other: &str) -> bool {
+    // Of the hashes an attacker knows nothing, so it does not matter how they are compared.
+    Sha256::digest(one) == Sha256::digest(other)
 }
 
 impl<T> Secret<T> {

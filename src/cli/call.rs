@@ -45,14 +45,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         .context("the timeout must be a positive number of seconds")?;
     let reply = {
         let _spinner = output.spinner(format!("calling {}", arguments.name));
-        let call = Call {
-            name: &arguments.name,
-            arguments: json.as_deref(),
-            line: None,
-            limit,
-            meta: String::new(),
-            progress: None,
-        };
+        let call = Call { name: &arguments.name, arguments: json.as_deref(), line: None, limit, errand: None };
         app.proxy().execute(call).await?
     };
     let (Reply::Result(result) | Reply::Relayed(result)) = reply else {

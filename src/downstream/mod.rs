@@ -6,4 +6,4 @@ mod pipes;
 mod session;
 pub mod stdio;
 
-pub use session::Session;
+pub use session::{Exchange, Session};

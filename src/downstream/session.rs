@@ -10,8 +10,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::frame::quoted;
-use crate::mcp::{Envelope, ErrorCode, Frame, Malformed, Message, Object, Outbox, Request, RequestId, Revision};
-use crate::proxy::{Caller, Proxy, Reply};
+use crate::mcp::{
+    ClientCapabilities, Envelope, ErrorCode, Frame, LogLevel, Malformed, Message, Object, Outbox, Request, RequestId,
+    Revision,
+};
+use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply};
 use crate::shutdown::Tasks;
 
 /// Requests that may be under way for one client; more are refused.
@@ -19,12 +22,13 @@ const MOST_REQUESTS: usize = 4096;
 
 const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// A client of either era. Requests of both may come in any order (2026-07-28, basic/versioning).
 #[derive(Debug)]
 pub struct Session {
     proxy: Arc<Proxy>,
-    outbox: Outbox,
+    client: Arc<Client>,
     tasks: Tasks,
     state: Mutex<State>,
     /// Woken when a request is through.
@@ -45,11 +49,21 @@ struct UnderWay {
     is_endless: bool,
 }
 
+/// Where what belongs to a message goes.
+#[derive(Debug, Clone)]
+pub enum Exchange {
+    /// Over the one way to the client, like everything else.
+    Shared(Outbox),
+    /// Over a way of its own, which is closed behind the answer.
+    Own(Outbox),
+}
+
 /// Where an answer goes.
 #[derive(Debug, Clone)]
-enum Answer {
-    Alone,
-    Together(Arc<Batch>),
+struct Answer {
+    exchange: Exchange,
+    /// The others with which it goes, if it was asked for together with them.
+    batch: Option<Arc<Batch>>,
 }
 
 /// The answers to a batch, sent as one array when the last is there.
@@ -59,26 +73,55 @@ struct Batch {
     missing: AtomicUsize,
 }
 
-impl Session {
-    /// A session whose answers go to `outbox`.
+impl Exchange {
+    /// Where messages go.
     #[must_use]
-    pub fn new(proxy: Arc<Proxy>, outbox: Outbox, tasks: Tasks) -> Arc<Self> {
-        Arc::new(Self { proxy, outbox, tasks, state: Mutex::default(), finished: Notify::new() })
+    pub fn outbox(&self) -> &Outbox {
+        match self {
+            Self::Shared(outbox) | Self::Own(outbox) => outbox,
+        }
     }
 
-    /// Takes a line. Never waits: requests run on their own.
-    pub fn receive(self: &Arc<Self>, line: &Bytes) {
+    /// The answer was given, or will not be.
+    fn end(&self) {
+        if let Self::Own(outbox) = self {
+            outbox.close();
+        }
+    }
+}
+
+impl Session {
+    /// A session of a client that has said nothing yet.
+    #[must_use]
+    pub fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Arc<Self> {
+        Arc::new(Self { proxy, client: Client::new(), tasks, state: Mutex::default(), finished: Notify::new() })
+    }
+
+    /// From now on, what the client is told unasked goes to `outbox`.
+    pub fn hear_on(&self, outbox: Outbox) {
+        self.client.listener().hear_on(outbox);
+    }
+
+    /// The revision that a handshake agreed on.
+    #[must_use]
+    pub fn legacy_revision(&self) -> Option<Revision> {
+        self.state().legacy
+    }
+
+    /// Takes a line, or another text that holds one message or several. Never waits: requests run on their own.
+    pub fn receive(self: &Arc<Self>, line: &Bytes, exchange: &Exchange) {
+        let alone = || Answer { exchange: exchange.clone(), batch: None };
         match Envelope::parse(line) {
-            Ok(Envelope::Single(message)) => self.take(line, message, Answer::Alone),
-            Ok(Envelope::Batch(batch)) => self.take_batch(line, &batch),
-            Err(malformed) => self.refuse(&malformed),
+            Ok(Envelope::Single(message)) => self.take(line, message, alone()),
+            Ok(Envelope::Batch(batch)) => self.take_batch(line, &batch, exchange),
+            Err(malformed) => self.refuse(&malformed, exchange),
         }
     }
 
     /// Answers a line that was too long to be kept.
-    pub fn refuse_length(&self, length: u64, limit: usize, id: Option<RequestId>) {
+    pub fn refuse_length(&self, length: u64, limit: usize, id: Option<RequestId>, exchange: &Exchange) {
         let reason = format!("the message has {length} bytes, more than the limit of {limit}");
-        self.refuse(&Malformed { id, code: ErrorCode::INVALID_REQUEST, reason });
+        self.refuse(&Malformed { id, code: ErrorCode::INVALID_REQUEST, reason }, exchange);
     }
 
     /// How many requests are under way that end by themselves.
@@ -97,28 +140,30 @@ impl Session {
         self.state().running.values().for_each(|request| request.cancelled.cancel());
     }
 
-    fn refuse(&self, malformed: &Malformed) {
-        self.answer(&Answer::Alone, Frame::error(malformed.id.as_ref(), malformed.code, &malformed.reason, None));
+    fn refuse(&self, malformed: &Malformed, exchange: &Exchange) {
+        let answer = Answer { exchange: exchange.clone(), batch: None };
+        answer.push(Frame::error(malformed.id.as_ref(), malformed.code, &malformed.reason, None));
     }
 
-    fn take_batch(self: &Arc<Self>, line: &Bytes, batch: &[&RawValue]) {
+    fn take_batch(self: &Arc<Self>, line: &Bytes, batch: &[&RawValue], exchange: &Exchange) {
         let refusal = |reason: String| Malformed { id: None, code: ErrorCode::INVALID_REQUEST, reason };
         let revision = self.state().legacy;
         if !revision.is_some_and(Revision::has_batches) {
             let of =
                 revision.map_or_else(|| "without a handshake".to_owned(), |revision| format!("in revision {revision}"));
-            return self.refuse(&refusal(format!("a batch is not allowed {of}; send one message per line")));
+            return self.refuse(&refusal(format!("a batch is not allowed {of}; send one message per line")), exchange);
         }
         if batch.is_empty() {
-            return self.refuse(&refusal("a batch must not be empty".to_owned()));
+            return self.refuse(&refusal("a batch must not be empty".to_owned()), exchange);
         }
         let messages: Vec<_> = batch.iter().map(|raw| Message::parse(raw)).collect();
         let answers = messages.iter().filter(|m| matches!(m, Ok(Message::Request(_)) | Err(_))).count();
-        let together = Answer::Together(Arc::new(Batch { answers: Mutex::default(), missing: answers.into() }));
+        let batch = Arc::new(Batch { answers: Mutex::default(), missing: answers.into() });
+        let together = Answer { exchange: exchange.clone(), batch: Some(batch) };
         for message in messages {
             match message {
                 Ok(message) => self.take(line, message, together.clone()),
-                Err(bad) => self.answer(&together, Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None)),
+                Err(bad) => together.push(Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None)),
             }
         }
     }
@@ -127,7 +172,11 @@ impl Session {
         match message {
             Message::Request(request) => self.start(line, request, answer),
             Message::Notification { method, params } => self.notified(&method, params),
-            Message::Response { .. } => tracing::debug!("an answer to no request of ours"),
+            Message::Response { id, outcome } => {
+                if let Some(id) = id.and_then(|id| id.as_integer()).and_then(|id| u64::try_from(id).ok()) {
+                    self.client.answered(id, &outcome);
+                }
+            }
         }
     }
 
@@ -135,7 +184,7 @@ impl Session {
         if request.method == "initialize" {
             // At once, because what follows in the same breath is read by what was agreed here.
             let reply = self.initialize(request.params);
-            return self.answer(&answer, reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
+            return answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
         }
         // The end of the run cancels too: some requests wait for what will not happen any more.
         let cancelled = self.tasks.stop().child_token();
@@ -152,7 +201,7 @@ impl Session {
             }
         };
         if let Some((code, message)) = refusal {
-            return self.answer(&answer, Frame::error(Some(&request.id), code, &message, None));
+            return answer.push(Frame::error(Some(&request.id), code, &message, None));
         }
         let session = self.clone();
         let Request { id, method, params } = request;
@@ -160,30 +209,35 @@ impl Session {
         let params = params.map(|raw| line.slice_ref(raw.get().as_bytes()));
         let line = line.clone();
         self.tasks.spawn(async move {
-            let _running = Running { session: &session, id: &id };
+            let _running = Running { session: &session, id: &id, answer: &answer };
             let params: Option<&RawValue> =
                 params.as_ref().map(|bytes| serde_json::from_slice(bytes).expect("the parameters were read as JSON"));
             tokio::select! {
-                frame = session.run(&id, &method, params, &line) => session.deliver(&answer, frame).await,
+                frame = session.run(&id, &method, params, &line, answer.exchange.outbox()) => session.deliver(&answer, frame).await,
                 // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
-                () = cancelled.cancelled() => session.leave(&answer),
+                () = cancelled.cancelled() => answer.leave(),
             }
         });
     }
 
     /// Runs a request to its answer.
-    async fn run(&self, id: &RequestId, method: &str, params: Option<&RawValue>, line: &Bytes) -> Frame {
-        let meta = params
-            .and_then(|raw| Object::parse(raw).ok()?.get("_meta"))
-            .and_then(|raw| Object::parse(raw).ok())
-            .unwrap_or_default();
+    async fn run(
+        &self,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        outbox: &Outbox,
+    ) -> Frame {
+        let params_object = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let meta = params_object.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
         let (revision, reply) = match self.revision_of(method, &meta) {
             Err(refusal) => (Revision::V2026_07_28, refusal),
             Ok(revision) => {
                 let reply = match method {
-                    "subscriptions/listen" if revision.is_modern() => self.listen(id).await,
+                    "subscriptions/listen" if revision.is_modern() => self.listen(id, &params_object, outbox).await,
                     _ => {
-                        let caller = Caller { revision, outbox: self.outbox.clone() };
+                        let caller = self.caller(revision, &meta, outbox);
                         self.proxy.handle(&caller, method, params, line).await
                     }
                 };
@@ -191,6 +245,23 @@ impl Session {
             }
         };
         reply.into_frame(id, revision)
+    }
+
+    /// Who makes a request: in the modern era it says so itself, before that the handshake did.
+    fn caller(&self, revision: Revision, meta: &Object<'_>, outbox: &Outbox) -> Caller {
+        let (capabilities, log_level) = if revision.is_modern() {
+            let declared = meta.get(CAPABILITIES_KEY).map(ClientCapabilities::parse);
+            (declared, meta.text(LOG_LEVEL_KEY).and_then(|level| LogLevel::parse(&level)))
+        } else {
+            (self.client.capabilities(), None)
+        };
+        Caller {
+            client: self.client.clone(),
+            revision,
+            capabilities: capabilities.unwrap_or_default(),
+            outbox: outbox.clone(),
+            log_level,
+        }
     }
 
     /// The revision a request is in: its own word for it, or what the handshake agreed on.
@@ -217,23 +288,28 @@ impl Session {
     }
 
     fn initialize(&self, params: Option<&RawValue>) -> Reply {
-        let requested = params.and_then(|raw| Object::parse(raw).ok()?.text("protocolVersion"));
-        let Some(requested) = requested else {
+        let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let Some(requested) = params.text("protocolVersion") else {
             return Reply::error(ErrorCode::INVALID_PARAMS, "`protocolVersion` must be a string".to_owned());
         };
         let revision = Revision::negotiate_legacy(&requested);
         self.state().legacy = Some(revision);
-        self.proxy.initialize(revision)
+        let capabilities = params.get("capabilities").map(ClientCapabilities::parse).unwrap_or_default();
+        self.proxy.initialize(&self.client, revision, capabilities)
     }
 
-    /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged for nothing, because nothing of ours
-    /// changes, and open until it is cancelled or we end.
-    async fn listen(&self, id: &RequestId) -> Reply {
-        let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{}}}}"#);
+    /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged, and open until it is cancelled or we end.
+    async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
+        let filter = params.get("notifications").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let interests = self.proxy.offered(Interests::parse(&filter));
+        let mark = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+        let acknowledged = format!(r#"{{"_meta":{mark},"notifications":{}}}"#, interests.to_json());
         // A client that is gone is noticed when its input ends.
-        let _ = self.outbox.send(Frame::notification("notifications/subscriptions/acknowledged", &params)).await;
+        let _ = outbox.send(Frame::notification("notifications/subscriptions/acknowledged", &acknowledged)).await;
+        let listener = Listener::for_subscription(id.as_json(), interests, outbox.clone());
+        self.proxy.listen(&listener);
         self.tasks.stopped().await;
-        Reply::Result(Bytes::from_static(b"{}"))
+        Reply::Ended { meta: format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#) }
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
@@ -247,41 +323,47 @@ impl Session {
 
     /// Sends an answer that may be large, when the client has room for it.
     async fn deliver(&self, answer: &Answer, frame: Frame) {
-        let frame = match answer {
-            Answer::Alone => Some(frame),
-            Answer::Together(batch) => batch.complete(Some(frame)),
-        };
-        if let Some(frame) = frame {
+        if let Some(frame) = answer.complete(Some(frame)) {
             // A client that is gone is noticed when its input ends.
-            let _ = self.outbox.send(frame).await;
+            let _ = answer.exchange.outbox().send(frame).await;
+            answer.exchange.end();
         }
         self.proxy.refresh().release();
-    }
-
-    /// Sends a short answer at once.
-    fn answer(&self, answer: &Answer, frame: Frame) {
-        let frame = match answer {
-            Answer::Alone => Some(frame),
-            Answer::Together(batch) => batch.complete(Some(frame)),
-        };
-        if let Some(frame) = frame {
-            // As above.
-            let _ = self.outbox.push(&frame);
-        }
-    }
-
-    fn leave(&self, answer: &Answer) {
-        if let Answer::Together(batch) = answer
-            && let Some(frame) = batch.complete(None)
-        {
-            // As above.
-            let _ = self.outbox.push(&frame);
-        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is a single step, so the state is whole even where a panic would strike.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Answer {
+    /// Sends a short answer at once.
+    fn push(&self, frame: Frame) {
+        self.give(Some(frame));
+    }
+
+    /// There will be no answer.
+    fn leave(&self) {
+        self.give(None);
+    }
+
+    fn give(&self, frame: Option<Frame>) {
+        let is_alone = self.batch.is_none();
+        let frame = self.complete(frame);
+        if frame.is_some() || is_alone {
+            // A client that is gone is noticed when its input ends.
+            let _ = frame.map(|frame| self.exchange.outbox().push(frame));
+            self.exchange.end();
+        }
+    }
+
+    /// What there is to send now that this answer is there, or will not come.
+    fn complete(&self, frame: Option<Frame>) -> Option<Frame> {
+        match &self.batch {
+            None => frame,
+            Some(batch) => batch.complete(frame),
+        }
     }
 }
 
@@ -303,6 +385,7 @@ impl Batch {
 struct Running<'a> {
     session: &'a Session,
     id: &'a RequestId,
+    answer: &'a Answer,
 }
 
 impl Drop for Running<'_> {
@@ -310,7 +393,7 @@ impl Drop for Running<'_> {
         if std::thread::panicking() {
             // The panic itself is on stderr; the client must not wait for an answer that will never come.
             let message = "a fault inside mcpzip ended this request; the others go on";
-            self.session.answer(&Answer::Alone, Frame::error(Some(self.id), ErrorCode::INTERNAL, message, None));
+            self.answer.push(Frame::error(Some(self.id), ErrorCode::INTERNAL, message, None));
         }
         self.session.state().running.remove(self.id);
         self.session.finished.notify_one();

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::session::Exchange;
 use super::{Session, pipes};
 use crate::mcp::{Line, LineReader, Outbox};
 use crate::proxy::Proxy;
@@ -30,14 +31,16 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     let (input, output) = pipes::open()?;
     let outbox = Outbox::new();
-    let session = Session::new(proxy.clone(), outbox.clone(), tasks.clone());
+    let session = Session::new(proxy.clone(), tasks.clone());
+    session.hear_on(outbox.clone());
+    let exchange = Exchange::Shared(outbox.clone());
     let writer = {
         let outbox = outbox.clone();
         async move { outbox.write_to(output).await }
     };
     tokio::pin!(writer);
     let reading = async {
-        let ended = read(&session, LineReader::new(input, MESSAGE_LIMIT), &proxy).await;
+        let ended = read(&session, LineReader::new(input, MESSAGE_LIMIT), &proxy, &exchange).await;
         drain(&session, &proxy).await;
         ended
     };
@@ -56,7 +59,12 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     outcome
 }
 
-async fn read(session: &Arc<Session>, mut lines: LineReader<pipes::Input>, proxy: &Proxy) -> io::Result<()> {
+async fn read(
+    session: &Arc<Session>,
+    mut lines: LineReader<pipes::Input>,
+    proxy: &Proxy,
+    exchange: &Exchange,
+) -> io::Result<()> {
     let patience = tokio::time::sleep(PATIENCE);
     tokio::pin!(patience);
     let mut patient = true;
@@ -70,8 +78,8 @@ async fn read(session: &Arc<Session>, mut lines: LineReader<pipes::Input>, proxy
             }
         };
         match line {
-            Some(Line::Message(line)) => session.receive(&line),
-            Some(Line::TooLong { length, id }) => session.refuse_length(length, MESSAGE_LIMIT, id),
+            Some(Line::Message(line)) => session.receive(&line, exchange),
+            Some(Line::TooLong { length, id }) => session.refuse_length(length, MESSAGE_LIMIT, id, exchange),
             None => return Ok(()),
         }
     }

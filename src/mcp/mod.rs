@@ -5,21 +5,25 @@
 //!
 //! *Invariant*: nothing here knows a server, a tool or a transport, and nothing here writes a payload it has parsed.
 
+mod capabilities;
 pub mod envelope;
 mod error_code;
 pub mod frame;
 mod id;
 pub mod lines;
+mod log_level;
 pub mod object;
 pub mod outbox;
 mod revision;
 mod scan;
 
+pub use capabilities::{ClientCapabilities, ServerCapabilities};
 pub use envelope::{Envelope, Malformed, Message, Outcome, Request};
 pub use error_code::ErrorCode;
 pub use frame::Frame;
 pub use id::RequestId;
 pub use lines::{Line, LineReader};
+pub use log_level::LogLevel;
 pub use object::Object;
 pub use outbox::{Closed, Outbox};
 pub use revision::Revision;

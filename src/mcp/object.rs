@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::frame::quoted;
+
 /// The members of a JSON object in their order, keys and values in their own bytes.
 ///
 /// Duplicate keys stay, whatever their depth; [`Object::get`] takes the last one, as most JSON readers do.
@@ -39,6 +41,22 @@ impl<'a> Object<'a> {
     /// The members, keys as text.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> + '_ {
         self.members.iter().map(|(key, value)| (key_text(key), *value))
+    }
+
+    /// The object with `value`, which is JSON, for `key`, in its place or at the end; everything else in its own bytes.
+    #[must_use]
+    pub fn with(&self, key: &str, value: &str) -> String {
+        let mut found = false;
+        let members = self.members.iter().zip(self.iter()).map(|((raw_key, raw), (name, _))| {
+            let replaced = name == key;
+            found |= replaced;
+            format!("{raw_key}:{}", if replaced { value } else { raw.get() })
+        });
+        let mut members: Vec<String> = members.collect();
+        if !found {
+            members.push(format!("{}:{value}", quoted(key)));
+        }
+        format!("{{{}}}", members.join(","))
     }
 
     /// The members, keys and values in their own bytes.
@@ -109,6 +127,15 @@ mod tests {
 
     fn raw(json: &str) -> Box<RawValue> {
         RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_member_is_replaced_or_added() {
+        let json = raw(r#"{"a":1e400,"b": "\ud83d"}"#);
+        let object = Object::parse(&json).unwrap();
+        assert_eq!(object.with("a", "2"), r#"{"a":2,"b":"\ud83d"}"#);
+        assert_eq!(object.with("c", "[]"), r#"{"a":1e400,"b":"\ud83d","c":[]}"#);
+        assert_eq!(Object::default().with("c", "0"), r#"{"c":0}"#);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The way out to one peer: any task appends messages, one task writes them.
+//! The way out to one peer: any task appends messages, one task writes them, or takes them one by one.
 //!
 //! Messages that become ready together leave in one write. A peer that does not read fills its outbox up to a limit;
 //! whoever has more to say to it then waits, and nobody else does.
@@ -39,8 +39,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Queue {
-    chunks: VecDeque<Bytes>,
-    open: BytesMut,
+    frames: VecDeque<Frame>,
+    /// The bytes of `frames`, and of what is being written.
     waiting: usize,
     state: State,
 }
@@ -77,7 +77,7 @@ impl Outbox {
                     return Err(Closed);
                 }
                 if queue.waiting < LIMIT {
-                    queue.append(&frame);
+                    queue.append(frame);
                     drop(queue);
                     self.0.ready.notify_one();
                     return Ok(());
@@ -91,7 +91,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When the peer is gone.
-    pub fn push(&self, frame: &Frame) -> Result<(), Closed> {
+    pub fn push(&self, frame: Frame) -> Result<(), Closed> {
         let mut queue = self.queue();
         if queue.state != State::Open {
             return Err(Closed);
@@ -103,7 +103,7 @@ impl Outbox {
     }
 
     /// Appends a message that may be lost, a progress notification say, unless too much is waiting already.
-    pub fn offer(&self, frame: &Frame) {
+    pub fn offer(&self, frame: Frame) {
         let mut queue = self.queue();
         if queue.state == State::Open && queue.waiting < LIMIT {
             queue.append(frame);
@@ -129,29 +129,62 @@ impl Outbox {
     /// When writing fails; the outbox is closed then.
     pub async fn write_to(&self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
         let outcome = self.drain(&mut writer).await;
+        self.abandon();
+        outcome
+    }
+
+    /// Takes the next message, for a transport that writes each by itself; `None` once the outbox is closed and empty.
+    ///
+    /// # Cancel safety
+    /// A dropped future has taken nothing.
+    pub async fn next(&self) -> Option<Frame> {
+        loop {
+            {
+                let mut queue = self.queue();
+                if let Some(frame) = queue.frames.pop_front() {
+                    queue.waiting -= size(&frame);
+                    drop(queue);
+                    self.0.room.notify_waiters();
+                    return Some(frame);
+                }
+                if queue.state != State::Open {
+                    return None;
+                }
+            }
+            self.0.ready.notified().await;
+        }
+    }
+
+    /// The peer is gone: what waits is dropped, and nothing more is taken.
+    pub fn abandon(&self) {
         let mut queue = self.queue();
         queue.state = State::Closed;
-        queue.chunks.clear();
-        queue.open.clear();
+        queue.frames.clear();
         drop(queue);
+        self.0.ready.notify_one();
         self.0.room.notify_waiters();
-        outcome
+    }
+
+    /// Whether messages are still taken.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.queue().state == State::Open
     }
 
     async fn drain(&self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         loop {
-            let (chunks, ends) = {
+            let (frames, ends) = {
                 let mut queue = self.queue();
-                (queue.take(), queue.state != State::Open)
+                (std::mem::take(&mut queue.frames), queue.state != State::Open)
             };
-            if chunks.is_empty() {
+            if frames.is_empty() {
                 if ends {
                     return writer.flush().await;
                 }
                 self.0.ready.notified().await;
                 continue;
             }
-            for chunk in chunks {
+            for chunk in chunks(frames) {
                 writer.write_all(&chunk).await?;
                 self.queue().waiting -= chunk.len();
             }
@@ -173,29 +206,33 @@ impl Default for Outbox {
 }
 
 impl Queue {
-    fn append(&mut self, frame: &Frame) {
-        self.waiting += frame.len() + 1;
-        self.open.extend_from_slice(&frame.head);
+    fn append(&mut self, frame: Frame) {
+        self.waiting += size(&frame);
+        self.frames.push_back(frame);
+    }
+}
+
+/// What a message takes, its line end included.
+fn size(frame: &Frame) -> usize {
+    frame.len() + 1
+}
+
+/// Messages as lines: small parts copied together, large payloads handed over as they are.
+fn chunks(frames: VecDeque<Frame>) -> Vec<Bytes> {
+    let (mut chunks, mut open) = (Vec::new(), BytesMut::new());
+    for frame in frames {
+        open.extend_from_slice(&frame.head);
         if frame.body.len() < COPY_BELOW {
-            self.open.extend_from_slice(&frame.body);
+            open.extend_from_slice(&frame.body);
         } else {
-            self.seal();
-            self.chunks.push_back(frame.body.clone());
+            chunks.push(open.split().freeze());
+            chunks.push(frame.body);
         }
-        self.open.extend_from_slice(&frame.tail);
-        self.open.extend_from_slice(b"\n");
+        open.extend_from_slice(&frame.tail);
+        open.extend_from_slice(b"\n");
     }
-
-    fn seal(&mut self) {
-        if !self.open.is_empty() {
-            self.chunks.push_back(self.open.split().freeze());
-        }
-    }
-
-    fn take(&mut self) -> VecDeque<Bytes> {
-        self.seal();
-        std::mem::take(&mut self.chunks)
-    }
+    chunks.push(open.freeze());
+    chunks
 }
 
 #[cfg(test)]
@@ -218,6 +255,20 @@ mod tests {
         outbox.write_to(&mut written).await.unwrap();
         assert_eq!(String::from_utf8(written).unwrap(), format!("<a>\n<{large}>\n<b>\n"));
         assert_eq!(outbox.send(frame("c")).await, Err(Closed));
+    }
+
+    #[tokio::test]
+    async fn messages_can_be_taken_one_by_one() {
+        let outbox = Outbox::new();
+        outbox.push(frame("a")).unwrap();
+        outbox.push(frame("b")).unwrap();
+        outbox.close();
+        let mut bodies = Vec::new();
+        while let Some(frame) = outbox.next().await {
+            bodies.push(frame.body);
+        }
+        assert_eq!(bodies, ["a", "b"]);
+        assert_eq!(outbox.push(frame("c")), Err(Closed));
     }
 
     #[tokio::test]

@@ -1,7 +1,5 @@
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,12 +7,13 @@ use serde_json::value::RawValue;
 
 use super::arguments::{Checked, Schema};
 use super::error::{failed_call, refused_call, unfit_arguments};
-use super::{Caller, Proxy, Reply, builtin};
+use super::relay::Relayed;
+use super::{Caller, Errand, Proxy, Reply, builtin, join_all};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
-use crate::mcp::{Frame, Object, Outbox};
+use crate::mcp::{Frame, Object};
 use crate::tool::{Definition, Signature, ToolHash};
-use crate::upstream::{self, ProgressSink, ToolCall, message_of};
+use crate::upstream::{self, message_of};
 
 /// The bounds of a caller's `timeout`, in seconds.
 const TIMEOUTS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -29,8 +28,7 @@ const MOST_CALLS: usize = 32;
 struct Shared<'a> {
     line: &'a Bytes,
     limit: Option<Duration>,
-    meta: String,
-    progress: Option<ProgressSink>,
+    errand: Errand,
 }
 
 /// A call as the agent put it.
@@ -43,10 +41,8 @@ pub struct Call<'a> {
     pub line: Option<&'a Bytes>,
     /// The time it may take, if not the configured one.
     pub limit: Option<Duration>,
-    /// Members for the call's `_meta`.
-    pub meta: String,
-    /// Where progress goes.
-    pub progress: Option<ProgressSink>,
+    /// The request it is made in, if there is one.
+    pub errand: Option<&'a Errand>,
 }
 
 /// Why a call has no result; each with a text for whoever called.
@@ -88,15 +84,10 @@ impl Proxy {
                 _ => return Reply::tool_error("`timeout` must be a number of seconds from 0.1 to 3600"),
             },
         };
-        let meta = params.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        let mut shared = Shared { line, limit, meta: relayed_meta(&meta), progress: None };
+        let errand = Errand::of(caller, params);
         match arguments.get("calls").filter(|raw| raw.get() != "null") {
-            Some(calls) => self.execute_all(calls, &shared).await,
-            None => {
-                let token = meta.get("progressToken");
-                shared.progress = token.map(|token| progress_to(caller.outbox.clone(), token.get().to_owned()));
-                self.execute_one(arguments, &shared).await
-            }
+            Some(calls) => self.execute_all(calls, &Shared { line, limit, errand: errand.in_company() }).await,
+            None => self.execute_one(arguments, &Shared { line, limit, errand }).await,
         }
     }
 
@@ -110,8 +101,7 @@ impl Proxy {
             arguments: call.get("arguments"),
             line: Some(shared.line),
             limit: shared.limit,
-            meta: shared.meta.clone(),
-            progress: shared.progress.clone(),
+            errand: Some(&shared.errand),
         };
         match self.execute(call).await {
             Ok(Reply::Relayed(result)) => self.answer(result, select.as_deref()).await,
@@ -159,8 +149,18 @@ impl Proxy {
             Some(line) => line.slice_ref(arguments.as_bytes()),
             None => Bytes::copy_from_slice(arguments.as_bytes()),
         };
-        let request = ToolCall { tool: &name.tool, arguments, meta: &call.meta, limit, progress: call.progress };
-        match self.pool.call(&name.server, request, tool.entry().hints.is_repeatable()).await {
+        let relayed = Relayed {
+            method: "tools/call",
+            name: Some(name.tool.as_str()),
+            params: Frame {
+                head: format!(r#"{{"name":{},"arguments":"#, quoted(name.tool.as_str())).into_bytes(),
+                body: arguments,
+                tail: Vec::new(),
+            },
+            limit,
+            is_repeatable: tool.entry().hints.is_repeatable(),
+        };
+        match self.relay(&name.server, relayed, call.errand).await {
             Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Ok(Reply::Relayed(result)),
             Ok(upstream::Reply::Result(_)) => {
                 Err(Failure::Refused(refused_call(&name, "its result is not a JSON object", None)))
@@ -223,56 +223,6 @@ impl Schemas {
         schemas.insert(hash, schema.clone());
         schema
     }
-}
-
-/// What of a request's `_meta` concerns the tool: all but what belongs to this hop.
-fn relayed_meta(meta: &Object<'_>) -> String {
-    let members = meta.members().iter().zip(meta.iter()).filter(|(_, (key, _))| {
-        key != "progressToken"
-            && !matches!(
-                key.as_ref(),
-                "io.modelcontextprotocol/protocolVersion"
-                    | "io.modelcontextprotocol/clientInfo"
-                    | "io.modelcontextprotocol/clientCapabilities"
-                    | "io.modelcontextprotocol/logLevel"
-            )
-    });
-    members.map(|((key, value), _)| format!("{key}:{value}")).collect::<Vec<_>>().join(",")
-}
-
-/// Passes progress on under the token that the client chose; everything else in it stays as it is.
-fn progress_to(outbox: Outbox, token: String) -> ProgressSink {
-    Arc::new(move |params: &RawValue| {
-        let Ok(object) = Object::parse(params) else { return };
-        let members: Vec<String> = object
-            .members()
-            .iter()
-            .zip(object.iter())
-            .map(
-                |((key, value), (name, _))| {
-                    if name == "progressToken" { format!("{key}:{token}") } else { format!("{key}:{value}") }
-                },
-            )
-            .collect();
-        outbox.offer(&Frame::notification("notifications/progress", &format!("{{{}}}", members.join(","))));
-    })
-}
-
-/// Waits for all of `futures`, which run side by side; their outputs in order.
-async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(|context| {
-        let mut all_done = true;
-        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
-            match future.as_mut().poll(context) {
-                Poll::Ready(done) => *output = Some(done),
-                Poll::Pending => all_done = false,
-            }
-        }
-        if all_done { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    running.into_iter().map(|(_, output)| output.expect("all are done")).collect()
 }
 
 /// One result of several: the content of each in its own bytes, under a text block that names the call.

@@ -7,7 +7,10 @@
 
 mod answer;
 pub mod arguments;
+mod audience;
 mod builtin;
+mod caller;
+mod client;
 mod definitions;
 mod describe_tool;
 mod error;
@@ -16,32 +19,41 @@ mod index;
 mod instructions;
 pub mod projection;
 mod refresh;
+mod relay;
 mod reply;
 mod search_tools;
 mod status;
 
+use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+pub use audience::{Change, Interests, Listener};
+pub use caller::Caller;
+pub use client::Client;
 pub use definitions::DEFINITIONS;
 pub use execute_tool::{Call, Failure};
 pub use refresh::{Progress, Refresh, Start};
+pub use relay::Errand;
 pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};
 
 use crate::catalog::{Cache, Catalog, Snapshot};
 use crate::config::Config;
-use crate::mcp::{ErrorCode, Object, Outbox, Revision};
+use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::upstream::{Environment, Pool, State};
+use audience::{Audience, Hearing};
 use index::Index;
 use instructions::Topics;
 use projection::Projection;
+use relay::OpenCalls;
 
 /// Everything behind the three tools.
 #[derive(Debug)]
@@ -55,16 +67,9 @@ pub struct Proxy {
     schemas: execute_tool::Schemas,
     projection: Projection,
     results: Results,
+    audience: Audience,
+    open_calls: Arc<OpenCalls>,
     tasks: Tasks,
-}
-
-/// Who asks: what a request says of its session.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// The revision the request is in.
-    pub revision: Revision,
-    /// Where notifications about the request go.
-    pub outbox: Outbox,
 }
 
 /// Where a proxy keeps what outlives it.
@@ -94,14 +99,8 @@ impl Proxy {
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
         Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
-            let proxy = proxy.clone();
-            let changed = move |server: &crate::tool::ServerName| {
-                if let Some(proxy) = proxy.upgrade() {
-                    proxy.refresh.poke(server);
-                }
-            };
             let environment = Environment::new(tasks.clone(), variables, places.logs.clone());
-            let pool = Arc::new(Pool::new(environment, Arc::new(changed)));
+            let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
             let refresh = Refresh::new(
                 refresh::Parts {
@@ -125,6 +124,8 @@ impl Proxy {
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
                 results: Results::new(&places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip"))),
+                audience: Audience::default(),
+                open_calls: Arc::default(),
                 tasks: tasks.clone(),
             }
         })
@@ -166,21 +167,37 @@ impl Proxy {
         self.pool.close().await;
     }
 
-    /// The result of `initialize` for a client of `revision`.
+    /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.
     #[must_use]
-    pub fn initialize(&self, revision: Revision) -> Reply {
+    pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
+        self.audience.joined(client, capabilities);
         let body = definitions::initialize(revision, &self.instructions());
         Reply::Result(body.into())
+    }
+
+    /// What of `interests` there can be news of.
+    #[must_use]
+    pub fn offered(&self, interests: Interests) -> Interests {
+        Interests { tools: false, ..interests }
+    }
+
+    /// Tells `listener` of changes, as long as somebody holds it.
+    pub fn listen(&self, listener: &Arc<Listener>) {
+        self.audience.add(listener);
     }
 
     /// Answers a request; `line` is what `params` is a part of.
     pub async fn handle(&self, caller: &Caller, method: &str, params: Option<&RawValue>, line: &Bytes) -> Reply {
         let modern = caller.revision.is_modern();
+        if modern {
+            self.audience.seen(caller.capabilities);
+        }
         match method {
             "tools/list" => Reply::cacheable(DEFINITIONS.into(), modern),
             "tools/call" => self.call(caller, params, line).await,
             "server/discover" => Reply::cacheable(definitions::discover(&self.instructions()).into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
+            "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`")),
         }
     }
@@ -213,7 +230,43 @@ impl Proxy {
         }
     }
 
+    /// Passes the level on to the servers that can be told; what is below it is left out here as well.
+    fn set_log_level(&self, caller: &Caller, params: Option<&RawValue>) -> Reply {
+        let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let Some(level) = params.text("level").and_then(|level| LogLevel::parse(&level)) else {
+            return Reply::error(ErrorCode::INVALID_PARAMS, "`level` must be a log level".to_owned());
+        };
+        caller.client.set_log_level(level);
+        self.pool.set_log_level();
+        Reply::Result(Bytes::from_static(b"{}"))
+    }
+
+    /// A server says that a resource has another content.
+    fn resource_updated(&self, server: &crate::tool::ServerName, params: &RawValue) {
+        let Ok(object) = Object::parse(params) else { return };
+        let Some(uri) = object.text("uri") else { return };
+        tracing::debug!(%server, uri, "a resource has changed");
+        self.audience.tell(&Change::Resource { uri, params: params.get().to_owned() });
+    }
+
     fn instructions(&self) -> String {
         self.topics.instructions(&self.config())
     }
+}
+
+/// Waits for all of `futures`, which run side by side; their outputs in order.
+async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut all_done = true;
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            match future.as_mut().poll(context) {
+                Poll::Ready(done) => *output = Some(done),
+                Poll::Pending => all_done = false,
+            }
+        }
+        if all_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    running.into_iter().map(|(_, output)| output.expect("all are done")).collect()
 }

@@ -14,6 +14,13 @@ pub enum Reply {
     Result(Bytes),
     /// The result of a server, in its own bytes.
     Relayed(Bytes),
+    /// The end of what has no result; members for its `_meta`.
+    Ended {
+        /// Without braces.
+        meta: String,
+    },
+    /// A JSON-RPC error object of a server, in its own bytes.
+    RelayedError(Bytes),
     /// A JSON-RPC error; `data` is JSON.
     Error {
         /// Its code.
@@ -64,6 +71,14 @@ impl Reply {
                 );
                 Frame::result(id, &members, body)
             }
+            Self::Ended { meta } => {
+                let info = super::definitions::server_info();
+                let members = format!(
+                    r#""resultType":"complete","_meta":{{{meta},"io.modelcontextprotocol/serverInfo":{info}}}"#
+                );
+                Frame::result(id, &members, Bytes::from_static(b"{}"))
+            }
+            Self::RelayedError(error) => Frame::relayed_error(id, error),
             Self::Relayed(body) if revision.is_modern() && !has_result_type(&body) => {
                 Frame::result(id, r#""resultType":"complete""#, body)
             }

@@ -1,7 +1,7 @@
 //! A live link to one server: requests go out side by side over one wire, answers come back in any order.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,9 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::CallError;
 use super::handshake::Introduction;
+use super::host::Host;
+use super::reception::Reception;
 use super::wire::{Target, Wire};
-use crate::mcp::{Envelope, ErrorCode, Frame, Line, LineReader, Message, Object, Outbox, Outcome, RequestId};
-use crate::tool::{ServerName, ToolName};
+use crate::mcp::{Envelope, ErrorCode, Frame, Line, LineReader, LogLevel, Message, Object, Outbox, Outcome, RequestId};
+use crate::tool::ServerName;
+
+/// How long a server may take for what nobody waits for.
+const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A link after its handshake. Dropping the last handle does not close it; its owner, the pool, does.
 #[derive(Debug)]
@@ -35,7 +40,7 @@ pub(super) struct Link {
     message_limit: usize,
     /// Cancelled by whoever wants the link closed.
     close: CancellationToken,
-    on_tools_changed: Box<dyn Fn() + Send + Sync>,
+    reception: Arc<Reception>,
 }
 
 #[derive(Debug, Default)]
@@ -45,13 +50,7 @@ struct Requests {
     ended: Option<String>,
 }
 
-struct Waiting {
-    answer: oneshot::Sender<Result<Reply, CallError>>,
-    progress: Option<ProgressSink>,
-}
-
-/// Takes the `params` of the progress notifications that belong to a request.
-pub type ProgressSink = Arc<dyn Fn(&RawValue) + Send + Sync>;
+type Waiting = oneshot::Sender<Result<Reply, CallError>>;
 
 /// What a server answered.
 #[derive(Debug, Clone)]
@@ -62,25 +61,21 @@ pub enum Reply {
     Error(Bytes),
 }
 
-/// A call of one tool.
+/// A request that is made for a client.
 #[derive(Clone)]
-pub struct ToolCall<'a> {
-    /// The tool's name on its server.
-    pub tool: &'a ToolName,
-    /// The arguments, a JSON object, sent as it is.
-    pub arguments: Bytes,
+pub struct Call<'a> {
+    /// The method: `tools/call`, `prompts/get`, `resources/read` and the like.
+    pub method: &'a str,
+    /// The tool, prompt or resource it names, which HTTP repeats in a header (2026-07-28).
+    pub name: Option<&'a str>,
+    /// Its parameters without the closing brace, and without `_meta`; those of a tool call have the arguments as body.
+    pub params: Frame,
     /// Members for `_meta`, such as `"traceparent":"…"`, without braces; may be empty.
     pub meta: &'a str,
     /// How long the answer may take.
     pub limit: Duration,
-    /// Where progress goes, if it is wanted.
-    pub progress: Option<ProgressSink>,
-}
-
-impl std::fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waiting").field("progress", &self.progress.is_some()).finish_non_exhaustive()
-    }
+    /// The client it is made for; without one nobody hears of progress, and nobody can be asked.
+    pub host: Option<Arc<dyn Host>>,
 }
 
 impl std::fmt::Debug for Link {
@@ -102,34 +97,33 @@ impl Connection {
         self.wire.is_ended()
     }
 
-    /// Calls a tool and waits for its answer. Dropping the future cancels the call on the server.
+    /// Sends a request and waits for its answer. Dropping the future cancels it on the server.
     ///
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
-    pub async fn call_tool(&self, call: ToolCall<'_>) -> Result<Reply, CallError> {
-        let ToolCall { tool, arguments, meta, limit, progress } = call;
-        let stamp = self.introduction.request_meta();
-        let wants_progress = progress.is_some();
-        let name = crate::mcp::frame::quoted(tool.as_str());
-        let mirrors = self.wire.mirrors();
-        let headers = mirrors.map(|mirrors| mirrors.headers(tool.as_str(), &arguments)).unwrap_or_default();
+    pub async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        let Call { method, name, params, meta, limit, host } = call;
+        let stamp = self.introduction.request_meta(host.as_deref());
+        let wants_progress = host.as_ref().is_some_and(|host| host.wants_progress());
+        let mirrors = self.wire.mirrors().filter(|_| method == "tools/call");
+        let headers =
+            mirrors.map(|mirrors| mirrors.headers(name.unwrap_or_default(), &params.body)).unwrap_or_default();
+        let is_bare = params.len() == 1;
         let params = move |id: u64| {
-            let mut tail = String::new();
+            let Frame { head, body, mut tail } = params;
             let token = if wants_progress { format!(r#""progressToken":{id}"#) } else { String::new() };
             let members: Vec<&str> =
-                [token.as_str(), stamp, meta].into_iter().filter(|part| !part.is_empty()).collect();
+                [token.as_str(), stamp.as_str(), meta].into_iter().filter(|part| !part.is_empty()).collect();
             if !members.is_empty() {
-                let _ = write!(tail, r#","_meta":{{{}}}"#, members.join(","));
+                let comma = if is_bare { "" } else { "," };
+                // Writing to memory cannot fail.
+                let _ = write!(tail, r#"{comma}"_meta":{{{}}}"#, members.join(","));
             }
-            tail.push('}');
-            Frame {
-                head: format!(r#"{{"name":{name},"arguments":"#).into_bytes(),
-                body: arguments,
-                tail: tail.into_bytes(),
-            }
+            tail.push(b'}');
+            Frame { head, body, tail }
         };
-        let target = Target { method: "tools/call", name: Some(tool.as_str()), headers: &headers };
-        self.wire.request(target, params, limit, progress).await
+        let target = Target { method, name, headers: &headers };
+        self.wire.request(target, params, limit, host).await
     }
 
     /// Whether a refusal for missing headers may be due to our not having listed the tools yet.
@@ -139,18 +133,24 @@ impl Connection {
             && code_of(error) == Some(ErrorCode::HEADER_MISMATCH)
     }
 
+    /// Tells a legacy server from which level on log messages are wanted, if it has any.
+    pub(super) async fn set_log_level(&self, level: LogLevel) {
+        if self.introduction.revision.is_modern() || !self.introduction.capabilities.has("logging") {
+            return;
+        }
+        let members = format!(r#""level":"{}""#, level.as_str());
+        if let Err(error) = self.request("logging/setLevel", &members, NOTICE_LIMIT).await {
+            tracing::debug!(%error, "the log level was not set");
+        }
+    }
+
     /// Sends any other request; `members` are those of its `params`, without braces.
     ///
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
     pub async fn request(&self, method: &str, members: &str, limit: Duration) -> Result<Reply, CallError> {
-        let stamp = self.introduction.request_meta();
-        let params = match (members, stamp) {
-            (members, "") => format!("{{{members}}}"),
-            ("", stamp) => format!(r#"{{"_meta":{{{stamp}}}}}"#),
-            (members, stamp) => format!(r#"{{{members},"_meta":{{{stamp}}}}}"#),
-        };
-        self.wire.request(Target::from(method), |_| Frame::from(params), limit, None).await
+        let params = Frame::from(format!("{{{members}"));
+        self.call(Call { method, name: None, params, meta: "", limit, host: None }).await
     }
 }
 
@@ -160,7 +160,7 @@ impl Link {
         server: ServerName,
         outbox: Outbox,
         message_limit: usize,
-        on_tools_changed: Box<dyn Fn() + Send + Sync>,
+        reception: Arc<Reception>,
     ) -> Arc<Self> {
         Arc::new(Self {
             server,
@@ -169,7 +169,7 @@ impl Link {
             next_id: AtomicU64::new(1),
             message_limit,
             close: CancellationToken::new(),
-            on_tools_changed,
+            reception,
         })
     }
 
@@ -194,7 +194,7 @@ impl Link {
         method: &str,
         params: impl FnOnce(u64) -> Frame,
         limit: Duration,
-        progress: Option<ProgressSink>,
+        host: Option<Arc<dyn Host>>,
     ) -> Result<Reply, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
@@ -203,8 +203,9 @@ impl Link {
             if let Some(reason) = &requests.ended {
                 return Err(self.lost(reason, false));
             }
-            requests.waiting.insert(id, Waiting { answer, progress });
+            requests.waiting.insert(id, answer);
         }
+        let _under_way = self.reception.begin(id, host);
         let mut unanswered = Unanswered { link: self, id, reason: Some("the caller cancelled it") };
         let exchange = async {
             let sent = self.outbox.send(Frame::request(id, method, params(id))).await;
@@ -215,15 +216,15 @@ impl Link {
                 answer => answer,
             }
         };
-        let outcome = tokio::time::timeout(limit, exchange).await;
-        unanswered.reason = outcome.is_err().then_some("it took too long");
-        outcome.unwrap_or_else(|_| Err(CallError::Timeout { server: self.server.clone(), limit }))
+        let outcome = self.reception.within(id, limit, exchange).await;
+        unanswered.reason = outcome.is_none().then_some("it took too long");
+        outcome.unwrap_or_else(|| Err(CallError::Timeout { server: self.server.clone(), limit }))
     }
 
     /// Sends a notification without parameters.
     pub(super) fn notify(&self, method: &str) {
         // Where the peer is gone, the next request says so.
-        let _ = self.outbox.push(&Frame::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)));
+        let _ = self.outbox.push(Frame::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)));
     }
 
     /// Reads messages until the stream ends; `Err` says how it broke.
@@ -247,7 +248,7 @@ impl Link {
         self.outbox.close();
         for (_, request) in waiting {
             // Its caller may have gone in the meantime.
-            let _ = request.answer.send(Err(self.lost(reason, true)));
+            let _ = request.send(Err(self.lost(reason, true)));
         }
     }
 
@@ -297,32 +298,11 @@ impl Link {
                 }
             }
             Message::Request(request) => {
-                let frame = match request.method.as_ref() {
-                    "ping" => Frame::result(&request.id, "", Bytes::from_static(b"{}")),
-                    method => {
-                        let message = format!("mcpzip declares no support for `{method}`");
-                        Frame::error(Some(&request.id), ErrorCode::METHOD_NOT_FOUND, &message, None)
-                    }
-                };
+                let outbox = self.outbox.clone();
                 // A peer that is gone is noticed by the reader.
-                let _ = self.outbox.push(&frame);
+                self.reception.asked(&request, None, move |frame| _ = outbox.push(frame));
             }
-            Message::Notification { method, params } => self.notified(&method, params),
-        }
-    }
-
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
-        match (method, params) {
-            ("notifications/progress", Some(params)) => {
-                let token =
-                    Object::parse(params).ok().and_then(|object| object.get("progressToken")?.get().parse().ok());
-                let sink = token.and_then(|id| self.requests().waiting.get(&id).and_then(|w| w.progress.clone()));
-                if let Some(sink) = sink {
-                    sink(params);
-                }
-            }
-            ("notifications/tools/list_changed", _) => (self.on_tools_changed)(),
-            _ => tracing::debug!(server = %self.server, method, "notification"),
+            Message::Notification { method, params } => self.reception.notified(&method, params, None),
         }
     }
 
@@ -331,7 +311,7 @@ impl Link {
         let waiting = u64::try_from(id).ok().and_then(|id| self.requests().waiting.remove(&id));
         match waiting {
             // The caller may have gone in the meantime.
-            Some(waiting) => drop(waiting.answer.send(reply)),
+            Some(waiting) => drop(waiting.send(reply)),
             None => tracing::debug!(server = %self.server, id, "an answer nobody waits for"),
         }
     }
@@ -366,7 +346,7 @@ impl Drop for Unanswered<'_> {
         if let Some(reason) = self.reason.filter(|_| was_waiting) {
             let params = format!(r#"{{"requestId":{},"reason":"{reason}"}}"#, self.id);
             // A server that is gone needs no telling.
-            let _ = self.link.outbox.push(&Frame::notification("notifications/cancelled", &params));
+            let _ = self.link.outbox.push(Frame::notification("notifications/cancelled", &params));
         }
     }
 }

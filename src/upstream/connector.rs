@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Link};
 use super::handshake::Refusal;
-use super::slot::OnToolsChanged;
+use super::host::Audience;
+use super::reception::Reception;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, Site};
 use super::transport::sse;
@@ -16,7 +17,7 @@ use super::transport::streamable_http::Endpoint;
 use super::wire::Wire;
 use super::{CallError, ConnectError, Environment, Introduction, MESSAGE_LIMIT, ServerLog};
 use crate::config::{self, Era, Remote, Transport};
-use crate::mcp::{LineReader, Outbox};
+use crate::mcp::{ClientCapabilities, LineReader, Outbox};
 use crate::tool::ServerName;
 
 /// How long a process whose output ended is watched for its exit status before the calls on it fail without one.
@@ -34,8 +35,10 @@ pub(super) struct Connector<'a> {
     pub(super) mirrors: &'a Arc<Mirrors>,
     /// Where tasks and clients come from.
     pub(super) environment: &'a Arc<Environment>,
-    /// Told when the tools have changed.
-    pub(super) on_tools_changed: &'a OnToolsChanged,
+    /// What a handshake declares.
+    pub(super) capabilities: ClientCapabilities,
+    /// Who hears what the server says by itself.
+    pub(super) audience: &'a Arc<dyn Audience>,
 }
 
 impl Connector<'_> {
@@ -54,7 +57,7 @@ impl Connector<'_> {
     async fn stdio(&self, transport: &config::Stdio) -> Result<Connection, ConnectError> {
         if self.era != Era::Modern {
             let (wire, stderr) = self.start(transport)?;
-            match Introduction::legacy(&wire, self.limit()).await {
+            match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
                 // A server may lock a pipe to the era it saw first: it gets a fresh process.
                 Err(Refusal::ModernOnly) if self.era == Era::Auto => wire.close(),
                 opened => return self.opened(wire, opened, &stderr.tail()),
@@ -72,7 +75,7 @@ impl Connector<'_> {
         }
         let endpoint = self.endpoint(site.clone());
         let wire = Wire::Http(endpoint.clone());
-        let opened = Introduction::legacy(&wire, self.limit()).await;
+        let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
         if opened.is_ok() {
             endpoint.listen();
         }
@@ -109,14 +112,14 @@ impl Connector<'_> {
 
     async fn sse(&self, site: Site) -> Result<(Wire, Result<Introduction, Refusal>), ConnectError> {
         let server = self.server.clone();
-        let opening = sse::open(site, &self.environment.tasks, self.changed());
+        let opening = sse::open(site, &self.environment.tasks, self.reception());
         let link = match tokio::time::timeout(self.limit(), opening).await {
             Ok(Ok(link)) => link,
             Ok(Err(error)) => return Err(self.refused(Refusal::NoAnswer(error), "")),
             Err(_) => return Err(ConnectError::Timeout { server, limit: self.limit(), stderr: String::new() }),
         };
         let wire = Wire::Stream(link);
-        let opened = Introduction::legacy(&wire, self.limit()).await;
+        let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
         Ok((wire, opened))
     }
 
@@ -161,12 +164,11 @@ impl Connector<'_> {
     }
 
     fn endpoint(&self, site: Site) -> Arc<Endpoint> {
-        Endpoint::new(site, &self.environment.tasks, self.mirrors.clone(), self.changed())
+        Endpoint::new(site, &self.environment.tasks, self.mirrors.clone(), self.reception())
     }
 
-    fn changed(&self) -> Box<dyn Fn() + Send + Sync> {
-        let (server, changed) = (self.server.clone(), self.on_tools_changed.clone());
-        Box::new(move || changed(&server))
+    fn reception(&self) -> Arc<Reception> {
+        Reception::new(self.server.clone(), self.audience.clone(), self.environment.tasks.clone())
     }
 
     fn limit(&self) -> Duration {
@@ -180,7 +182,7 @@ impl Connector<'_> {
         let (process, stdin, stdout) = Process::start(self.server, transport, environment, log)?;
         let stderr = process.stderr().clone();
         let outbox = Outbox::new();
-        let link = Link::new(self.server.clone(), outbox.clone(), MESSAGE_LIMIT, self.changed());
+        let link = Link::new(self.server.clone(), outbox.clone(), MESSAGE_LIMIT, self.reception());
         let unwritable = CancellationToken::new();
         let broken = unwritable.clone();
         environment.tasks.spawn(async move {

@@ -7,9 +7,10 @@ use serde_json::value::RawValue;
 
 use super::CallError;
 use super::connection::Reply;
+use super::host::Host;
 use super::wire::Wire;
 use crate::mcp::frame::quoted;
-use crate::mcp::{ErrorCode, Frame, Object, Revision};
+use crate::mcp::{ClientCapabilities, ErrorCode, Frame, Object, Revision, ServerCapabilities};
 
 /// What a server said of itself when the connection was opened.
 #[derive(Debug, Clone)]
@@ -20,8 +21,8 @@ pub struct Introduction {
     pub software: Option<String>,
     /// What it tells agents about itself.
     pub instructions: Option<String>,
-    /// Members for the `_meta` of every request; empty where the era needs none.
-    stamp: String,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
 }
 
 /// How the opening of a connection failed.
@@ -42,15 +43,24 @@ pub(super) fn client_info() -> String {
 }
 
 impl Introduction {
-    /// Members for the `_meta` of every request (2026-07-28, basic/index), empty for a server with a handshake.
-    pub(super) fn request_meta(&self) -> &str {
-        &self.stamp
+    /// Members for the `_meta` of a request for `host` (2026-07-28, basic/index); empty for a server with a handshake.
+    pub(super) fn request_meta(&self, host: Option<&dyn Host>) -> String {
+        if !self.revision.is_modern() {
+            return String::new();
+        }
+        let level = host.and_then(Host::log_level);
+        let level = level.map(|level| format!(r#","io.modelcontextprotocol/logLevel":{level}"#)).unwrap_or_default();
+        modern_meta(host.map_or(ClientCapabilities::NONE, Host::capabilities)) + &level
     }
 
     /// Opens a connection by the handshake (up to 2025-11-25, basic/lifecycle).
-    pub(super) async fn legacy(wire: &Wire, limit: Duration) -> Result<Self, Refusal> {
+    pub(super) async fn legacy(
+        wire: &Wire,
+        capabilities: ClientCapabilities,
+        limit: Duration,
+    ) -> Result<Self, Refusal> {
         let params = format!(
-            r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#,
+            r#"{{"protocolVersion":"{}","capabilities":{capabilities},"clientInfo":{}}}"#,
             Revision::NEWEST_LEGACY,
             client_info()
         );
@@ -63,18 +73,13 @@ impl Introduction {
             .ok_or_else(|| Refusal::Refused(format!("it wants protocol revision `{version}`")))?;
         wire.agree(revision);
         wire.notify("notifications/initialized").await;
-        Ok(Self::new(revision, &result, result.get("serverInfo"), String::new()))
+        Ok(Self::new(revision, &result, result.get("serverInfo")))
     }
 
     /// Opens a connection without a handshake (2026-07-28, server/discover).
     pub(super) async fn modern(wire: &Wire, limit: Duration) -> Result<Self, Refusal> {
         wire.agree(Revision::V2026_07_28);
-        let stamp = format!(
-            r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{{}}"#,
-            Revision::V2026_07_28,
-            client_info()
-        );
-        let params = format!(r#"{{"_meta":{{{stamp}}}}}"#);
+        let params = format!(r#"{{"_meta":{{{}}}}}"#, modern_meta(ClientCapabilities::NONE));
         let result = answer(wire.request("server/discover".into(), |_| Frame::from(params), limit, None).await)?;
         let result = object(&result)?;
         let versions: Vec<String> = result
@@ -85,17 +90,26 @@ impl Introduction {
             return Err(Refusal::Refused(format!("it speaks {}", versions.join(", "))));
         }
         let meta = result.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        Ok(Self::new(Revision::V2026_07_28, &result, meta.get("io.modelcontextprotocol/serverInfo"), stamp))
+        Ok(Self::new(Revision::V2026_07_28, &result, meta.get("io.modelcontextprotocol/serverInfo")))
     }
 
-    fn new(revision: Revision, result: &Object<'_>, server_info: Option<&RawValue>, stamp: String) -> Self {
+    fn new(revision: Revision, result: &Object<'_>, server_info: Option<&RawValue>) -> Self {
         let software = server_info.and_then(|raw| Object::parse(raw).ok()).and_then(|info| {
             let version = info.text("version").map(|version| format!(" {version}")).unwrap_or_default();
             Some(format!("{}{version}", info.text("name")?))
         });
         let instructions = result.text("instructions").filter(|text| !text.trim().is_empty());
-        Self { revision, software, instructions, stamp }
+        let capabilities = result.get("capabilities").map(ServerCapabilities::new).unwrap_or_default();
+        Self { revision, software, instructions, capabilities }
     }
+}
+
+fn modern_meta(capabilities: ClientCapabilities) -> String {
+    format!(
+        r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{capabilities}"#,
+        Revision::V2026_07_28,
+        client_info()
+    )
 }
 
 fn answer(reply: Result<Reply, CallError>) -> Result<Box<RawValue>, Refusal> {

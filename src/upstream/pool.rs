@@ -4,18 +4,27 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::connection::{Reply, ToolCall};
+use super::connection::{Call, Connection, Reply};
+use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
-use super::slot::{Lease, OnToolsChanged, Slot, State};
+use super::slot::{Lease, Slot, State};
 use super::{CallError, ConnectError, Environment};
 use crate::config::Config;
+use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
 /// All configured servers and the connections to them.
 pub struct Pool {
     environment: Arc<Environment>,
-    slots: RwLock<BTreeMap<ServerName, Arc<Slot>>>,
-    on_tools_changed: OnToolsChanged,
+    slots: RwLock<BTreeMap<ServerName, Slots>>,
+    audience: Arc<dyn Audience>,
+}
+
+/// The slots of one server: one, and more only while clients that can be asked different things use it side by side.
+#[derive(Debug)]
+struct Slots {
+    first: Arc<Slot>,
+    others: Vec<Arc<Slot>>,
 }
 
 /// What is known of a server without asking it.
@@ -34,11 +43,10 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool without servers; [`Pool::configure`] brings them. `on_tools_changed` is told when a server says that its
-    /// tools have changed; it must not block.
+    /// A pool without servers; [`Pool::configure`] brings them. `audience` hears what servers say by themselves.
     #[must_use]
-    pub fn new(environment: Environment, on_tools_changed: OnToolsChanged) -> Self {
-        Self { environment: Arc::new(environment), slots: RwLock::default(), on_tools_changed }
+    pub fn new(environment: Environment, audience: Arc<dyn Audience>) -> Self {
+        Self { environment: Arc::new(environment), slots: RwLock::default(), audience }
     }
 
     /// Takes over the servers of `config`. Connections of entries that stay the same stay; those of changed or
@@ -47,54 +55,54 @@ impl Pool {
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = BTreeMap::new();
         for (server, entry) in &config.servers {
-            let slot = match slots.remove(server) {
-                Some(slot) if slot.entry == *entry => slot,
+            let kept = match slots.remove(server) {
+                Some(slots) if slots.first.entry == *entry => slots,
                 old => {
                     if let Some(old) = old {
                         old.retire();
                     }
-                    let changed = self.on_tools_changed.clone();
-                    Slot::new(server.clone(), entry.clone(), config.idle_timeout, changed)
+                    let first = Slot::new(server.clone(), entry.clone(), config.idle_timeout, self.audience.clone());
+                    Slots { first, others: Vec::new() }
                 }
             };
-            next.insert(server.clone(), slot);
+            next.insert(server.clone(), kept);
         }
         let removed = std::mem::replace(&mut *slots, next);
-        removed.into_values().for_each(|slot| slot.retire());
+        removed.into_values().for_each(|slots| slots.retire());
     }
 
     /// Every server, by name.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        slots.values().map(|slot| ServerStatus { server: slot.server.clone(), state: slot.state() }).collect()
+        slots.iter().map(|(server, slots)| ServerStatus { server: server.clone(), state: slots.state() }).collect()
     }
 
     /// The time a call of `server` may take by configuration, if it has its own.
     #[must_use]
     pub fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
-        self.slot(server).ok()?.entry.timeout
+        self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server)?.first.entry.timeout
     }
 
-    /// Calls a tool. It is sent a second time only when it cannot have acted, or when `repeatable` and the connection
-    /// went away.
+    /// Sends a request to a server. It is sent a second time only when it cannot have acted, or when `repeatable` and the
+    /// connection went away.
     ///
     /// # Errors
     /// When no usable answer comes.
-    pub async fn call(&self, server: &ServerName, call: ToolCall<'_>, repeatable: bool) -> Result<Reply, CallError> {
-        let slot = self.slot(server)?;
+    pub async fn call(&self, server: &ServerName, call: Call<'_>, repeatable: bool) -> Result<Reply, CallError> {
+        let slot = self.slot(server, call.host.as_deref())?;
         let _place = slot.place().await?;
-        let lease = slot.lease(&self.environment).await?;
-        match lease.call_tool(call.clone()).await {
+        let lease = self.lease(server, call.host.as_deref()).await?;
+        match lease.call(call.clone()).await {
             // It was refused before it was looked into, for headers that the tool's schema asks for.
             Ok(refusal) if lease.lacks_headers(&refusal) => match lease.list_tools(server, call.limit).await {
-                Ok(_) => lease.call_tool(call).await,
+                Ok(_) => lease.call(call).await,
                 Err(_) => Ok(refusal),
             },
             Err(error) if error.is_unsent() || (error.is_lost() && repeatable) => {
-                tracing::info!(%server, tool = %call.tool, %error, "calling once more");
+                tracing::info!(%server, method = call.method, name = call.name, %error, "calling once more");
                 drop(lease);
-                slot.lease(&self.environment).await?.call_tool(call).await
+                self.lease(server, call.host.as_deref()).await?.call(call).await
             }
             outcome => outcome,
         }
@@ -105,13 +113,27 @@ impl Pool {
     /// # Errors
     /// When it cannot be reached, or does not list.
     pub async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
-        match self.connection(server).await?.list_tools(server, limit).await {
+        match self.lease(server, None).await.map_err(CallError::from)?.list_tools(server, limit).await {
             // A session that is gone, say.
             Err(ListError::Call(error)) if error.is_unsent() => {
-                self.connection(server).await?.list_tools(server, limit).await
+                self.lease(server, None).await.map_err(CallError::from)?.list_tools(server, limit).await
             }
             listed => listed,
         }
+    }
+
+    /// Tells the connected servers from which level on log messages are wanted now; those that connect later are told then.
+    pub fn set_log_level(&self) {
+        let Some(level) = self.audience.log_level() else { return };
+        for connection in self.connections() {
+            self.environment.tasks.spawn(async move { connection.set_log_level(level).await });
+        }
+    }
+
+    /// The live connections.
+    fn connections(&self) -> Vec<Arc<Connection>> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        slots.values().flat_map(Slots::all).filter_map(|slot| slot.connection()).collect()
     }
 
     /// Waits until the guard has ended; connections end with the tasks of the run.
@@ -119,12 +141,51 @@ impl Pool {
         self.environment.guard.close().await;
     }
 
-    async fn connection(&self, server: &ServerName) -> Result<Lease, CallError> {
-        Ok(self.slot(server)?.lease(&self.environment).await?)
+    /// A connection on which a request for `host` can go; for nobody in particular, any will do.
+    async fn lease(&self, server: &ServerName, host: Option<&dyn Host>) -> Result<Lease, Arc<ConnectError>> {
+        let capabilities = host.map_or_else(|| self.audience.capabilities(), Host::capabilities);
+        self.slot(server, host)?.lease(&self.environment, capabilities).await
     }
 
-    fn slot(&self, server: &ServerName) -> Result<Arc<Slot>, Arc<ConnectError>> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        slots.get(server).cloned().ok_or_else(|| Arc::new(ConnectError::Unknown { server: server.clone() }))
+    fn slot(&self, server: &ServerName, host: Option<&dyn Host>) -> Result<Arc<Slot>, Arc<ConnectError>> {
+        let unknown = || Arc::new(ConnectError::Unknown { server: server.clone() });
+        {
+            let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+            let slots = slots.get(server).ok_or_else(unknown)?;
+            if let Some(slot) = slots.suiting(host.map(Host::capabilities)) {
+                return Ok(slot);
+            }
+        }
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let slots = slots.get_mut(server).ok_or_else(unknown)?;
+        Ok(slots.suiting(host.map(Host::capabilities)).unwrap_or_else(|| {
+            let slot = slots.first.sibling();
+            slots.others.push(slot.clone());
+            slot
+        }))
+    }
+}
+
+impl Slots {
+    fn all(&self) -> impl Iterator<Item = &Arc<Slot>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// A slot whose connection takes a request for a client of these capabilities; the first for nobody in particular.
+    fn suiting(&self, capabilities: Option<ClientCapabilities>) -> Option<Arc<Slot>> {
+        match capabilities {
+            None => Some(self.first.clone()),
+            Some(capabilities) => self.all().find(|slot| slot.suits(capabilities)).cloned(),
+        }
+    }
+
+    /// What is best to know of them: a live connection before none.
+    fn state(&self) -> State {
+        let states = || self.all().map(|slot| slot.state());
+        states().find(|state| matches!(state, State::Ready)).unwrap_or_else(|| self.first.state())
+    }
+
+    fn retire(&self) {
+        self.all().for_each(|slot| slot.retire());
     }
 }

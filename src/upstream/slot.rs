@@ -9,9 +9,11 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::connection::Connection;
 use super::connector::Connector;
+use super::host::Audience;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, Environment, backoff};
 use crate::config::{self, Era, IdleTimeout};
+use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
 /// Calls that may wait for one of `max_concurrent` places, per place.
@@ -43,17 +45,15 @@ pub enum State {
     },
 }
 
-/// Told when a server says that its tools have changed.
-pub type OnToolsChanged = Arc<dyn Fn(&ServerName) + Send + Sync>;
-
 /// A server's entry and connection.
 pub(super) struct Slot {
     pub(super) server: ServerName,
     pub(super) entry: config::Server,
     idle_timeout: IdleTimeout,
     link: Mutex<LinkState>,
-    places: Option<Places>,
-    on_tools_changed: OnToolsChanged,
+    /// Shared by all slots of the server.
+    places: Option<Arc<Places>>,
+    audience: Arc<dyn Audience>,
     mirrors: Arc<Mirrors>,
 }
 
@@ -62,6 +62,8 @@ type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
 #[derive(Debug)]
 struct LinkState {
     phase: Phase,
+    /// What the handshake of the connection declares.
+    capabilities: ClientCapabilities,
     failures: u32,
     /// The server was found to speak the modern era only: it is not asked again until an attempt fails.
     is_modern: bool,
@@ -107,16 +109,42 @@ impl Slot {
         server: ServerName,
         entry: config::Server,
         default_idle: IdleTimeout,
-        on_tools_changed: OnToolsChanged,
+        audience: Arc<dyn Audience>,
     ) -> Arc<Self> {
-        let places = entry.max_concurrent.map(|total| Places {
-            semaphore: Semaphore::new(total.get()),
-            total: total.get(),
-            waiting: AtomicUsize::new(0),
+        let places = entry.max_concurrent.map(|total| {
+            Arc::new(Places {
+                semaphore: Semaphore::new(total.get()),
+                total: total.get(),
+                waiting: AtomicUsize::new(0),
+            })
         });
         let idle_timeout = entry.idle_timeout.unwrap_or(default_idle);
+        Self::with(server, entry, idle_timeout, places, audience, Arc::default())
+    }
+
+    /// Another slot of the same server, for clients that can be asked other things.
+    pub(super) fn sibling(&self) -> Arc<Self> {
+        Self::with(
+            self.server.clone(),
+            self.entry.clone(),
+            self.idle_timeout,
+            self.places.clone(),
+            self.audience.clone(),
+            self.mirrors.clone(),
+        )
+    }
+
+    fn with(
+        server: ServerName,
+        entry: config::Server,
+        idle_timeout: IdleTimeout,
+        places: Option<Arc<Places>>,
+        audience: Arc<dyn Audience>,
+        mirrors: Arc<Mirrors>,
+    ) -> Arc<Self> {
         let link = LinkState {
             phase: Phase::Disconnected,
+            capabilities: ClientCapabilities::NONE,
             failures: 0,
             is_modern: false,
             in_use: 0,
@@ -124,15 +152,7 @@ impl Slot {
             heat: 0.0,
             retired: false,
         };
-        Arc::new(Self {
-            server,
-            entry,
-            idle_timeout,
-            link: Mutex::new(link),
-            places,
-            on_tools_changed,
-            mirrors: Arc::default(),
-        })
+        Arc::new(Self { server, entry, idle_timeout, link: Mutex::new(link), places, audience, mirrors })
     }
 
     pub(super) fn state(&self) -> State {
@@ -150,6 +170,14 @@ impl Slot {
         }
     }
 
+    /// The connection, if it is live.
+    pub(super) fn connection(&self) -> Option<Arc<Connection>> {
+        match &self.link().phase {
+            Phase::Ready(connection) if !connection.is_ended() => Some(connection.clone()),
+            _ => None,
+        }
+    }
+
     /// Takes one of the server's places, if it has a limit; waits in a bounded queue.
     pub(super) async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
         let Some(places) = &self.places else { return Ok(None) };
@@ -161,16 +189,35 @@ impl Slot {
         Ok(Some(permit))
     }
 
-    /// The connection, made if there is none; everybody who asks meanwhile gets the same attempt.
+    /// Whether a request for a client of these capabilities can go over this slot's connection: a handshake declares them
+    /// once, a modern server is told anew with each request.
+    pub(super) fn suits(&self, capabilities: ClientCapabilities) -> bool {
+        let link = self.link();
+        match &link.phase {
+            Phase::Ready(connection) if connection.is_ended() => true,
+            Phase::Ready(connection) => {
+                connection.introduction().revision.is_modern() || link.capabilities == capabilities
+            }
+            Phase::Connecting(_) => link.is_modern || link.capabilities == capabilities,
+            Phase::Disconnected | Phase::Failed { .. } => true,
+        }
+    }
+
+    /// The connection, made if there is none; everybody who asks meanwhile gets the same attempt. A new one declares
+    /// `capabilities`.
     ///
     /// # Cancel safety
     /// The attempt goes on for the others when the future is dropped.
-    pub(super) async fn lease(self: &Arc<Self>, environment: &Arc<Environment>) -> Result<Lease, Arc<ConnectError>> {
+    pub(super) async fn lease(
+        self: &Arc<Self>,
+        environment: &Arc<Environment>,
+        capabilities: ClientCapabilities,
+    ) -> Result<Lease, Arc<ConnectError>> {
         if self.entry.disabled {
             return Err(Arc::new(ConnectError::Disabled { server: self.server.clone() }));
         }
         loop {
-            let mut attempt = match self.lease_or_attempt(environment) {
+            let mut attempt = match self.lease_or_attempt(environment, capabilities) {
                 Ok(lease) => return Ok(lease),
                 Err(attempt) => attempt,
             };
@@ -184,7 +231,11 @@ impl Slot {
         }
     }
 
-    fn lease_or_attempt(self: &Arc<Self>, environment: &Arc<Environment>) -> Result<Lease, watch::Receiver<Attempt>> {
+    fn lease_or_attempt(
+        self: &Arc<Self>,
+        environment: &Arc<Environment>,
+        capabilities: ClientCapabilities,
+    ) -> Result<Lease, watch::Receiver<Attempt>> {
         let mut link = self.link();
         match &link.phase {
             Phase::Ready(connection) if !connection.is_ended() => {
@@ -197,6 +248,7 @@ impl Slot {
             Phase::Disconnected | Phase::Ready(_) | Phase::Failed { .. } => {
                 let (outcome, attempt) = watch::channel(None);
                 link.phase = Phase::Connecting(attempt.clone());
+                link.capabilities = capabilities;
                 drop(link);
                 let (slot, environment) = (self.clone(), environment.clone());
                 let tasks = environment.tasks.clone();
@@ -220,6 +272,10 @@ impl Slot {
                     link.last_used = Instant::now();
                     link.phase = Phase::Ready(connection.clone());
                     environment.tasks.spawn(self.clone().close_when_idle(environment.clone(), connection.clone()));
+                    if let Some(level) = self.audience.log_level() {
+                        let connection = connection.clone();
+                        environment.tasks.spawn(async move { connection.set_log_level(level).await });
+                    }
                 }
                 Err(error) => {
                     link.failures += 1;
@@ -237,14 +293,18 @@ impl Slot {
     }
 
     async fn connect(&self, environment: &Arc<Environment>) -> Result<Connection, ConnectError> {
-        let is_modern = self.link().is_modern;
+        let (is_modern, capabilities) = {
+            let link = self.link();
+            (link.is_modern, link.capabilities)
+        };
         let connector = Connector {
             server: &self.server,
             transport: &self.entry.transport,
             era: if is_modern && self.entry.era == Era::Auto { Era::Modern } else { self.entry.era },
             mirrors: &self.mirrors,
             environment,
-            on_tools_changed: &self.on_tools_changed,
+            capabilities,
+            audience: &self.audience,
         };
         connector.connect().await
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::CallError;
-use super::connection::{Link, ProgressSink, Reply};
+use super::connection::{Link, Reply};
+use super::host::Host;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::streamable_http::Endpoint;
 use crate::mcp::{Frame, Revision};
@@ -25,7 +26,7 @@ pub(super) enum Wire {
 pub(super) struct Target<'a> {
     /// The method.
     pub(super) method: &'a str,
-    /// The tool it names, which HTTP repeats in a header.
+    /// The tool, prompt or resource it names, which HTTP repeats in a header.
     pub(super) name: Option<&'a str>,
     /// More headers, where it goes over HTTP.
     pub(super) headers: &'a [(HeaderName, HeaderValue)],
@@ -38,11 +39,11 @@ impl Wire {
         target: Target<'_>,
         params: impl FnOnce(u64) -> Frame,
         limit: Duration,
-        progress: Option<ProgressSink>,
+        host: Option<Arc<dyn Host>>,
     ) -> Result<Reply, CallError> {
         match self {
-            Self::Stream(link) => link.request(target.method, params, limit, progress).await,
-            Self::Http(endpoint) => endpoint.request(target, params, limit, progress).await,
+            Self::Stream(link) => link.request(target.method, params, limit, host).await,
+            Self::Http(endpoint) => endpoint.request(target, params, limit, host).await,
         }
     }
 

@@ -18,6 +18,7 @@ use super::http::{HttpError, Site};
 use crate::mcp::{Envelope, Line, LineReader, Message, Outbox};
 use crate::shutdown::Tasks;
 use crate::upstream::connection::Link;
+use crate::upstream::reception::Reception;
 use crate::upstream::{CallError, MESSAGE_LIMIT};
 
 /// What lies between the outbox and the posts, in bytes.
@@ -30,7 +31,7 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 pub(in crate::upstream) async fn open(
     site: Site,
     tasks: &Tasks,
-    on_tools_changed: Box<dyn Fn() + Send + Sync>,
+    reception: Arc<Reception>,
 ) -> Result<Arc<Link>, CallError> {
     let accept = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
     let response = site.send(Method::GET, &site.url, accept, Bytes::new()).await?;
@@ -43,7 +44,7 @@ pub(in crate::upstream) async fn open(
     let mut events = EventStream::new(response, MESSAGE_LIMIT, Resumption::default());
     let target = post_url(&site, &mut events).await?;
     let outbox = Outbox::new();
-    let link = Link::new(site.server.clone(), outbox.clone(), MESSAGE_LIMIT, on_tools_changed);
+    let link = Link::new(site.server.clone(), outbox.clone(), MESSAGE_LIMIT, reception);
     let (near, far) = tokio::io::duplex(PIPE);
     tasks.spawn(async move {
         // The far end goes with the link, which says why by itself.

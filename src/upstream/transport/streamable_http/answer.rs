@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::{Response, StatusCode};
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{Endpoint, joined};
-use crate::mcp::{Envelope, ErrorCode, Frame, Message, Object, Outcome, Request};
+use crate::mcp::{Envelope, Message, Outcome, Request};
 use crate::upstream::connection::Reply;
 use crate::upstream::transport::http::body::{self, Broken, Content, one_line};
 use crate::upstream::transport::http::events::{Event, EventStream, Resumption};
@@ -184,45 +183,26 @@ impl Endpoint {
                 };
                 return is_ours.then_some(reply);
             }
-            Message::Request(request) => self.answer(&request),
-            Message::Notification { method, params } => self.notified(&method, params),
+            Message::Request(request) => self.asked(&request, ours),
+            Message::Notification { method, params } => self.reception.notified(&method, params, ours),
         }
         None
     }
 
-    /// Answers a request of the server.
-    fn answer(self: &Arc<Self>, request: &Request<'_>) {
-        let frame = match request.method.as_ref() {
-            "ping" => Frame::result(&request.id, "", Bytes::from_static(b"{}")),
-            method => {
-                let message = format!("mcpzip declares no support for `{method}`");
-                Frame::error(Some(&request.id), ErrorCode::METHOD_NOT_FOUND, &message, None)
-            }
-        };
-        let Ok(permit) = self.answers.clone().try_acquire_owned() else {
-            tracing::debug!(server = %self.site.server, method = %request.method, "too many requests of the server");
-            return;
-        };
+    /// Takes a request of the server, which came on the stream of request `id`, and posts the answer.
+    fn asked(self: &Arc<Self>, request: &Request<'_>, id: Option<u64>) {
         let endpoint = self.clone();
-        self.tasks.spawn(async move {
-            endpoint.post_last_notice(Target::from("response"), joined(&frame)).await;
-            drop(permit);
+        self.reception.asked(request, id, move |frame| {
+            let Ok(permit) = endpoint.answers.clone().try_acquire_owned() else {
+                tracing::debug!(server = %endpoint.site.server, "too many requests of the server");
+                return;
+            };
+            let tasks = endpoint.tasks.clone();
+            tasks.spawn(async move {
+                endpoint.post_last_notice(Target::from("response"), joined(&frame)).await;
+                drop(permit);
+            });
         });
-    }
-
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
-        match (method, params) {
-            ("notifications/progress", Some(params)) => {
-                let token: Option<u64> =
-                    Object::parse(params).ok().and_then(|object| object.get("progressToken")?.get().parse().ok());
-                let sink = token.and_then(|id| self.progress().get(&id).cloned());
-                if let Some(sink) = sink {
-                    sink(params);
-                }
-            }
-            ("notifications/tools/list_changed", _) => (self.on_tools_changed)(),
-            _ => tracing::debug!(server = %self.site.server, method, "notification"),
-        }
     }
 
     fn broken(&self, broken: Broken) -> CallError {

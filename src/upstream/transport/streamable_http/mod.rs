@@ -7,9 +7,8 @@
 mod answer;
 mod listen;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +22,9 @@ use super::http::{Site, headers};
 use crate::mcp::{Frame, Revision};
 use crate::shutdown::Tasks;
 use crate::upstream::CallError;
-use crate::upstream::connection::{ProgressSink, Reply};
+use crate::upstream::connection::Reply;
+use crate::upstream::host::Host;
+use crate::upstream::reception::Reception;
 use crate::upstream::wire::Target;
 
 /// How long a server may take to accept what needs no answer.
@@ -44,14 +45,13 @@ pub(in crate::upstream) struct Endpoint {
     revision: OnceLock<Revision>,
     session: OnceLock<HeaderValue>,
     next_id: AtomicU64,
-    progress: Mutex<HashMap<u64, ProgressSink>>,
     answers: Arc<Semaphore>,
     mirrors: Arc<Mirrors>,
     /// Cancelled by whoever wants it closed.
     close: CancellationToken,
     /// Nothing more can be sent: it is closed, or its session is gone.
     ended: CancellationToken,
-    on_tools_changed: Box<dyn Fn() + Send + Sync>,
+    reception: Arc<Reception>,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -66,7 +66,7 @@ impl Endpoint {
         site: Site,
         tasks: &Tasks,
         mirrors: Arc<Mirrors>,
-        on_tools_changed: Box<dyn Fn() + Send + Sync>,
+        reception: Arc<Reception>,
     ) -> Arc<Self> {
         let close = CancellationToken::new();
         let endpoint = Arc::new(Self {
@@ -75,12 +75,11 @@ impl Endpoint {
             revision: OnceLock::new(),
             session: OnceLock::new(),
             next_id: AtomicU64::new(1),
-            progress: Mutex::default(),
             answers: Arc::new(Semaphore::new(MOST_ANSWERS)),
             mirrors,
             ended: close.child_token(),
             close,
-            on_tools_changed,
+            reception,
         });
         tasks.spawn(endpoint.clone().see_to_its_end());
         endpoint
@@ -92,15 +91,13 @@ impl Endpoint {
         target: Target<'_>,
         params: impl FnOnce(u64) -> Frame,
         limit: Duration,
-        progress: Option<ProgressSink>,
+        host: Option<Arc<dyn Host>>,
     ) -> Result<Reply, CallError> {
         if self.is_ended() {
             return Err(self.site.lost("the connection was closed", false));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        if let Some(progress) = progress {
-            self.progress().insert(id, progress);
-        }
+        let _under_way = self.reception.begin(id, host);
         let body = joined(&Frame::request(id, target.method, params(id)));
         let mut unanswered = Unanswered {
             endpoint: self,
@@ -115,9 +112,9 @@ impl Endpoint {
                 () = self.close.cancelled() => Err(self.site.lost("the connection was closed", true)),
             }
         };
-        let outcome = tokio::time::timeout(limit, exchange).await;
-        unanswered.reason = outcome.is_err().then_some("it took too long");
-        outcome.unwrap_or_else(|_| Err(CallError::Timeout { server: self.site.server.clone(), limit }))
+        let outcome = self.reception.within(id, limit, exchange).await;
+        unanswered.reason = outcome.is_none().then_some("it took too long");
+        outcome.unwrap_or_else(|| Err(CallError::Timeout { server: self.site.server.clone(), limit }))
     }
 
     /// Sends a notification without parameters, and waits until it was taken.
@@ -190,11 +187,6 @@ impl Endpoint {
         self.revision.get().is_some_and(|revision| revision.is_modern())
     }
 
-    fn progress(&self) -> MutexGuard<'_, HashMap<u64, ProgressSink>> {
-        // Each change is a single step.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Posts what has no answer, and says in the log if it was not taken.
     async fn post_notice(&self, target: Target<'_>, body: Bytes) {
         let taken = tokio::time::timeout(NOTICE_LIMIT, self.post(Some(target), body)).await;
@@ -262,7 +254,6 @@ struct Unanswered<'a> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         let endpoint = self.endpoint;
-        endpoint.progress().remove(&self.id);
         let Some(reason) = self.reason.filter(|_| self.may_cancel && !endpoint.is_modern() && !endpoint.is_ended())
         else {
             return;

@@ -1,0 +1,192 @@
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::Object;
+
+/// What a client can be asked for by a server (specification, `ClientCapabilities`): the part of it that is relayed.
+///
+/// A closed set of flags, so that clients that declare the same compare equal, and a client cannot make up more kinds
+/// than there are. Displayed as the JSON object that is declared to a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientCapabilities(u8);
+
+impl ClientCapabilities {
+    /// Nothing can be asked.
+    pub const NONE: Self = Self(0);
+    const FORM: u8 = 1;
+    const URL: u8 = 2;
+    const SAMPLING: u8 = 4;
+    const SAMPLING_TOOLS: u8 = 8;
+    const SAMPLING_CONTEXT: u8 = 16;
+    const ROOTS: u8 = 32;
+    const ROOTS_CHANGE: u8 = 64;
+
+    /// Reads the `capabilities` of `initialize`, or `clientCapabilities` of a request of the modern era.
+    #[must_use]
+    pub fn parse(raw: &RawValue) -> Self {
+        let all = Object::parse(raw).unwrap_or_default();
+        let member = |object: &Object<'_>, key: &str| object.get(key).is_some_and(|raw| raw.get() != "null");
+        let parts = |key: &str| all.get(key).and_then(|raw| Object::parse(raw).ok());
+        let mut flags = 0;
+        let mut add = |is_there: bool, flag: u8| flags |= if is_there { flag } else { 0 };
+        if let Some(elicitation) = parts("elicitation") {
+            // An empty object stands for forms alone (2025-11-25, client/elicitation).
+            add(member(&elicitation, "form") || !member(&elicitation, "url"), Self::FORM);
+            add(member(&elicitation, "url"), Self::URL);
+        }
+        if let Some(sampling) = parts("sampling") {
+            add(true, Self::SAMPLING);
+            add(member(&sampling, "tools"), Self::SAMPLING_TOOLS);
+            add(member(&sampling, "context"), Self::SAMPLING_CONTEXT);
+        }
+        if let Some(roots) = parts("roots") {
+            add(true, Self::ROOTS);
+            add(roots.get("listChanged").is_some_and(|raw| raw.get() == "true"), Self::ROOTS_CHANGE);
+        }
+        Self(flags)
+    }
+
+    /// Whether nothing can be asked.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// Whether a request of this method may be sent.
+    #[must_use]
+    pub fn allow(self, method: &str) -> bool {
+        self.has(match method {
+            "elicitation/create" => Self::FORM | Self::URL,
+            "sampling/createMessage" => Self::SAMPLING,
+            "roots/list" => Self::ROOTS,
+            _ => return false,
+        })
+    }
+
+    /// Whether the user can be sent to a URL.
+    #[must_use]
+    pub fn elicits_urls(self) -> bool {
+        self.has(Self::URL)
+    }
+
+    fn has(self, any: u8) -> bool {
+        self.0 & any != 0
+    }
+}
+
+impl fmt::Display for ClientCapabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut members = Vec::new();
+        let elicitation = match (self.has(Self::FORM), self.has(Self::URL)) {
+            (false, false) => None,
+            // Older servers know no modes.
+            (true, false) => Some("{}"),
+            (false, true) => Some(r#"{"url":{}}"#),
+            (true, true) => Some(r#"{"form":{},"url":{}}"#),
+        };
+        members.extend(elicitation.map(|modes| format!(r#""elicitation":{modes}"#)));
+        if self.has(Self::SAMPLING) {
+            let parts = [(Self::SAMPLING_TOOLS, r#""tools":{}"#), (Self::SAMPLING_CONTEXT, r#""context":{}"#)];
+            let parts: Vec<_> = parts.into_iter().filter(|(flag, _)| self.has(*flag)).map(|(_, part)| part).collect();
+            members.push(format!(r#""sampling":{{{}}}"#, parts.join(",")));
+        }
+        if self.has(Self::ROOTS) {
+            let changes = if self.has(Self::ROOTS_CHANGE) { r#""listChanged":true"# } else { "" };
+            members.push(format!(r#""roots":{{{changes}}}"#));
+        }
+        write!(f, "{{{}}}", members.join(","))
+    }
+}
+
+/// What a server offers (specification, `ServerCapabilities`), in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerCapabilities(Arc<str>);
+
+impl ServerCapabilities {
+    /// Takes the `capabilities` of an answer to `initialize` or `server/discover`.
+    #[must_use]
+    pub fn new(raw: &RawValue) -> Self {
+        Self(raw.get().into())
+    }
+
+    /// The JSON as the server wrote it.
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it has `feature`: `tools`, `prompts`, `resources`, `completions`, `logging`.
+    #[must_use]
+    pub fn has(&self, feature: &str) -> bool {
+        self.member(feature).is_some()
+    }
+
+    /// Whether `part` of `feature` is declared as true, `subscribe` of `resources` say.
+    #[must_use]
+    pub fn has_part(&self, feature: &str, part: &str) -> bool {
+        let feature = self.member(feature);
+        let parts = feature.and_then(|raw| Object::parse(raw).ok());
+        parts.is_some_and(|parts| parts.get(part).is_some_and(|raw| raw.get() == "true"))
+    }
+
+    fn member(&self, feature: &str) -> Option<&RawValue> {
+        let raw: &RawValue = serde_json::from_str(&self.0).ok()?;
+        Object::parse(raw).ok()?.get(feature).filter(|raw| raw.get() != "null")
+    }
+}
+
+impl Default for ServerCapabilities {
+    fn default() -> Self {
+        Self("{}".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_declared_is_what_was_read_and_nothing_else() {
+        #[track_caller]
+        fn check(read: &str, declared: &str) {
+            let raw = RawValue::from_string(read.to_owned()).unwrap();
+            assert_eq!(ClientCapabilities::parse(&raw).to_string(), declared);
+        }
+        check("{}", "{}");
+        check("[]", "{}");
+        check(r#"{"experimental":{},"extensions":{"x/tasks":{}},"elicitation":null}"#, "{}");
+        check(r#"{"elicitation":{}}"#, r#"{"elicitation":{}}"#);
+        check(r#"{"elicitation":{"url":{}}}"#, r#"{"elicitation":{"url":{}}}"#);
+        check(
+            r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}"#,
+            r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}"#,
+        );
+        check(r#"{"roots":{"listChanged":true},"sampling":{}}"#, r#"{"sampling":{},"roots":{"listChanged":true}}"#);
+    }
+
+    #[test]
+    fn only_declared_methods_are_allowed() {
+        let raw = RawValue::from_string(r#"{"elicitation":{},"roots":{}}"#.to_owned()).unwrap();
+        let capabilities = ClientCapabilities::parse(&raw);
+        for (method, allowed) in
+            [("elicitation/create", true), ("roots/list", true), ("sampling/createMessage", false), ("ping", false)]
+        {
+            assert_eq!(capabilities.allow(method), allowed, "{method}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_offers_is_looked_up_in_its_own_words() {
+        let raw = RawValue::from_string(
+            r#"{"resources":{"subscribe":true,"listChanged":false},"prompts":{},"tools":null}"#.to_owned(),
+        )
+        .unwrap();
+        let capabilities = ServerCapabilities::new(&raw);
+        assert!(capabilities.has("prompts") && capabilities.has("resources"));
+        assert!(!capabilities.has("tools") && !capabilities.has("logging"));
+        assert!(capabilities.has_part("resources", "subscribe"));
+        assert!(!capabilities.has_part("resources", "listChanged") && !capabilities.has_part("prompts", "listChanged"));
+    }
+}

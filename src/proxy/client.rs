@@ -1,0 +1,143 @@
+//! A client as the proxy knows it: what it can be asked, what it wants to hear, and what it has yet to answer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::audience::Listener;
+use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
+use crate::upstream::Reply;
+
+/// One client, from its first message to its last.
+#[derive(Debug)]
+pub struct Client {
+    number: u64,
+    /// What it hears unasked, after a handshake.
+    listener: Arc<Listener>,
+    state: Mutex<State>,
+    questions: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
+    next_question: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What the handshake declared; `None` without one.
+    capabilities: Option<ClientCapabilities>,
+    log_level: Option<LogLevel>,
+}
+
+impl Client {
+    /// A client that has not said anything yet.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        Arc::new(Self {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            listener: Listener::for_session(),
+            state: Mutex::default(),
+            questions: Mutex::default(),
+            next_question: AtomicU64::new(1),
+        })
+    }
+
+    /// Tells clients apart.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What it hears unasked, and where that goes.
+    #[must_use]
+    pub fn listener(&self) -> &Arc<Listener> {
+        &self.listener
+    }
+
+    /// What its handshake declared; `None` before one.
+    #[must_use]
+    pub fn capabilities(&self) -> Option<ClientCapabilities> {
+        self.state().capabilities
+    }
+
+    /// Notes what its handshake declares.
+    pub(super) fn introduce(&self, capabilities: ClientCapabilities) {
+        self.state().capabilities = Some(capabilities);
+    }
+
+    /// The level from which on it wants log messages; all of them before it says so.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.state().log_level
+    }
+
+    /// Notes the level from which on it wants log messages.
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        self.state().log_level = Some(level);
+    }
+
+    /// Asks it over `outbox`, and waits for the answer. Dropping the future takes the question back.
+    pub(super) async fn ask(&self, outbox: &Outbox, method: &str, params: Bytes) -> Reply {
+        let id = self.next_question.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        self.questions().insert(id, answer);
+        let _open = OpenQuestion { client: self, outbox, id };
+        let question = Frame::request(id, method, Frame { body: params, ..Frame::default() });
+        if outbox.send(question).await.is_err() {
+            return gone();
+        }
+        answered.await.unwrap_or_else(|_| gone())
+    }
+
+    /// Takes an answer to question `id`; nobody waits for one that comes late or twice.
+    pub fn answered(&self, id: u64, outcome: &Outcome<'_>) {
+        let question = self.questions().remove(&id);
+        let copied = |raw: &serde_json::value::RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
+        let answer = match outcome {
+            Outcome::Result(raw) if raw.get().starts_with('{') => Reply::Result(copied(raw)),
+            Outcome::Result(_) => refusal("the client's answer is not an object"),
+            Outcome::Error(raw) => Reply::Error(copied(raw)),
+        };
+        if let Some(question) = question {
+            // Whoever asked may have gone in the meantime.
+            let _ = question.send(answer);
+        }
+    }
+
+    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Reply>>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is a single step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that the client is told to forget when nobody waits for its answer any more.
+struct OpenQuestion<'a> {
+    client: &'a Client,
+    outbox: &'a Outbox,
+    id: u64,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        if self.client.questions().remove(&self.id).is_some() {
+            let params = format!(r#"{{"requestId":{}}}"#, self.id);
+            // A client that is gone needs no telling.
+            let _ = self.outbox.push(Frame::notification("notifications/cancelled", &params));
+        }
+    }
+}
+
+fn gone() -> Reply {
+    refusal("the client is gone")
+}
+
+/// An error answer in a client's place.
+pub(super) fn refusal(message: &str) -> Reply {
+    let message = crate::mcp::frame::quoted(message);
+    Reply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into())
+}

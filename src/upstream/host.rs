@@ -1,0 +1,99 @@
+//! The clients behind the requests of a connection, as their servers see them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::Reply;
+use crate::mcp::{ClientCapabilities, LogLevel};
+use crate::tool::ServerName;
+
+/// An answer that a client has yet to give.
+pub type Asking = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// A request of a server to the client it works for.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Which server asks.
+    pub server: ServerName,
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    /// Its parameters, as they came.
+    pub params: Option<Bytes>,
+}
+
+/// The client for whom a request is made.
+pub trait Host: Send + Sync {
+    /// What it can be asked; a modern server is told with the request.
+    fn capabilities(&self) -> ClientCapabilities;
+
+    /// Tells clients apart: equal for the requests of one client.
+    fn client(&self) -> u64;
+
+    /// Whether it wants to hear of progress.
+    fn wants_progress(&self) -> bool;
+
+    /// The level from which on it wants log messages of this request (2026-07-28), as a JSON string.
+    fn log_level(&self) -> Option<String>;
+
+    /// Takes the `params` of a progress notification; must not block.
+    fn progress(&self, params: &RawValue);
+
+    /// Takes the `params` of a log message; must not block.
+    fn log(&self, server: &ServerName, params: &RawValue);
+
+    /// Asks it. Dropping the future takes the question back.
+    fn ask(&self, question: Question) -> Asking;
+}
+
+/// All clients there are, as servers see them outside of any request.
+pub trait Audience: Send + Sync {
+    /// What a new connection declares where no request says more: what the client that came last can be asked.
+    fn capabilities(&self) -> ClientCapabilities;
+
+    /// The level from which on log messages are wanted of servers that can be told, if somebody said so.
+    fn log_level(&self) -> Option<LogLevel>;
+
+    /// The client that a question outside of any request can only be meant for, if there is exactly one that can be
+    /// asked `method`.
+    fn host(&self, method: &str) -> Option<Arc<dyn Host>>;
+
+    /// Hears what `server` says unasked; must not block.
+    fn noticed(&self, server: &ServerName, notice: Notice<'_>);
+}
+
+/// What a server says to whom it may concern.
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    /// Its tools are others now.
+    ToolsChanged,
+    /// Its prompts are others now.
+    PromptsChanged,
+    /// Its resources are others now.
+    ResourcesChanged,
+    /// A resource has another content; `params` names it by `uri`.
+    ResourceUpdated(&'a RawValue),
+    /// A log message, by its `params`.
+    Message(&'a RawValue),
+    /// What the user was sent to a URL for is through (2025-11-25), by its `params`.
+    ElicitationComplete(&'a RawValue),
+}
+
+impl<'a> Notice<'a> {
+    /// Reads a notification; `None` for one that concerns nobody.
+    #[must_use]
+    pub fn read(method: &str, params: Option<&'a RawValue>) -> Option<Self> {
+        match (method, params) {
+            ("notifications/tools/list_changed", _) => Some(Self::ToolsChanged),
+            ("notifications/prompts/list_changed", _) => Some(Self::PromptsChanged),
+            ("notifications/resources/list_changed", _) => Some(Self::ResourcesChanged),
+            ("notifications/resources/updated", Some(params)) => Some(Self::ResourceUpdated(params)),
+            ("notifications/message", Some(params)) => Some(Self::Message(params)),
+            ("notifications/elicitation/complete", Some(params)) => Some(Self::ElicitationComplete(params)),
+            _ => None,
+        }
+    }
+}

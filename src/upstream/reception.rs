@@ -1,0 +1,231 @@
+//! What a server says by itself over a connection, its notifications and requests, and whom each concerns.
+//!
+//! Over HTTP a message comes on the stream of the request it belongs to. Over one stream for everything nothing tells
+//! whose request it belongs to, so it goes to the only client that has requests under way, and a question to nobody when
+//! there are several: the wrong user must not be asked.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::Reply;
+use super::host::{Audience, Host, Notice, Question};
+use crate::mcp::{ErrorCode, Frame, Object, Request, RequestId};
+use crate::shutdown::Tasks;
+use crate::tool::ServerName;
+
+/// How long a request may wait for its client's answers in all.
+const LONGEST_QUESTION: Duration = Duration::from_secs(60 * 60);
+
+/// Questions of one server that may be open at once.
+const MOST_QUESTIONS: usize = 64;
+
+/// Takes what a server says by itself.
+pub(super) struct Reception {
+    server: ServerName,
+    audience: Arc<dyn Audience>,
+    tasks: Tasks,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    /// The clients of the requests under way, by our request id.
+    hosts: HashMap<u64, Arc<dyn Host>>,
+    /// The server's own requests that are not answered yet.
+    questions: HashMap<RequestId, Asked>,
+}
+
+struct Asked {
+    taken_back: CancellationToken,
+    /// The request it came up in, with which it ends.
+    within: Option<u64>,
+}
+
+/// Whom a question is for.
+enum Addressee {
+    One(Arc<dyn Host>, Option<u64>),
+    Nobody,
+    Several,
+}
+
+impl std::fmt::Debug for Reception {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reception").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl Reception {
+    pub(super) fn new(server: ServerName, audience: Arc<dyn Audience>, tasks: Tasks) -> Arc<Self> {
+        Arc::new(Self { server, audience, tasks, open: Mutex::default() })
+    }
+
+    /// Request `id` is under way for `host`, until the guard is dropped.
+    pub(super) fn begin(&self, id: u64, host: Option<Arc<dyn Host>>) -> UnderWay<'_> {
+        if let Some(host) = host {
+            self.open().hosts.insert(id, host);
+        }
+        UnderWay { reception: self, id }
+    }
+
+    /// Runs the exchange of request `id` for at most `limit`, not counting the time in which the server itself waits for
+    /// the client: a person may be reading. `None` when the time is up.
+    pub(super) async fn within<T>(&self, id: u64, limit: Duration, exchange: impl Future<Output = T>) -> Option<T> {
+        let start = Instant::now();
+        tokio::pin!(exchange);
+        loop {
+            tokio::select! {
+                outcome = &mut exchange => return Some(outcome),
+                () = tokio::time::sleep(limit) => {
+                    let is_asking = self.open().questions.values().any(|asked| asked.within == Some(id));
+                    if !is_asking || start.elapsed() > LONGEST_QUESTION.max(limit) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a notification; `id` is the request on whose stream it came.
+    pub(super) fn notified(&self, method: &str, params: Option<&RawValue>, id: Option<u64>) {
+        match (method, params) {
+            ("notifications/progress", Some(params)) => {
+                let token =
+                    Object::parse(params).ok().and_then(|object| object.get("progressToken")?.get().parse().ok());
+                let host = token.and_then(|id: u64| self.open().hosts.get(&id).cloned());
+                if let Some(host) = host {
+                    host.progress(params);
+                }
+            }
+            ("notifications/message", Some(params)) => self.logged(params, id),
+            ("notifications/cancelled", Some(params)) => {
+                let id = Object::parse(params).ok().and_then(|object| RequestId::parse(object.get("requestId")?));
+                if let Some(asked) = id.and_then(|id| self.open().questions.remove(&id)) {
+                    asked.taken_back.cancel();
+                }
+            }
+            _ => match Notice::read(method, params) {
+                Some(notice) => self.audience.noticed(&self.server, notice),
+                None => tracing::debug!(server = %self.server, method, "notification"),
+            },
+        }
+    }
+
+    /// Takes a request of the server, which came on the stream of request `id`; `reply` sends the answer.
+    pub(super) fn asked(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        id: Option<u64>,
+        reply: impl FnOnce(Frame) + Send + 'static,
+    ) {
+        if request.method == "ping" {
+            return reply(Frame::result(&request.id, "", Bytes::from_static(b"{}")));
+        }
+        let refuse = |code, message: &str| Frame::error(Some(&request.id), code, message, None);
+        let (host, within) = match self.addressee(&request.method, id) {
+            Addressee::One(host, within) if host.capabilities().allow(&request.method) => (host, within),
+            Addressee::One(..) | Addressee::Nobody => {
+                let message = format!("no client declares support for `{}`", request.method);
+                return reply(refuse(ErrorCode::METHOD_NOT_FOUND, &message));
+            }
+            Addressee::Several => {
+                let message = "several clients have requests under way, and nothing tells which of them is meant";
+                return reply(refuse(ErrorCode::INVALID_REQUEST, message));
+            }
+        };
+        let taken_back = CancellationToken::new();
+        {
+            let mut open = self.open();
+            if open.questions.len() >= MOST_QUESTIONS {
+                drop(open);
+                let message = format!("{MOST_QUESTIONS} requests are open already");
+                return reply(refuse(ErrorCode::TOO_MANY_REQUESTS, &message));
+            }
+            open.questions.insert(request.id.clone(), Asked { taken_back: taken_back.clone(), within });
+        }
+        let question = Question {
+            server: self.server.clone(),
+            method: request.method.to_string(),
+            params: request.params.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes())),
+        };
+        let (reception, id) = (self.clone(), request.id.clone());
+        self.tasks.spawn(async move {
+            let answer = tokio::select! {
+                answer = host.ask(question) => Some(answer),
+                () = taken_back.cancelled() => None,
+                () = reception.tasks.stopped() => None,
+            };
+            reception.open().questions.remove(&id);
+            match answer {
+                Some(Reply::Result(result)) => reply(Frame::result(&id, "", result)),
+                Some(Reply::Error(error)) => reply(Frame::relayed_error(&id, error)),
+                None => {}
+            }
+        });
+    }
+
+    fn logged(&self, params: &RawValue, id: Option<u64>) {
+        let mut hosts: Vec<Arc<dyn Host>> = {
+            let open = self.open();
+            match id {
+                Some(id) => open.hosts.get(&id).cloned().into_iter().collect(),
+                None => open.hosts.values().cloned().collect(),
+            }
+        };
+        hosts.sort_by_key(|host| host.client());
+        hosts.dedup_by_key(|host| host.client());
+        if hosts.is_empty() {
+            self.audience.noticed(&self.server, Notice::Message(params));
+        }
+        hosts.iter().for_each(|host| host.log(&self.server, params));
+    }
+
+    fn addressee(&self, method: &str, id: Option<u64>) -> Addressee {
+        let open = self.open();
+        if let Some(id) = id
+            && let Some(host) = open.hosts.get(&id)
+        {
+            return Addressee::One(host.clone(), Some(id));
+        }
+        let Some((latest, host)) = open.hosts.iter().max_by_key(|(id, _)| **id) else {
+            drop(open);
+            return self.audience.host(method).map_or(Addressee::Nobody, |host| Addressee::One(host, None));
+        };
+        if open.hosts.values().all(|other| other.client() == host.client()) {
+            Addressee::One(host.clone(), Some(*latest))
+        } else {
+            Addressee::Several
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        // Each change is a single step, so the tables are whole even where a panic would strike.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request under way; with it end the questions that came up in it.
+pub(super) struct UnderWay<'a> {
+    reception: &'a Reception,
+    id: u64,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut open = self.reception.open();
+        if open.hosts.remove(&self.id).is_some() && !open.questions.is_empty() {
+            open.questions.retain(|_, asked| {
+                let stays = asked.within != Some(self.id);
+                if !stays {
+                    asked.taken_back.cancel();
+                }
+                stays
+            });
+        }
+    }
+}
