@@ -15,7 +15,7 @@ use super::process;
 /// A scenario has half a minute of its own.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// The scenarios that are known to fail, by leg, each with the reason. A name that ends in `*` stands for all that begin so.
+/// What is known to fail, by leg, each with the reason: `SCENARIO`, `START*` for all that begin so, or `SCENARIO:CHECK`.
 const EXPECTED: &str = include_str!("../../peers/expected-failures.json");
 
 /// What these scenarios lack is the subject of another issue; they are counted apart.
@@ -43,7 +43,7 @@ pub(super) enum Side {
 struct Outcome {
     passed: usize,
     /// The checks that failed, with the suite's words.
-    failed: Vec<String>,
+    failed: Vec<(String, String)>,
 }
 
 /// Which scenarios a revision requires, and which it only reports.
@@ -72,66 +72,73 @@ impl Leg {
         // Its exit code says less than its results do.
         let ended = process::run(&mut command, "", PATIENCE)?;
         let outcomes = read_outcomes(results.path(), self.side)?;
+        if outcomes.is_empty() {
+            return Err(format!("{}: the suite left no results: {ended}", self.name));
+        }
         let requirements = Requirements::read(peers, self.side, self.revision)?;
-        self.judge(&requirements, &outcomes).map_err(|problems| format!("{problems}\nthe suite said: {ended}"))
-    }
-
-    fn judge(&self, requirements: &Requirements, outcomes: &BTreeMap<String, Outcome>) -> Result<String, String> {
         let expected: BTreeMap<String, BTreeMap<String, String>> =
             serde_json::from_str(EXPECTED).expect("the expected failures are JSON");
-        let expected = expected.get(&self.name).cloned().unwrap_or_default();
+        self.judge(&requirements, &outcomes, &expected.get(&self.name).cloned().unwrap_or_default())
+    }
+
+    /// `expected` has the reason for each failure.
+    fn judge(
+        &self,
+        requirements: &Requirements,
+        outcomes: &BTreeMap<String, Outcome>,
+        expected: &BTreeMap<String, String>,
+    ) -> Result<String, String> {
+        let nothing = Outcome::default();
+        let outcome = |scenario: &String| outcomes.get(scenario).unwrap_or(&nothing);
         let mut problems = String::new();
-        let mut without_oauth = 0;
         let mut used = BTreeSet::new();
         for scenario in requirements.required.iter().chain(&requirements.reported) {
-            let is_meant = |entry: &&String| match entry.strip_suffix('*') {
-                Some(start) => scenario.starts_with(start),
-                None => *entry == scenario,
-            };
-            let entry = expected.keys().find(is_meant);
-            used.extend(entry);
-            let outcome = outcomes.get(scenario);
-            match (outcome.is_some_and(Outcome::is_passed), entry) {
-                (true, Some(entry)) => {
+            let entries: Vec<&String> = expected.keys().filter(|entry| is_about(entry, scenario)).collect();
+            used.extend(entries.iter().copied());
+            let failed = &outcome(scenario).failed;
+            let excuses = |entry: &str, check: &str| entry.split_once(':').is_none_or(|(_, excused)| excused == check);
+            for (check, words) in failed {
+                if !entries.iter().any(|entry| excuses(entry, check)) {
+                    let _ = writeln!(problems, "{scenario} FAILED: {check}: {words}");
+                }
+            }
+            for entry in &entries {
+                if outcome(scenario).passed > 0 && !failed.iter().any(|(check, _)| excuses(entry, check)) {
                     let _ = writeln!(problems, "{scenario} passes now: take `{entry}` out of the expected failures");
                 }
-                (false, None) => {
-                    let failed = outcome.map(|outcome| outcome.failed.join("; ")).unwrap_or_default();
-                    let _ = writeln!(problems, "{scenario} FAILED: {failed}");
-                }
-                (false, Some(entry)) => {
-                    without_oauth += usize::from(
-                        expected[entry].starts_with(NEEDS_OAUTH) && requirements.required.contains(scenario),
-                    );
-                }
-                (true, None) => {}
+            }
+            if failed.is_empty() && outcome(scenario).passed == 0 && entries.is_empty() {
+                let _ = writeln!(problems, "{scenario} FAILED: nothing was checked");
             }
         }
         for stale in expected.keys().filter(|entry| !used.contains(entry)) {
             let _ = writeln!(problems, "no scenario is `{stale}`: take it out of the expected failures");
         }
-        let count = |scenarios: &BTreeSet<String>| {
-            scenarios.iter().filter(|name| outcomes.get(*name).is_some_and(Outcome::is_passed)).count()
+        let count = |scenarios: &BTreeSet<String>| scenarios.iter().filter(|name| outcome(name).is_passed()).count();
+        let (required, reported) = (&requirements.required, &requirements.reported);
+        let passed = count(required);
+        let mut line = format!("conformance, {}: {passed} passed / {} required", self.name, required.len());
+        let needs_oauth = |scenario: &&String| {
+            let mut reasons = expected.iter().filter(|(entry, _)| is_about(entry, scenario)).map(|(_, reason)| reason);
+            reasons.any(|reason| reason.starts_with(NEEDS_OAUTH))
         };
-        let mut line = format!(
-            "conformance, {}: {} passed / {} required",
-            self.name,
-            count(&requirements.required),
-            requirements.required.len()
-        );
+        let without_oauth = required.iter().filter(needs_oauth).count();
         if without_oauth > 0 {
             let _ = write!(line, " ({without_oauth} need OAuth)");
         }
-        let _ = write!(
-            line,
-            "; of those it only reports, {} / {}",
-            count(&requirements.reported),
-            requirements.reported.len()
-        );
+        let _ = write!(line, "; of what is only reported: {} / {}", count(reported), reported.len());
         for (entry, reason) in expected.iter().filter(|(_, reason)| !reason.starts_with(NEEDS_OAUTH)) {
             let _ = write!(line, "\n  expected to fail: {entry}: {reason}");
         }
         if problems.is_empty() { Ok(line) } else { Err(format!("{line}\n{problems}")) }
+    }
+}
+
+/// Whether an entry of the expected failures means `scenario`, or one check of it: `SCENARIO`, `START*` or `SCENARIO:CHECK`.
+fn is_about(entry: &str, scenario: &str) -> bool {
+    match entry.strip_suffix('*') {
+        Some(start) => scenario.starts_with(start),
+        None => entry.split(':').next() == Some(scenario),
     }
 }
 
@@ -219,15 +226,15 @@ impl Outcome {
         for check in checks {
             match check.status.as_str() {
                 "SUCCESS" => outcome.passed += 1,
-                "FAILURE" => outcome.failed.push(format!("{} ({})", check.id, check.error_message.unwrap_or_default())),
+                "FAILURE" => outcome.failed.push((check.id, check.error_message.unwrap_or_default())),
                 _ => {}
             }
         }
-        // Our own host says there what it did not like; where there is no such file, it was not started.
+        // What our own host did not like, with what `mcpzip` logged; only clients have this file.
         let stderr = fs::read_to_string(directory.join("stderr.txt")).unwrap_or_default();
-        outcome
-            .failed
-            .extend(stderr.lines().filter(|line| line.starts_with("conformance_client: ")).map(str::to_owned));
+        if stderr.contains("conformance_client: ") {
+            outcome.failed.push(("host".to_owned(), stderr));
+        }
         Ok(outcome)
     }
 }
