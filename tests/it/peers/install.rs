@@ -14,6 +14,9 @@ const SKIP: &str = "MCPZIP_TEST_SKIP_PEERS";
 /// Where the pins and the client scripts are.
 const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers");
 
+/// What the server on rmcp is made of.
+const RMCP: [&str; 3] = ["rmcp-server/Cargo.toml", "rmcp-server/Cargo.lock", "rmcp-server/src/main.rs"];
+
 /// A slow net is no reason to fail.
 const INSTALLATION: Duration = Duration::from_secs(900);
 
@@ -65,6 +68,11 @@ impl Peers {
         self.node_directory().join(name)
     }
 
+    /// The server on rmcp.
+    pub(super) fn rmcp_server(&self) -> PathBuf {
+        self.root.join("rmcp/debug/rmcp-server")
+    }
+
     /// What `PYTHONPATH` must be for the server `mcp_everything_server`, which runs in the environment of `python-2.txt`.
     pub(super) fn fixture(&self) -> PathBuf {
         self.root.join("fixture/server")
@@ -103,6 +111,7 @@ fn install() -> Result<Peers, String> {
                 made_of(&root.join("python-2"), &["python-2.txt"], pip)?;
                 made_of(&root.join("fixture"), &["fixture.txt"], fixture)
             }),
+            scope.spawn(|| made_of(&root.join("rmcp"), &RMCP, cargo)),
         ];
         parts.into_iter().try_for_each(|part| part.join().expect("an installation does not panic"))
     })?;
@@ -179,6 +188,12 @@ fn fixture(directory: &Path, pins: &[PathBuf]) -> Result<(), String> {
     let unpacked = unpacked.find(|path| path.is_dir());
     let server = unpacked.ok_or("the archive is empty")?.join("examples/servers/everything-server");
     fs::rename(&server, directory.join("server")).map_err(|error| format!("no {}: {error}", server.display()))
+}
+
+fn cargo(directory: &Path, pins: &[PathBuf]) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(&pins[0]).arg("--target-dir").arg(directory);
+    succeed(command)
 }
 
 fn succeed(mut command: Command) -> Result<(), String> {

@@ -16,6 +16,7 @@ mod real_servers;
 mod served;
 mod servers;
 mod suite;
+mod upstreams;
 
 use install::Peers;
 
