@@ -19,8 +19,8 @@ struct Framework {
     name: &'static str,
     /// The program, with what comes before the transport's name.
     program: fn(&Peers) -> Vec<PathBuf>,
-    /// How it is reached, and in which era.
-    ways: &'static [(Way, &'static str)],
+    /// How it is reached, and in which eras.
+    ways: &'static [(Way, &'static [&'static str])],
     tools: usize,
 }
 
@@ -32,6 +32,10 @@ enum Way {
     Sse(&'static str),
 }
 
+/// What an entry says: nothing of the era, or that it shall be the modern one.
+const AUTO: &[&str] = &["auto"];
+const BOTH: &[&str] = &["auto", "modern"];
+
 const FRAMEWORKS: [Framework; 7] = [
     Framework {
         name: "server-everything 2026.8.31",
@@ -39,53 +43,43 @@ const FRAMEWORKS: [Framework; 7] = [
             let bound = ["--import".into(), peers.script("loopback.mjs"), peers.npm("mcp-server-everything")];
             [vec!["node".into()], bound.to_vec()].concat()
         },
-        ways: &[(Way::Stdio("stdio"), "auto"), (Way::Http("streamableHttp"), "auto"), (Way::Sse("sse"), "auto")],
+        ways: &[(Way::Stdio("stdio"), AUTO), (Way::Http("streamableHttp"), AUTO), (Way::Sse("sse"), AUTO)],
         tools: 13,
     },
     Framework {
         name: "FastMCP 1.x (mcp 1.30.0)",
         program: |peers| python(peers, 1, "mcp.server.fastmcp", "FastMCP"),
-        ways: &[(Way::Stdio("stdio"), "auto"), (Way::Http("streamable-http"), "auto"), (Way::Sse("sse"), "auto")],
+        ways: &[(Way::Stdio("stdio"), AUTO), (Way::Http("streamable-http"), AUTO), (Way::Sse("sse"), AUTO)],
         tools: 2,
     },
     Framework {
         name: "FastMCP 2.14.7",
         program: |peers| python(peers, 1, "fastmcp", "FastMCP"),
-        ways: &[(Way::Stdio("stdio"), "auto"), (Way::Http("streamable-http"), "auto"), (Way::Sse("sse"), "auto")],
+        ways: &[(Way::Stdio("stdio"), AUTO), (Way::Http("streamable-http"), AUTO), (Way::Sse("sse"), AUTO)],
         tools: 2,
     },
     Framework {
         name: "Python SDK 2.3.0",
         program: |peers| python(peers, 2, "mcp.server", "MCPServer"),
-        ways: &[
-            (Way::Stdio("stdio"), "auto"),
-            (Way::Stdio("stdio"), "modern"),
-            (Way::Http("streamable-http"), "auto"),
-            (Way::Http("streamable-http"), "modern"),
-        ],
+        ways: &[(Way::Stdio("stdio"), BOTH), (Way::Http("streamable-http"), BOTH)],
         tools: 2,
     },
     Framework {
         name: "TypeScript SDK 1.32.2",
         program: |peers| vec!["node".into(), peers.script("server_v1.mjs")],
-        ways: &[(Way::Stdio("stdio"), "auto"), (Way::Http("streamable-http"), "auto")],
+        ways: &[(Way::Stdio("stdio"), AUTO), (Way::Http("streamable-http"), AUTO)],
         tools: 2,
     },
     Framework {
         name: "TypeScript SDK 2.4.0",
         program: |peers| vec!["node".into(), peers.script("server_v2.mjs")],
-        ways: &[
-            (Way::Stdio("stdio"), "auto"),
-            (Way::Stdio("stdio"), "modern"),
-            (Way::Http("streamable-http"), "auto"),
-            (Way::Http("streamable-http"), "modern"),
-        ],
+        ways: &[(Way::Stdio("stdio"), BOTH), (Way::Http("streamable-http"), BOTH)],
         tools: 2,
     },
     Framework {
         name: "rmcp 3.9.0",
         program: |peers| vec![peers.rmcp_server()],
-        ways: &[(Way::Stdio("stdio"), "auto"), (Way::Stdio("stdio"), "modern")],
+        ways: &[(Way::Stdio("stdio"), BOTH)],
         tools: 2,
     },
 ];
@@ -95,29 +89,32 @@ fn python(peers: &Peers, generation: u32, module: &str, class: &str) -> Vec<Path
 }
 
 impl Framework {
-    /// The server's entry in a configuration, and the server itself where `mcpzip` does not start it.
-    fn entry(&self, peers: &Peers, way: Way, era: &str) -> (String, Option<Served>) {
+    /// The server's entries in a configuration, one for each era, and the server itself where `mcpzip` does not start it.
+    fn start(&self, peers: &Peers, way: Way, eras: &[&str]) -> (Vec<String>, Option<Served>) {
         let program = (self.program)(peers);
         let serve = |word: &str| {
             let mut command = Command::new(&program[0]);
             Served::start(command.args(&program[1..]).arg(word).env("PORT", "0"))
         };
-        let (entry, served) = match way {
+        let (mut entry, served) = match way {
             Way::Stdio(word) => {
                 let args: Vec<PathBuf> = program[1..].iter().cloned().chain([word.into()]).collect();
-                (json!({ "command": program[0], "args": args, "era": era }), None)
+                (json!({ "command": program[0], "args": args }), None)
             }
             Way::Http(word) => {
                 let served = serve(word);
-                (json!({ "url": format!("{}/mcp", served.address), "era": era }), Some(served))
+                (json!({ "url": format!("{}/mcp", served.address) }), Some(served))
             }
-            // An entry of this type has one era.
             Way::Sse(word) => {
                 let served = serve(word);
                 (json!({ "type": "sse", "url": format!("{}/sse", served.address) }), Some(served))
             }
         };
-        (entry.to_string(), served)
+        let entries = eras.iter().map(|era| {
+            entry["era"] = json!(era);
+            entry.to_string()
+        });
+        (entries.collect(), served)
     }
 }
 
@@ -127,36 +124,37 @@ struct Row {
     framework: &'static Framework,
     way: Way,
     era: &'static str,
-    _served: Option<Served>,
 }
 
 #[test]
 fn servers_on_every_framework_and_transport_are_listed_found_described_and_called() {
     let Some(peers) = peers() else { return };
-    let ways =
-        FRAMEWORKS.iter().flat_map(|framework| framework.ways.iter().map(move |(way, era)| (framework, *way, *era)));
+    let ways = FRAMEWORKS.iter().flat_map(|framework| framework.ways.iter().map(move |way| (framework, way.0, way.1)));
     // The interpreters start side by side.
-    let started: Vec<(Row, String)> = std::thread::scope(|scope| {
-        let starts: Vec<_> = ways
-            .enumerate()
-            .map(|(number, (framework, way, era))| {
-                scope.spawn(move || {
-                    let (entry, served) = framework.entry(peers, way, era);
-                    (Row { name: format!("s{number}"), framework, way, era, _served: served }, entry)
-                })
-            })
-            .collect();
+    let started: Vec<_> = std::thread::scope(|scope| {
+        let start = |(framework, way, eras): (&'static Framework, Way, &'static [&'static str])| {
+            scope.spawn(move || (framework, way, eras, framework.start(peers, way, eras)))
+        };
+        let starts: Vec<_> = ways.map(start).collect();
         starts.into_iter().map(|start| start.join().expect("the server starts")).collect()
     });
-    let setup = started.iter().fold(Setup::new(), |setup, (row, entry)| setup.entry(&row.name, entry));
+    let mut setup = Setup::new();
+    let mut rows = Vec::new();
+    for (framework, way, eras, (entries, _)) in &started {
+        for (era, entry) in eras.iter().zip(entries) {
+            let name = format!("s{}", rows.len());
+            setup = setup.entry(&name, entry);
+            rows.push(Row { name, framework, way: *way, era });
+        }
+    }
     let mut client = setup.connect();
-    let ready = until_ready(&mut client, started.len());
+    let ready = until_ready(&mut client, rows.len());
     let mut table_rows = vec![
         ["server", "transport", "era", "revision", "list", "search", "describe", "execute"].map(str::to_owned).to_vec(),
     ];
     let log = client.stderr();
     let mut failed = 0;
-    for (row, _) in &started {
+    for row in &rows {
         let steps = row.steps(&mut client, &ready);
         failed += steps.iter().filter(|step| step.is_err()).count();
         let cells = steps.map(|step| step.map_or_else(|problem| format!("FAILED: {problem}"), |()| "ok".to_owned()));
