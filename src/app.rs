@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::{self, Config, ConfigWatch, Environment, Paths};
 use crate::downstream;
-use crate::proxy::{Places, Proxy, Start};
+use crate::proxy::{Mode, Places, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 
 /// How often the configuration file is looked at.
@@ -26,7 +26,7 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub fn new(paths: Paths, environment: Environment, start: Start) -> Result<Self, config::Error> {
+    pub fn new(paths: Paths, environment: Environment, start: Start, mode: Mode) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &environment)?;
         report(&config);
         let tasks = Tasks::new();
@@ -35,7 +35,7 @@ impl App {
             logs: Some(paths.state_dir.join("logs")),
             results: Some(paths.state_dir.join("results")),
         };
-        let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start);
+        let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
         Ok(Self { proxy, tasks, paths, environment })
     }
 

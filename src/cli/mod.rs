@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::config::{Environment, PathFlags, Paths, env};
-use crate::proxy::Start;
+use crate::proxy::{Mode, Start};
 use crate::{telemetry, upstream};
 use diagnostics::Exit;
 use output::Output;
@@ -66,7 +66,7 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve an MCP client on stdin and stdout
-    Serve,
+    Serve(serve::Arguments),
     /// Find tools by what you need done
     Search(search::Arguments),
     /// Show the whole definition of a tool
@@ -130,7 +130,7 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     }
     let environment = Environment::process();
     let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name));
-    let quiet = if matches!(cli.command, Command::Serve) { "warn" } else { "error" };
+    let quiet = if matches!(cli.command, Command::Serve(_)) { "warn" } else { "error" };
     telemetry::start(telemetry::level(named.unwrap_or(quiet)).unwrap_or(tracing::level_filters::LevelFilter::WARN));
     runtime.block_on(dispatch(cli.command, cli.global, environment, output))
 }
@@ -141,9 +141,10 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     }
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
-    let start = if matches!(command, Command::Serve) { Start::Everything } else { Start::Unknown };
-    let app = App::new(paths, environment, start)?;
-    if let Command::Serve = command {
+    let start = if matches!(command, Command::Serve(_)) { Start::Everything } else { Start::Unknown };
+    let mode = if let Command::Serve(arguments) = &command { arguments.mode() } else { Mode::MetaTools };
+    let app = App::new(paths, environment, start, mode)?;
+    if let Command::Serve(_) = command {
         return serve::run(app, output).await;
     }
     let outcome = tokio::select! {
@@ -161,7 +162,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
         Command::Servers => servers::run(app, output).await,
-        Command::Serve | Command::Demo | Command::Guard { .. } | Command::Select | Command::DemoServer(_) => {
+        Command::Serve(_) | Command::Demo | Command::Guard { .. } | Command::Select | Command::DemoServer(_) => {
             unreachable!("handled before")
         }
     }

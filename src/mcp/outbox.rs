@@ -249,7 +249,7 @@ mod tests {
         let large = "x".repeat(COPY_BELOW);
         outbox.send(frame("a")).await.unwrap();
         outbox.send(frame(&large)).await.unwrap();
-        outbox.push(&frame("b")).unwrap();
+        outbox.push(frame("b")).unwrap();
         outbox.close();
         let mut written = Vec::new();
         outbox.write_to(&mut written).await.unwrap();
@@ -278,7 +278,7 @@ mod tests {
         outbox.send(frame(&large)).await.unwrap();
         let blocked = tokio::time::timeout(std::time::Duration::from_millis(20), outbox.send(frame("late"))).await;
         assert!(blocked.is_err(), "the sender did not wait");
-        outbox.push(&frame("cancel")).unwrap();
+        outbox.push(frame("cancel")).unwrap();
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use regex::RegexBuilder;
 use serde_json::value::RawValue;
 
 use super::projection::{self, data_of, shape_of};
+use super::relay::required_input;
 use super::{Proxy, Reply};
 use crate::mcp::Object;
 use crate::mcp::frame::quoted;
@@ -23,7 +24,7 @@ impl Proxy {
     pub(super) async fn answer(&self, result: Bytes, select: Option<&str>) -> Reply {
         let budget = self.config().results.budget;
         let fits = budget == 0 || result.len() <= budget;
-        if select.is_none() && fits {
+        if (select.is_none() && fits) || required_input(&result).is_some() {
             return Reply::Relayed(result);
         }
         let raw: &RawValue = serde_json::from_slice(&result).expect("a reply's payload was read as JSON");

@@ -1,5 +1,6 @@
 //! What every client is shown: constants, because clients cache prompts by their bytes.
 
+use super::Mode;
 use crate::mcp::Revision;
 use crate::mcp::frame::quoted;
 
@@ -17,20 +18,34 @@ pub(super) fn server_info() -> String {
     format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
 }
 
+/// What we offer (specification, `ServerCapabilities`).
+fn capabilities(mode: Mode, is_modern: bool) -> String {
+    let tools = match mode {
+        // Three constants never change.
+        Mode::MetaTools => "{}",
+        Mode::Direct => r#"{"listChanged":true}"#,
+    };
+    // Without a handshake the level comes with each request.
+    let logging = if is_modern { "" } else { r#","logging":{}"# };
+    format!(r#"{{"tools":{tools}{logging}}}"#)
+}
+
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
-pub(super) fn initialize(revision: Revision, instructions: &str) -> String {
+pub(super) fn initialize(revision: Revision, mode: Mode, instructions: &str) -> String {
     format!(
-        r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{},"instructions":{}}}"#,
+        r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
+        capabilities(mode, false),
         server_info(),
         quoted(instructions)
     )
 }
 
 /// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
-pub(super) fn discover(instructions: &str) -> String {
+pub(super) fn discover(mode: Mode, instructions: &str) -> String {
     format!(
-        r#"{{"supportedVersions":["{}"],"capabilities":{{"tools":{{}}}},"instructions":{}}}"#,
+        r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,
         Revision::V2026_07_28,
+        capabilities(mode, true),
         quoted(instructions)
     )
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use super::Mode;
 use crate::catalog::Snapshot;
 use crate::config::Config;
 use crate::files;
@@ -135,7 +136,7 @@ impl Topics {
     }
 
     /// The text for the handshake.
-    pub(super) fn instructions(&self, config: &Config) -> String {
+    pub(super) fn instructions(&self, config: &Config, mode: Mode) -> String {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         let servers: Vec<_> = config.servers.iter().filter(|(_, entry)| !entry.disabled).collect();
@@ -152,7 +153,11 @@ impl Topics {
             text.push_str(&item);
             text.push_str(if at + 1 < servers.len() { "; " } else { "" });
         }
-        if text.is_empty() { "No MCP server is configured yet.".to_owned() } else { format!("{text}. {HOW}") }
+        match mode {
+            _ if text.is_empty() => "No MCP server is configured yet.".to_owned(),
+            Mode::MetaTools => format!("{text}. {HOW}"),
+            Mode::Direct => format!("{text}."),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod caller;
 mod client;
 mod definitions;
 mod describe_tool;
+mod direct;
 mod error;
 mod execute_tool;
 mod index;
@@ -55,9 +56,20 @@ use instructions::Topics;
 use projection::Projection;
 use relay::OpenCalls;
 
+/// What clients see of the servers' tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The three meta-tools.
+    #[default]
+    MetaTools,
+    /// Every tool by itself.
+    Direct,
+}
+
 /// Everything behind the three tools.
 #[derive(Debug)]
 pub struct Proxy {
+    mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
     pool: Arc<Pool>,
@@ -67,6 +79,7 @@ pub struct Proxy {
     schemas: execute_tool::Schemas,
     projection: Projection,
     results: Results,
+    direct_names: direct::DirectNames,
     audience: Audience,
     open_calls: Arc<OpenCalls>,
     tasks: Tasks,
@@ -92,6 +105,7 @@ impl Proxy {
         variables: crate::config::Environment,
         tasks: &Tasks,
         start: Start,
+        mode: Mode,
     ) -> Arc<Self> {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
@@ -115,6 +129,7 @@ impl Proxy {
             );
             refresh.configure(&config);
             Self {
+                mode,
                 config: RwLock::new(Arc::new(config)),
                 catalog,
                 pool,
@@ -124,6 +139,7 @@ impl Proxy {
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
                 results: Results::new(&places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip"))),
+                direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 open_calls: Arc::default(),
                 tasks: tasks.clone(),
@@ -171,14 +187,13 @@ impl Proxy {
     #[must_use]
     pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
         self.audience.joined(client, capabilities);
-        let body = definitions::initialize(revision, &self.instructions());
-        Reply::Result(body.into())
+        Reply::Result(definitions::initialize(revision, self.mode, &self.instructions()).into())
     }
 
     /// What of `interests` there can be news of.
     #[must_use]
     pub fn offered(&self, interests: Interests) -> Interests {
-        Interests { tools: false, ..interests }
+        Interests { tools: interests.tools && self.mode == Mode::Direct, ..interests }
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.
@@ -193,9 +208,10 @@ impl Proxy {
             self.audience.seen(caller.capabilities);
         }
         match method {
-            "tools/list" => Reply::cacheable(DEFINITIONS.into(), modern),
+            "tools/list" if self.mode == Mode::Direct => self.direct_tools(modern).await,
+            "tools/list" => Reply::constant(DEFINITIONS.into(), modern),
             "tools/call" => self.call(caller, params, line).await,
-            "server/discover" => Reply::cacheable(definitions::discover(&self.instructions()).into(), true),
+            "server/discover" => Reply::constant(definitions::discover(self.mode, &self.instructions()).into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`")),
@@ -204,6 +220,9 @@ impl Proxy {
 
     async fn call(&self, caller: &Caller, params: Option<&RawValue>, line: &Bytes) -> Reply {
         let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        if self.mode == Mode::Direct {
+            return self.direct_call(caller, &params, line).await;
+        }
         let Some(name) = params.text("name") else {
             return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
         };
@@ -250,7 +269,7 @@ impl Proxy {
     }
 
     fn instructions(&self) -> String {
-        self.topics.instructions(&self.config())
+        self.topics.instructions(&self.config(), self.mode)
     }
 }
 

@@ -4,8 +4,11 @@ use serde_json::value::RawValue;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
 
-/// Fresh for a day: nothing that clients may cache of ours changes while a process runs.
-const CACHE: &str = r#""ttlMs":86400000,"cacheScope":"public""#;
+/// Fresh for a day: what never changes while a process runs.
+const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"public""#;
+
+/// Fresh for a minute: a change is announced, but not everybody listens. It may hold what one user alone may see.
+const CHANGING: &str = r#""ttlMs":60000,"cacheScope":"private""#;
 
 /// What a request is answered with, before it is put into the caller's form.
 #[derive(Debug, Clone)]
@@ -51,13 +54,22 @@ impl Reply {
         Self::Error { code, message, data: None }
     }
 
-    /// A result that a client of the modern era may cache (2026-07-28, server/utilities/caching).
-    pub(super) fn cacheable(result: Bytes, modern: bool) -> Self {
+    /// A result that a client of the modern era may cache for long (2026-07-28, server/utilities/caching).
+    pub(super) fn constant(result: Bytes, modern: bool) -> Self {
+        Self::cacheable(result, CONSTANT, modern)
+    }
+
+    /// A result that a client of the modern era may cache for a short time.
+    pub(super) fn changing(result: Bytes, modern: bool) -> Self {
+        Self::cacheable(result, CHANGING, modern)
+    }
+
+    fn cacheable(result: Bytes, members: &str, modern: bool) -> Self {
         if !modern {
             return Self::Result(result);
         }
         let rest = result.slice(1..);
-        Self::Result([format!("{{{CACHE},").as_bytes(), &rest].concat().into())
+        Self::Result([format!("{{{members},").as_bytes(), &rest].concat().into())
     }
 
     /// The answer to request `id` of a client that speaks `revision`.

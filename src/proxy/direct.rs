@@ -1,0 +1,157 @@
+//! Direct mode: every tool under a name of its own, in its server's own words, for clients that search by themselves.
+//!
+//! Nothing is checked, repaired, selected or shortened here; what a server says is what the client gets.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use super::error::failed_call;
+use super::relay::{Errand, Relayed};
+use super::{Caller, Failure, Proxy, Reply};
+use crate::catalog::{Snapshot, Tool};
+use crate::config::BUILT_IN_SERVER;
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Frame, Object};
+use crate::upstream;
+
+/// The longest name that every client and model takes.
+const LONGEST: usize = 64;
+
+/// How long the first list waits for servers that nothing is known of yet; what comes later is announced.
+const FIRST_LISTING: Duration = Duration::from_secs(5);
+
+/// The tools of a snapshot by the names that clients see.
+#[derive(Debug, Default)]
+pub(super) struct DirectNames(Mutex<Option<(Arc<Snapshot>, Arc<HashMap<String, Tool>>)>>);
+
+impl DirectNames {
+    /// The names of `snapshot`, made once.
+    fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<HashMap<String, Tool>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, names)) = &*known
+            && Arc::ptr_eq(of, snapshot)
+        {
+            return names.clone();
+        }
+        let names: HashMap<_, _> = tools(snapshot).map(|tool| (direct_name(&tool), tool)).collect();
+        let names = Arc::new(names);
+        *known = Some((snapshot.clone(), names.clone()));
+        names
+    }
+}
+
+impl Proxy {
+    /// All tools of all servers, each entry in its server's own bytes but for the name.
+    pub(super) async fn direct_tools(&self, modern: bool) -> Reply {
+        self.refresh.known(None, FIRST_LISTING).await;
+        let snapshot = self.snapshot();
+        let mut entries = Vec::new();
+        for tool in tools(&snapshot) {
+            let Some(json) = self.definition(&tool) else { continue };
+            // What is in the catalog was read as an object.
+            let Ok(object) = Object::parse(&json) else { continue };
+            entries.push(object.with("name", &quoted(&direct_name(&tool))));
+        }
+        Reply::changing(format!(r#"{{"tools":[{}]}}"#, entries.join(",")).into(), modern)
+    }
+
+    /// Calls a tool with what the client gave, and brings what its server answers.
+    pub(super) async fn direct_call(&self, caller: &Caller, params: &Object<'_>, line: &Bytes) -> Reply {
+        let Some(name) = params.text("name") else {
+            return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
+        };
+        let tool = match self.direct_tool(&name).await {
+            Ok(tool) => tool,
+            Err(failure @ Failure::Unknown(_)) => {
+                return Reply::error(ErrorCode::INVALID_PARAMS, failure.text().to_owned());
+            }
+            Err(failure) => return Reply::tool_error(failure.text()),
+        };
+        let name = tool.qualified_name();
+        let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
+        let frame = match params.get("arguments") {
+            None => Frame::from(head),
+            Some(raw) => Frame {
+                head: format!(r#"{head},"arguments":"#).into_bytes(),
+                body: line.slice_ref(raw.get().as_bytes()),
+                tail: Vec::new(),
+            },
+        };
+        let relayed = Relayed {
+            method: "tools/call",
+            name: Some(name.tool.as_str()),
+            params: frame,
+            limit: self.pool.timeout_of(&name.server).unwrap_or(self.config().call_timeout),
+            is_repeatable: tool.entry().hints.is_repeatable(),
+        };
+        match self.relay(&name.server, relayed, Some(&Errand::of(caller, params))).await {
+            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Reply::Relayed(result),
+            Ok(upstream::Reply::Result(_)) => Reply::error(
+                ErrorCode::INTERNAL,
+                format!("the result of server `{}` is not a JSON object", name.server),
+            ),
+            Ok(upstream::Reply::Error(error)) => Reply::RelayedError(error),
+            Err(error) => Reply::tool_error(&self.masked(&failed_call(&name, &error))),
+        }
+    }
+
+    /// The tool that clients see as `name`, or mean by it.
+    async fn direct_tool(&self, name: &str) -> Result<Tool, Failure> {
+        self.refresh.loaded().await;
+        let listed = || self.direct_names.of(&self.snapshot()).get(name).cloned();
+        match listed() {
+            Some(tool) => Ok(tool),
+            // It may be of a server that was never listed, or a bare name.
+            None => match self.find(name).await {
+                Ok(tool) if tool.server().name().as_str() != BUILT_IN_SERVER => Ok(tool),
+                Ok(_) => Err(Failure::Unknown(format!("there is no tool `{name}`"))),
+                Err(failure) => listed().ok_or(failure),
+            },
+        }
+    }
+}
+
+fn tools(snapshot: &Snapshot) -> impl Iterator<Item = Tool> + '_ {
+    snapshot.tools().filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER)
+}
+
+/// `server__tool` where every client takes that; otherwise as much of it as they do, and a mark that tells it apart.
+fn direct_name(tool: &Tool) -> String {
+    shortened(&tool.qualified_name().to_string())
+}
+
+fn shortened(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.len() <= LONGEST && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    let hash = Sha256::digest(name);
+    let mark: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let plain: String =
+        name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST - mark.len() - 1).collect();
+    format!("{plain}_{mark}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_or_shortened_stably_and_apart() {
+        assert_eq!(shortened("github__create_issue"), "github__create_issue");
+        let long = format!("server__{}", "x".repeat(70));
+        let (one, other) = (shortened(&format!("{long}a")), shortened(&format!("{long}b")));
+        assert_eq!((one.len(), other.len()), (LONGEST, LONGEST));
+        assert_ne!(one, other);
+        assert_eq!(one, shortened(&format!("{long}a")));
+        assert_ne!(shortened("a__b.c"), shortened("a__b_c"));
+        for name in ["a__b.c", "a__ü", "a__b/c d"] {
+            let short = shortened(name);
+            assert!(short.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')), "{short}");
+        }
+    }
+}
