@@ -11,10 +11,11 @@
 //! - `ignore_term`: whether SIGTERM is ignored
 //!
 //! Steps run one after the other, those of each request on a thread of their own. In texts, `$id` stands for the
-//! request's id, `$token` for its progress token and `$params` for its parameters, as they came. A step is an object
-//! with one member, or a word; [`Step`] has them.
+//! request's id, `$token` for its progress token, `$params` for its parameters, as they came, and `$answer` for what the
+//! client last answered to a request of the server's. A step is an object with one member, or a word; [`Step`] has them.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -81,6 +82,10 @@ enum Step {
     ChangeTools(Vec<Box<RawValue>>),
     /// Sends a `ping` and waits for its answer.
     Ping(String),
+    /// Sends a request, by name, method and parameters, and waits for its answer.
+    Ask(String, String, Box<RawValue>),
+    /// Runs the first steps where the parameters hold this text, else the others.
+    IfParams(String, Vec<Step>, Vec<Step>),
     /// Waits until the request was cancelled.
     AwaitCancel,
     /// Starts a process that ignores signals and keeps our stdout.
@@ -96,6 +101,10 @@ struct Message<'a> {
     method: Option<String>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -119,11 +128,12 @@ struct Meta<'a> {
 }
 
 /// A request that steps are run for; empty texts outside of one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Request {
     id: String,
     token: String,
     params: String,
+    answer: RefCell<String>,
 }
 
 struct Server {
@@ -131,8 +141,8 @@ struct Server {
     tools: Mutex<Vec<Box<RawValue>>>,
     log: Mutex<File>,
     log_path: String,
-    /// Ids of answered pings and cancelled requests.
-    heard: Mutex<HashSet<String>>,
+    /// Ids of answered and of cancelled requests, with the answers.
+    heard: Mutex<HashMap<String, String>>,
     hearing: Condvar,
     deaf: AtomicBool,
 }
@@ -199,14 +209,15 @@ impl Server {
         match (message.method, id) {
             (Some(method), None) => {
                 if let Some(id) = params.request_id.filter(|_| method == "notifications/cancelled") {
-                    self.hear(id.get());
+                    self.hear(id.get(), "");
                 }
             }
-            (None, Some(id)) => self.hear(&id),
+            (None, Some(id)) => self.hear(&id, message.result.or(message.error).map_or("", RawValue::get)),
             (None, None) => {}
             (Some(method), Some(id)) => {
                 let token = params.meta.as_ref().and_then(|meta| meta.token).map_or("null", RawValue::get).to_owned();
-                let request = Request { id, token, params: message.params.map_or("{}", RawValue::get).to_owned() };
+                let params_text = message.params.map_or("{}", RawValue::get).to_owned();
+                let request = Request { id, token, params: params_text, answer: RefCell::default() };
                 self.answer(&method, &params, request);
             }
         }
@@ -234,7 +245,7 @@ impl Server {
                 r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#
                     .to_owned(),
             ),
-            "ping" => Ok("{}".to_owned()),
+            "ping" | "logging/setLevel" => Ok("{}".to_owned()),
             "tools/list" => Ok(self.page(params.cursor.as_deref())),
             _ => Err(r#"{"code":-32601,"message":"unknown method"}"#.to_owned()),
         };
@@ -252,7 +263,7 @@ impl Server {
             .as_ref()
             .map(|text| format!(r#","instructions":{}"#, serde_json::to_string(text).expect("a text is JSON")));
         format!(
-            r#"{{"protocolVersion":"{version}","capabilities":{{"tools":{{"listChanged":true}}}},"serverInfo":{{"name":"fake","version":"1"}}{}}}"#,
+            r#"{{"protocolVersion":"{version}","capabilities":{{"tools":{{"listChanged":true}},"logging":{{}}}},"serverInfo":{{"name":"fake","version":"1"}}{}}}"#,
             instructions.unwrap_or_default()
         )
     }
@@ -274,8 +285,10 @@ impl Server {
 
     fn step(&self, step: &Step, request: &Request) -> io::Result<()> {
         let id = &request.id;
-        let fill_in =
-            |text: &str| text.replace("$id", id).replace("$token", &request.token).replace("$params", &request.params);
+        let fill_in = |text: &str| {
+            let text = text.replace("$id", id).replace("$token", &request.token).replace("$params", &request.params);
+            text.replace("$answer", &request.answer.borrow())
+        };
         match step {
             Step::Result(raw) => {
                 self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, raw.get()), true)?;
@@ -311,9 +324,19 @@ impl Server {
             }
             Step::Ping(id) => {
                 self.write(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#), true)?;
-                self.await_heard(&format!("\"{id}\""));
+                let _ = self.await_heard(&format!("\"{id}\""));
             }
-            Step::AwaitCancel => self.await_heard(id),
+            Step::Ask(name, method, params) => {
+                let params = fill_in(params.get());
+                let id = format!("{name}-{id}");
+                let message = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#);
+                self.write(&message, true)?;
+                *request.answer.borrow_mut() = self.await_heard(&format!("\"{id}\""));
+            }
+            Step::IfParams(text, then, otherwise) => {
+                self.run(if request.params.contains(text.as_str()) { then } else { otherwise }, request)?;
+            }
+            Step::AwaitCancel => _ = self.await_heard(id),
             Step::Fork => {
                 Command::new("sh")
                     .args(["-c", "trap '' TERM HUP INT; sleep 600; sleep 600"])
@@ -347,16 +370,18 @@ impl Server {
         let _ = log.write_all(format!("{text}\n").as_bytes());
     }
 
-    fn hear(&self, id: &str) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+    fn hear(&self, id: &str, answer: &str) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), answer.to_owned());
         self.hearing.notify_all();
     }
 
-    fn await_heard(&self, id: &str) {
+    /// Waits until `id` was answered or cancelled, and gives the answer.
+    fn await_heard(&self, id: &str) -> String {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.hearing.wait_timeout_while(heard, PATIENCE, |heard| !heard.contains(id));
-        let heard = waited.is_ok_and(|(_, timeout)| !timeout.timed_out());
-        self.note(&format!("{} {id}", if heard { "heard" } else { "never heard" }));
+        let waited = self.hearing.wait_timeout_while(heard, PATIENCE, |heard| !heard.contains_key(id));
+        let answer = waited.ok().and_then(|(mut heard, _)| heard.remove(id));
+        self.note(&format!("{} {id}", if answer.is_some() { "heard" } else { "never heard" }));
+        answer.unwrap_or_default()
     }
 }
 

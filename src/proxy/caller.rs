@@ -38,8 +38,17 @@ pub(super) struct Asked {
 pub(super) struct CallHost {
     capabilities: ClientCapabilities,
     now: Mutex<Line>,
-    /// The way of questions to a client of the modern era.
-    questions: Option<mpsc::UnboundedSender<Asked>>,
+    questions: Questions,
+}
+
+/// How a client is asked in the midst of a request.
+pub(super) enum Questions {
+    /// Not at all.
+    Refused,
+    /// By a request of ours.
+    Requested,
+    /// By the answer to its own request, which whoever waits for that gives.
+    Answered(mpsc::UnboundedSender<Asked>),
 }
 
 /// The way back to a caller; another one when it has repeated its request to answer a question.
@@ -51,11 +60,7 @@ struct Line {
 }
 
 impl CallHost {
-    pub(super) fn new(
-        caller: &Caller,
-        progress_token: Option<&str>,
-        questions: Option<mpsc::UnboundedSender<Asked>>,
-    ) -> Arc<Self> {
+    pub(super) fn new(caller: &Caller, progress_token: Option<&str>, questions: Questions) -> Arc<Self> {
         let now = Line { caller: caller.clone(), progress_token: progress_token.map(str::to_owned) };
         Arc::new(Self { capabilities: caller.capabilities, now: Mutex::new(now), questions })
     }
@@ -73,6 +78,10 @@ impl CallHost {
 impl Host for CallHost {
     fn capabilities(&self) -> ClientCapabilities {
         self.capabilities
+    }
+
+    fn is_askable(&self) -> bool {
+        !matches!(self.questions, Questions::Refused)
     }
 
     fn client(&self) -> u64 {
@@ -115,13 +124,14 @@ impl Host for CallHost {
 
     fn ask(&self, question: Question) -> Asking {
         match &self.questions {
-            Some(questions) => {
+            Questions::Refused => Box::pin(async { refusal("the client cannot be asked in this request") }),
+            Questions::Answered(questions) => {
                 let (answer, answered) = oneshot::channel();
                 // Where nobody takes questions any more, the answer says so.
                 let _ = questions.send(Asked { question, answer });
                 Box::pin(async move { answered.await.unwrap_or_else(|_| refusal("the request was given up")) })
             }
-            None => {
+            Questions::Requested => {
                 let Line { caller, .. } = self.line().clone();
                 Box::pin(async move { caller.client.ask(&caller.outbox, &question.method, named(&question)).await })
             }

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::caller::{Asked, CallHost, Caller, named};
+use super::caller::{Asked, CallHost, Caller, Questions, named};
 use super::{Proxy, join_all};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
@@ -36,6 +36,8 @@ const MOST_OPEN: usize = 256;
 #[derive(Debug, Clone)]
 pub struct Errand {
     caller: Caller,
+    /// Whether the client can be asked back.
+    is_askable: bool,
     /// Members for the server's `_meta`.
     meta: String,
     /// The client's token for progress, as JSON.
@@ -88,6 +90,7 @@ impl Errand {
         let json = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
         Self {
             caller: caller.clone(),
+            is_askable: true,
             meta: relayed_meta(&meta),
             progress_token: meta.get("progressToken").map(|token| token.get().to_owned()),
             responses: json("inputResponses"),
@@ -99,11 +102,8 @@ impl Errand {
     /// progress would be several at once.
     #[must_use]
     pub fn in_company(&self) -> Self {
-        let mut errand = Self { progress_token: None, responses: None, state: None, ..self.clone() };
-        if errand.caller.revision.is_modern() {
-            errand.caller.capabilities = crate::mcp::ClientCapabilities::NONE;
-        }
-        errand
+        let is_askable = !self.caller.revision.is_modern();
+        Self { is_askable, progress_token: None, responses: None, state: None, ..self.clone() }
     }
 }
 
@@ -120,8 +120,8 @@ impl Proxy {
     ) -> Result<Reply, CallError> {
         match errand {
             Some(errand) if !errand.caller.revision.is_modern() => self.relay_rounds(server, relayed, errand).await,
-            Some(errand) if errand.caller.capabilities.is_empty() && errand.state.is_none() => {
-                let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), None);
+            Some(errand) if !errand.is_askable || (errand.caller.capabilities.is_empty() && errand.state.is_none()) => {
+                let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Refused);
                 self.send(server, &relayed, &errand.meta, Some(host)).await
             }
             Some(errand) => self.relay_open(server, relayed, errand).await,
@@ -137,7 +137,7 @@ impl Proxy {
         mut relayed: Relayed<'_>,
         errand: &Errand,
     ) -> Result<Reply, CallError> {
-        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), None);
+        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Requested);
         let params = relayed.params.clone();
         for _ in 0..MOST_ROUNDS {
             let reply = self.send(server, &relayed, &errand.meta, Some(host.clone())).await?;
@@ -194,7 +194,7 @@ impl Proxy {
         let (asked, questions) = mpsc::unbounded_channel();
         let (answer, outcome) = oneshot::channel();
         let call = CancellationToken::new();
-        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Some(asked));
+        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Answered(asked));
         let open = OpenCall {
             fingerprint,
             host: host.clone(),
@@ -223,7 +223,10 @@ impl Proxy {
 
     /// Waits for the outcome of a call, or for the first question that has to be answered before.
     async fn until_asked(&self, server: &ServerName, mut open: OpenCall) -> Result<Reply, CallError> {
-        let asked = tokio::select! {
+        // What the server has taken back meanwhile need not be answered.
+        open.pending.retain(|(_, asked)| !asked.answer.is_closed());
+        let is_waiting = !open.pending.is_empty();
+        tokio::select! {
             biased;
             outcome = &mut open.outcome => {
                 return match outcome {
@@ -232,9 +235,10 @@ impl Proxy {
                     Err(_) => Err(CallError::Connect(Arc::new(crate::upstream::ConnectError::ShuttingDown))),
                 };
             }
-            Some(asked) = open.questions.recv() => asked,
-        };
-        open.note(asked);
+            Some(asked) = open.questions.recv() => open.note(asked),
+            // There is something to answer already.
+            () = std::future::ready(()), if is_waiting => {}
+        }
         while let Ok(asked) = open.questions.try_recv() {
             open.note(asked);
         }

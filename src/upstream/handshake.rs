@@ -50,7 +50,8 @@ impl Introduction {
         }
         let level = host.and_then(Host::log_level);
         let level = level.map(|level| format!(r#","io.modelcontextprotocol/logLevel":{level}"#)).unwrap_or_default();
-        modern_meta(host.map_or(ClientCapabilities::NONE, Host::capabilities)) + &level
+        let askable = host.filter(|host| host.is_askable());
+        modern_meta(askable.map_or(ClientCapabilities::NONE, Host::capabilities)) + &level
     }
 
     /// Opens a connection by the handshake (up to 2025-11-25, basic/lifecycle).

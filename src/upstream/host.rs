@@ -27,8 +27,13 @@ pub struct Question {
 
 /// The client for whom a request is made.
 pub trait Host: Send + Sync {
-    /// What it can be asked; a modern server is told with the request.
+    /// What it can be asked, which decides over which connection the request goes.
     fn capabilities(&self) -> ClientCapabilities;
+
+    /// Whether it can be asked in this request.
+    fn is_askable(&self) -> bool {
+        true
+    }
 
     /// Tells clients apart: equal for the requests of one client.
     fn client(&self) -> u64;

@@ -128,7 +128,9 @@ impl Reception {
         }
         let refuse = |code, message: &str| Frame::error(Some(&request.id), code, message, None);
         let (host, within) = match self.addressee(&request.method, id) {
-            Addressee::One(host, within) if host.capabilities().allow(&request.method) => (host, within),
+            Addressee::One(host, within) if host.is_askable() && host.capabilities().allow(&request.method) => {
+                (host, within)
+            }
             Addressee::One(..) | Addressee::Nobody => {
                 let message = format!("no client declares support for `{}`", request.method);
                 return reply(refuse(ErrorCode::METHOD_NOT_FOUND, &message));

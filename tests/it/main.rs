@@ -12,6 +12,7 @@ mod support;
 
 mod layers;
 
+mod bridging;
 mod downstream;
 mod fidelity;
 mod malformed;

@@ -65,14 +65,16 @@ impl Client {
     /// Opens the connection as a client of `version` does; returns the answer to `initialize`.
     #[track_caller]
     pub(crate) fn shake_hands(&mut self, version: &str) -> Message {
+        self.shake_hands_as(version, "{}")
+    }
+
+    /// The same for a client of these capabilities, a JSON text.
+    #[track_caller]
+    pub(crate) fn shake_hands_as(&mut self, version: &str, capabilities: &str) -> Message {
+        let info = r#"{"name":"test","version":"1"}"#;
         let id = self.request(
             "initialize",
-            &json!({
-                "protocolVersion": version,
-                "capabilities": {},
-                "clientInfo": { "name": "test", "version": "1" },
-            })
-            .to_string(),
+            &format!(r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"clientInfo":{info}}}"#),
         );
         let answer = self.answer(id);
         self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
@@ -112,10 +114,19 @@ impl Client {
     /// Sends a request of revision 2026-07-28 with these members in its `params`, and waits for its answer.
     #[track_caller]
     pub(crate) fn ask_modern(&mut self, method: &str, members: &str) -> Message {
-        let comma = if members.is_empty() { "" } else { "," };
+        let id = self.begin_modern(method, members, "{}", "");
+        self.answer(id)
+    }
+
+    /// Sends a request of revision 2026-07-28 of a client with these capabilities, a JSON text; `meta` are more members of
+    /// its `_meta`.
+    #[track_caller]
+    pub(crate) fn begin_modern(&mut self, method: &str, members: &str, capabilities: &str, meta: &str) -> u64 {
+        let comma = |text: &str| if text.is_empty() { "" } else { "," };
         let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
-        let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
-        self.ask(method, &format!(r#"{{{members}{comma}"_meta":{{{version},{capabilities}}}}}"#))
+        let declared = format!(r#""io.modelcontextprotocol/clientCapabilities":{capabilities}"#);
+        let meta = format!("{{{version},{declared}{}{meta}}}", comma(meta));
+        self.request(method, &format!(r#"{{{members}{}"_meta":{meta}}}"#, comma(members)))
     }
 
     /// Begins to call one of the meta-tools; `arguments` is a JSON text.

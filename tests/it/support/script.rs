@@ -197,6 +197,25 @@ pub(crate) fn ping(id: &str) -> Step {
     Step(json!({ "ping": id }).to_string())
 }
 
+/// Asks the client under this id and waits for the answer; `params` is a JSON text.
+pub(crate) fn ask(id: &str, method: &str, params: &str) -> Step {
+    Step(format!(r#"{{"ask":["{id}","{method}",{params}]}}"#))
+}
+
+/// Does `then` where the parameters hold `text`, `otherwise` where they don't.
+pub(crate) fn if_params(
+    text: &str,
+    then: impl IntoIterator<Item = Step>,
+    otherwise: impl IntoIterator<Item = Step>,
+) -> Step {
+    Step(format!(r#"{{"if_params":[{},{},{}]}}"#, json!(text), list(then), list(otherwise)))
+}
+
+/// Answers with these members of `structuredContent`, in which `$answer` is what the client answered last.
+pub(crate) fn answer_with(members: &str) -> Step {
+    line(&format!(r#"{{"jsonrpc":"2.0","id":$id,"result":{{"content":[],"structuredContent":{{{members}}}}}}}"#))
+}
+
 /// Waits until the client cancels the request.
 pub(crate) fn await_cancel() -> Step {
     Step(r#""await_cancel""#.to_owned())

@@ -1,0 +1,319 @@
+//! What servers ask and tell their clients in the midst of a call, for every pair of protocol eras.
+
+use serde_json::{Value, json};
+
+use crate::support::script::{answer, answer_with, ask, await_cancel, if_params, line, result, sleep};
+use crate::support::{Client, Message, Server, Setup, until};
+
+const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true},"extra":{}}"#;
+const FORM: &str = r#"{"message":"Which one?","requestedSchema":{"type":"object","z":1e400,"properties":{}}}"#;
+
+/// A legacy server whose tool asks the client before it answers.
+fn asking(method: &str, params: &str) -> Server {
+    Server::new().tool("t", [ask("q-1", method, params), answer_with(r#""said":$answer"#)])
+}
+
+/// A modern server whose tool needs input before it answers.
+fn needing(requests: &str) -> Server {
+    let needs = format!(r#"{{"resultType":"input_required","inputRequests":{requests},"requestState":"s \u00e9"}}"#);
+    let done = line(
+        r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete","content":[],"structuredContent":$params}}"#,
+    );
+    Server::new().modern().tool("t", [if_params("requestState", [done], [result(&needs)])])
+}
+
+fn greeted(setup: &Setup, capabilities: &str) -> Client {
+    let mut client = setup.start();
+    client.shake_hands_as("2025-11-25", capabilities);
+    client
+}
+
+#[track_caller]
+fn question(client: &mut Client, method: &str) -> Message {
+    client.expect(method, |message| message.is_notification(method))
+}
+
+fn params(message: &Message) -> Value {
+    serde_json::from_str(&message.params().replace("1e400", "1")).unwrap()
+}
+
+/// The result as a value, its one number that is too large for that replaced.
+fn readable(message: &Message) -> Value {
+    serde_json::from_str(&message.result().replace("1e400", "1")).unwrap()
+}
+
+#[track_caller]
+fn reply(client: &mut Client, question: &Message, result: &str) {
+    client.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, question.id()));
+}
+
+fn modern(client: &mut Client, members: &str, capabilities: &str) -> Message {
+    let call = format!(r#""name":"execute_tool","arguments":{{"name":"s__t"}}{members}"#);
+    let id = client.begin_modern("tools/call", &call, capabilities, "");
+    client.answer(id)
+}
+
+#[test]
+fn a_legacy_server_asks_a_legacy_client() {
+    let answer = r#"{"action":"accept","content":{"n":1e400}}"#;
+    for (method, sent) in [
+        ("elicitation/create", FORM),
+        ("sampling/createMessage", r#"{"messages":[],"maxTokens":5}"#),
+        ("roots/list", "{}"),
+    ] {
+        let setup = Setup::new().server("s", asking(method, sent));
+        let mut client = greeted(&setup, ALL);
+        let id = client.begin_execute("s__t");
+        let asked = question(&mut client, method);
+        assert_eq!(params(&asked)["_meta"]["mcpzip/server"], "s", "{method}");
+        if method == "elicitation/create" {
+            assert_eq!(params(&asked)["message"], "s: Which one?");
+            assert!(asked.params().contains(r#"{"type":"object","z":1e400,"properties":{}}"#));
+        }
+        reply(&mut client, &asked, answer);
+        assert_eq!(client.answer(id).result(), format!(r#"{{"content":[],"structuredContent":{{"said":{answer}}}}}"#));
+        client.finish();
+    }
+}
+
+#[test]
+fn a_server_is_told_what_its_client_can_be_asked_and_nothing_else() {
+    for (capabilities, declared) in [
+        ("{}", r#""capabilities":{},"#),
+        (r#"{"elicitation":{},"tasks":{}}"#, r#""capabilities":{"elicitation":{}},"#),
+        (ALL, r#""capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true}},"#),
+    ] {
+        let setup = Setup::new().server("s", asking("sampling/createMessage", "{}"));
+        let mut client = greeted(&setup, capabilities);
+        let id = client.begin_execute("s__t");
+        if capabilities == ALL {
+            let asked = question(&mut client, "sampling/createMessage");
+            reply(&mut client, &asked, "{}");
+        }
+        let answer = client.answer(id);
+        let refused = answer.result().contains("no client declares support for `sampling/createMessage`");
+        assert_eq!(refused, capabilities != ALL, "{}", answer.as_str());
+        assert_eq!(setup.home().count("s", declared), setup.home().starts("s"), "{}", setup.home().log("s"));
+        client.finish();
+    }
+}
+
+#[test]
+fn a_refusal_of_the_client_reaches_the_server_and_the_call_goes_on() {
+    let setup = Setup::new().server("s", asking("elicitation/create", FORM));
+    let mut client = greeted(&setup, ALL);
+    let id = client.begin_execute("s__t");
+    let asked = question(&mut client, "elicitation/create");
+    client.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-1,"message":"no \ud83d"}}}}"#, asked.id()));
+    let answer = client.answer(id);
+    assert!(answer.result().contains(r#"{"said":{"code":-1,"message":"no \ud83d"}}"#), "{}", answer.as_str());
+    client.finish();
+}
+
+#[test]
+fn a_cancelled_call_takes_its_question_back() {
+    let server = Server::new().tool("t", [ask("q-1", "elicitation/create", FORM)]);
+    let setup = Setup::new().server("s", server.tool("u", [answer("fine")]));
+    let mut client = greeted(&setup, ALL);
+    let id = client.begin_execute("s__t");
+    let asked = question(&mut client, "elicitation/create");
+    client.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+    let taken_back = question(&mut client, "notifications/cancelled");
+    assert_eq!(params(&taken_back)["requestId"].to_string(), asked.id());
+    assert_eq!(client.execute("s__u").text(), "fine");
+    client.finish();
+}
+
+#[test]
+fn a_call_waits_for_its_client_longer_than_for_its_server() {
+    let setup = Setup::new().server_with("s", asking("elicitation/create", FORM), json!({ "timeout": "400ms" }));
+    let mut client = greeted(&setup, ALL);
+    let id = client.begin_execute("s__t");
+    let asked = question(&mut client, "elicitation/create");
+    std::thread::sleep(std::time::Duration::from_millis(900));
+    reply(&mut client, &asked, r#"{"action":"decline"}"#);
+    assert!(client.answer(id).result().contains("decline"));
+    client.finish();
+}
+
+#[test]
+fn a_server_asks_for_roots_before_any_call() {
+    let server = Server::new().on("tools/list", [ask("r", "roots/list", "{}"), result(r#"{"tools":[]}"#)]);
+    let setup = Setup::new().server("s", server);
+    let mut client = greeted(&setup, ALL);
+    let asked = question(&mut client, "roots/list");
+    reply(&mut client, &asked, r#"{"roots":[{"uri":"file:///x"}]}"#);
+    until("the answer", || (setup.home().count("s", r#""result":{"roots":[{"uri":"file:///x"}]}"#) > 0).then_some(()));
+    client.finish();
+}
+
+#[test]
+fn a_modern_server_needs_input_of_a_legacy_client() {
+    let requests =
+        format!(r#"{{"one":{{"method":"elicitation/create","params":{FORM}}},"two":{{"method":"roots/list"}}}}"#);
+    let setup = Setup::new().server("s", needing(&requests));
+    let mut client = greeted(&setup, ALL);
+    let id = client.begin_execute("s__t");
+    let one = question(&mut client, "elicitation/create");
+    let two = question(&mut client, "roots/list");
+    assert_eq!(params(&one)["message"], "s: Which one?");
+    reply(&mut client, &two, r#"{"roots":[]}"#);
+    reply(&mut client, &one, r#"{"action":"accept","content":{"n":1e400}}"#);
+    let answer = client.answer(id);
+    let expected = concat!(
+        r#""inputResponses":{"one":{"action":"accept","content":{"n":1e400}},"two":{"roots":[]}},"#,
+        r#""requestState":"s \u00e9""#
+    );
+    assert!(answer.result().contains(expected), "{}", answer.as_str());
+    assert!(
+        answer.result().contains(r#""io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}}"#)
+    );
+    client.finish();
+}
+
+#[test]
+fn a_modern_server_that_asks_what_the_client_cannot_do_is_no_answer() {
+    let setup = Setup::new().server("s", needing(r#"{"one":{"method":"roots/list"}}"#));
+    let mut client = greeted(&setup, "{}");
+    let text = client.execute("s__t").tool_error();
+    assert!(text.contains("does not support `roots/list`"), "{text}");
+    client.finish();
+}
+
+#[test]
+fn a_legacy_server_asks_a_modern_client() {
+    let setup = Setup::new().server("s", asking("elicitation/create", FORM));
+    let mut client = setup.start();
+    let asked = modern(&mut client, "", ALL);
+    let needs = readable(&asked);
+    assert_eq!(needs["resultType"], "input_required");
+    let request = &needs["inputRequests"]["question-1"];
+    assert_eq!(
+        (&request["method"], &request["params"]["message"]),
+        (&json!("elicitation/create"), &json!("s: Which one?"))
+    );
+    assert!(asked.result().contains(r#"{"type":"object","z":1e400,"properties":{}}"#));
+    let state = needs["requestState"].to_string();
+
+    // An answer to something else leaves the question open, under a new token.
+    let asked = modern(&mut client, &format!(r#","requestState":{state},"inputResponses":{{"other":{{}}}}"#), ALL);
+    let again = readable(&asked);
+    assert_eq!(again["inputRequests"]["question-1"]["method"], "elicitation/create");
+    let newer = again["requestState"].to_string();
+    assert_ne!(newer, state);
+
+    let said = r#"{"action":"accept","content":{"n":1e400}}"#;
+    let retry = format!(r#","inputResponses":{{"question-1":{said}}},"requestState":{newer}"#);
+    let answer = modern(&mut client, &retry, ALL);
+    let expected = format!(r#"{{"resultType":"complete","content":[],"structuredContent":{{"said":{said}}}}}"#);
+    assert_eq!(answer.result(), expected);
+    assert_eq!(setup.home().count("s", r#""method":"tools/call""#), 1, "the call was made once");
+    client.finish();
+}
+
+#[test]
+fn a_modern_client_that_cannot_be_asked_is_not() {
+    let setup = Setup::new().server("s", asking("elicitation/create", FORM));
+    let mut client = setup.start();
+    let answer = modern(&mut client, "", "{}");
+    assert!(answer.result().contains("no client declares support for `elicitation/create`"), "{}", answer.as_str());
+    client.finish();
+}
+
+#[test]
+fn a_modern_server_and_a_modern_client_speak_through() {
+    let requests = format!(r#"{{"k\u00e9y":{{"method":"elicitation/create","params":{FORM}}}}}"#);
+    let setup = Setup::new().server("s", needing(&requests));
+    let mut client = setup.start();
+    let asked = modern(&mut client, "", ALL);
+    assert!(asked.result().contains(r#""resultType":"input_required""#), "{}", asked.as_str());
+    assert!(asked.result().contains(r#""requestState":"s \u00e9""#));
+    assert!(asked.result().contains(r#""k\u00e9y":{"method":"elicitation/create""#));
+    assert!(asked.result().contains(r#""message":"s: Which one?""#) && asked.result().contains("1e400"));
+    let retry = r#","inputResponses":{"k\u00e9y":{"action":"decline"}},"requestState":"s \u00e9""#;
+    let answer = modern(&mut client, retry, ALL);
+    assert!(answer.result().contains(&retry[1..]), "{}", answer.as_str());
+    client.finish();
+}
+
+#[test]
+fn several_calls_at_once_do_not_ask_a_modern_client_back() {
+    let setup = Setup::new().server("s", asking("elicitation/create", FORM));
+    let mut client = setup.start();
+    let call = r#""name":"execute_tool","arguments":{"calls":[{"name":"s__t"},{"name":"s__t"}]}"#;
+    let id = client.begin_modern("tools/call", call, ALL, "");
+    assert!(client.answer(id).result().contains("no client declares support"));
+    client.finish();
+}
+
+#[test]
+fn a_cancelled_request_of_a_modern_client_ends_the_call() {
+    let setup = Setup::new().server("s", Server::new().tool("t", [await_cancel()]));
+    let mut client = setup.start();
+    let call = r#""name":"execute_tool","arguments":{"name":"s__t"}"#;
+    let id = client.begin_modern("tools/call", call, ALL, "");
+    until("the call", || (setup.home().count("s", "tools/call") > 0).then_some(()));
+    client.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+    until("the cancellation", || (setup.home().count("s", "notifications/cancelled") > 0).then_some(()));
+    client.finish();
+}
+
+const LOGS: [(&str, &str); 2] = [("debug", "small"), ("error", "large")];
+
+fn logging() -> Server {
+    let notes = LOGS.map(|(level, data)| {
+        let params = json!({ "level": level, "logger": "db", "data": data });
+        line(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params }).to_string())
+    });
+    Server::new().tool("t", notes.into_iter().chain([sleep(20), answer("done")]))
+}
+
+/// What was logged to the client until the call was answered.
+fn logged(client: &Client) -> Vec<String> {
+    let left = client.left_over();
+    let logs = left.iter().filter(|message| message.is_notification("notifications/message"));
+    logs.map(|log| format!("{} {}", params(log)["logger"].as_str().unwrap(), params(log)["data"].as_str().unwrap()))
+        .collect()
+}
+
+#[test]
+fn log_messages_reach_clients_that_want_them() {
+    let setup = Setup::new().server("s", logging());
+    let mut client = setup.connect();
+    assert_eq!(client.execute("s__t").text(), "done");
+    assert_eq!(logged(&client), ["s/db small", "s/db large"]);
+    client.finish();
+
+    let mut client = setup.connect();
+    assert_eq!(client.ask("logging/setLevel", r#"{"level":"warning"}"#).result(), "{}");
+    assert_eq!(client.ask("logging/setLevel", r#"{"level":"loud"}"#).error_code(), -32602);
+    assert_eq!(client.execute("s__t").text(), "done");
+    assert_eq!(logged(&client), ["s/db large"]);
+    until("the level", || (setup.home().count("s", r#"{"level":"warning"}"#) > 0).then_some(()));
+    client.finish();
+
+    for (level, wanted) in [("", vec![]), ("debug", vec!["s/db small", "s/db large"]), ("error", vec!["s/db large"])] {
+        let mut client = setup.start();
+        let meta =
+            if level.is_empty() { String::new() } else { format!(r#""io.modelcontextprotocol/logLevel":"{level}""#) };
+        let call = r#""name":"execute_tool","arguments":{"name":"s__t"}"#;
+        let id = client.begin_modern("tools/call", call, "{}", &meta);
+        assert_eq!(client.answer(id).text(), "done");
+        assert_eq!(logged(&client), wanted, "{level}");
+        client.finish();
+    }
+}
+
+#[test]
+fn clients_that_can_be_asked_different_things_have_connections_of_their_own() {
+    let setup = Setup::new().server("s", asking("elicitation/create", FORM));
+    let mut client = setup.start();
+    let answer = modern(&mut client, "", "{}");
+    assert!(answer.result().contains("no client declares support"));
+    let asked = modern(&mut client, "", ALL);
+    assert!(asked.result().contains("input_required"), "{}", asked.as_str());
+    let again = modern(&mut client, "", "{}");
+    assert!(again.result().contains("no client declares support"));
+    assert_eq!(setup.home().starts("s"), 2);
+    client.finish();
+}
