@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{self, Config, ConfigWatch, Environment, Paths};
-use crate::downstream;
+use crate::downstream::{self, http};
 use crate::proxy::{Mode, Places, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 
@@ -54,6 +54,26 @@ impl App {
         let outcome = tokio::select! {
             outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => outcome,
             signal = shutdown::signal() => signal,
+        };
+        self.finish().await;
+        outcome
+    }
+
+    /// Serves clients over HTTP until the system says so, then ends everything; `listening` gets the URL.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or the signals cannot be listened to.
+    pub async fn serve_http(self, options: http::Options, listening: impl FnOnce(&str)) -> Result<(), http::Error> {
+        self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
+        let outcome = match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
+            Ok(server) => {
+                listening(&server.url());
+                server.start();
+                // There is no handshake that listing could delay.
+                self.proxy.refresh().release();
+                shutdown::signal().await.map_err(|source| http::Error::Signals { source })
+            }
+            Err(error) => Err(error),
         };
         self.finish().await;
         outcome

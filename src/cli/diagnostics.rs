@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::config;
+use crate::downstream::http;
 use crate::proxy::Failure;
 
 /// Why a command failed.
@@ -75,6 +76,12 @@ impl From<config::Error> for Exit {
 
 impl From<std::io::Error> for Exit {
     fn from(error: std::io::Error) -> Self {
+        Self { kind: Kind::Failed, error: error.into() }
+    }
+}
+
+impl From<http::Error> for Exit {
+    fn from(error: http::Error) -> Self {
         Self { kind: Kind::Failed, error: error.into() }
     }
 }

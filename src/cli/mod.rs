@@ -65,7 +65,7 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve an MCP client on stdin and stdout
+    /// Serve an MCP client on stdin and stdout, or many over HTTP
     Serve(serve::Arguments),
     /// Find tools by what you need done
     Search(search::Arguments),
@@ -141,12 +141,12 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     }
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
-    let start = if matches!(command, Command::Serve(_)) { Start::Everything } else { Start::Unknown };
-    let mode = if let Command::Serve(arguments) = &command { arguments.mode() } else { Mode::MetaTools };
-    let app = App::new(paths, environment, start, mode)?;
-    if let Command::Serve(_) = command {
-        return serve::run(app, output).await;
+    if let Command::Serve(arguments) = command {
+        let mode = arguments.mode();
+        let way = arguments.way(&environment, output)?;
+        return serve::run(way, App::new(paths, environment, Start::Everything, mode)?, output).await;
     }
+    let app = App::new(paths, environment, Start::Unknown, Mode::MetaTools)?;
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
         signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),

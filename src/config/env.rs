@@ -30,14 +30,20 @@ pub const STATE_DIR: Variable =
 /// The log filter.
 pub const LOG: Variable =
     Variable { name: "MCPZIP_LOG", doc: "How much is logged: error, warn, info, debug or trace." };
+/// The token of clients over HTTP.
+pub const TOKEN: Variable = Variable {
+    name: "MCPZIP_TOKEN",
+    doc: "What clients of `serve --http` have to send, where `--token-file` does not name it.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
 
 /// The variables that `mcpzip` itself reads.
-pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, NO_COLOR];
+pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, NO_COLOR];
 
-/// The variables that a server's process inherits; everything else it gets from its `env` only.
+/// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
+/// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.
 pub const INHERITED: &[Variable] = &[
     Variable { name: "PATH", doc: "Where programs are found." },
     Variable { name: "HOME", doc: "The home directory." },
@@ -186,6 +192,7 @@ mod tests {
             ("GITHUB_TOKEN", "no"),
             ("LCX", "no"),
             ("MCPZIP_CONFIG", "no"),
+            ("MCPZIP_TOKEN", "no"),
         ]);
         let child = child_environment(&environment, &configured(&[("TOKEN", "t"), ("HOME", "/elsewhere")]));
         let pairs: Vec<_> = child.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();

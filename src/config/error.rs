@@ -165,6 +165,17 @@ pub enum Fault {
     /// No URL of a server.
     #[error("`url` must begin with `http://` or `https://` and name a host")]
     Url,
+    /// No URL of a proxy.
+    #[error("`proxy` must be \"none\", or begin with `http://`, `https://` or `socks5://` and name a host")]
+    Proxy,
+    /// A file of certificates that is not one.
+    #[error("`ca_file`: `{path}` {problem}")]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A name or value that the system or the protocol cannot carry.
     #[error("`{key}` {problem}")]
     Unusable {

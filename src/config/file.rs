@@ -36,6 +36,8 @@ pub(super) struct File {
     pub(super) idle_timeout: Read<IdleTimeout>,
     pub(super) default_limit: Read<usize>,
     pub(super) budget: Read<usize>,
+    pub(super) proxy: Read<At<String>>,
+    pub(super) ca_file: Read<At<String>>,
 }
 
 /// A member of `mcpServers`.
@@ -53,6 +55,8 @@ pub(super) struct Entry {
     pub(super) cwd: Read<At<String>>,
     pub(super) url: Read<At<String>>,
     pub(super) headers: Read<BTreeMap<String, At<String>>>,
+    pub(super) proxy: Read<At<String>>,
+    pub(super) ca_file: Read<At<String>>,
     pub(super) disabled: Read<bool>,
     pub(super) timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
@@ -83,8 +87,11 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let idle_timeout = members.read("idle_timeout", idle_timeout);
     let default_limit = members.read("search", |field| search(field, report)).map(Option::flatten);
     let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
+    let proxy = members.read("proxy", Field::text);
+    let ca_file = members.read("ca_file", Field::text);
     members.finish();
-    Ok(File { servers: servers.unwrap_or_default(), call_timeout, idle_timeout, default_limit, budget })
+    let servers = servers.unwrap_or_default();
+    Ok(File { servers, call_timeout, idle_timeout, default_limit, budget, proxy, ca_file })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
@@ -132,6 +139,8 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         cwd: members.read("cwd", Field::text),
         url: members.read("url", Field::text),
         headers: members.read("headers", Field::text_map),
+        proxy: members.read("proxy", Field::text),
+        ca_file: members.read("ca_file", Field::text),
         disabled: members.read("disabled", Field::flag),
         timeout: members.read("timeout", Field::positive_duration),
         idle_timeout: members.read("idle_timeout", idle_timeout),

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 use super::{Remote, Stdio, Transport};
 use crate::secret::Secret;
 
-/// Changes with all that may change which server answers; order of keys, comments, times and descriptions do not count.
+/// Changes with all that may change which server answers; order of keys, comments, times, descriptions and the way to the
+/// server do not count.
 ///
 /// Prints as 16 hexadecimal digits. Secrets enter into it and cannot be read from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,8 +32,8 @@ impl ConfigHash {
                 parts.count(usize::from(cwd.is_some()));
                 cwd.iter().for_each(|cwd| parts.text(&cwd.to_string_lossy()));
             }
-            Transport::Http(Remote { url, headers }) => parts.remote("http", url, headers),
-            Transport::Sse(Remote { url, headers }) => parts.remote("sse", url, headers),
+            Transport::Http(Remote { url, headers, .. }) => parts.remote("http", url, headers),
+            Transport::Sse(Remote { url, headers, .. }) => parts.remote("sse", url, headers),
         }
         let digest = parts.0.finalize();
         Self(std::array::from_fn(|index| digest[index]))
@@ -76,6 +77,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Proxy;
 
     fn stdio(command: &str, args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> ConfigHash {
         ConfigHash::of(&Transport::Stdio(Stdio {
@@ -88,11 +90,8 @@ mod tests {
 
     fn remote(url: &str, sse: bool) -> ConfigHash {
         let (url, headers) = (url.to_owned(), BTreeMap::new());
-        ConfigHash::of(&if sse {
-            Transport::Sse(Remote { url, headers })
-        } else {
-            Transport::Http(Remote { url, headers })
-        })
+        let remote = Remote { url, headers, proxy: Proxy::default(), certificates: None };
+        ConfigHash::of(&if sse { Transport::Sse(remote) } else { Transport::Http(remote) })
     }
 
     #[test]

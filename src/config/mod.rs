@@ -4,6 +4,7 @@
 //! with absolute paths and variables filled in. What is wrong with one server costs that server alone, so a [`Config`]
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
+mod certificates;
 mod duration;
 pub mod env;
 mod error;
@@ -18,6 +19,7 @@ mod server;
 mod tests;
 mod watch;
 
+pub use certificates::Certificates;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
@@ -115,6 +117,22 @@ pub struct Remote {
     pub url: String,
     /// Sent with each request.
     pub headers: BTreeMap<String, Secret<String>>,
+    /// By which way it is reached.
+    pub proxy: Proxy,
+    /// Trusted beside the system's certificates.
+    pub certificates: Option<Certificates>,
+}
+
+/// By which way a server elsewhere is reached; one on this machine is always reached directly.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub enum Proxy {
+    /// As `HTTPS_PROXY` and its like say, or directly.
+    #[default]
+    Environment,
+    /// Directly.
+    None,
+    /// By the proxy with this URL, which may have a password in it.
+    Url(String),
 }
 
 /// When an unused connection is closed.
@@ -193,7 +211,8 @@ impl Config {
 
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));
-        let mut resolver = Resolver { environment, directory, report: &report, secrets: Vec::new() };
+        let mut resolver = Resolver::new(environment, directory, &report);
+        resolver.set_defaults(file.proxy, file.ca_file);
         let (servers, faults) = servers(file.servers, &mut resolver, &lines);
         Ok(Self {
             path: Some(path.to_owned()),

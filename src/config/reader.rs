@@ -19,7 +19,7 @@ use super::nearest::nearest;
 const MANY_SECONDS: u64 = 10_000;
 
 /// A value and where it stands, in bytes from the text's beginning.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct At<T> {
     pub(super) offset: usize,
     pub(super) value: T,

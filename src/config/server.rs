@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf, is_separator};
 use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
 use super::file::Entry;
-use super::reader::{At, Report};
-use super::{ConfigHash, Remote, Server, Stdio, Transport, expand};
+use super::reader::{At, Read, Report};
+use super::{Certificates, ConfigHash, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
 
 /// What an entry is read against, and the secrets found on the way.
 pub(super) struct Resolver<'a> {
-    pub(super) environment: &'a Environment,
+    environment: &'a Environment,
     /// The directory of the file, to which paths in it are relative.
-    pub(super) directory: &'a Path,
+    directory: &'a Path,
     pub(super) report: &'a Report,
     pub(super) secrets: Vec<Secret<String>>,
+    /// For servers that do not say; what is wrong with them costs only servers that need them.
+    proxy: Result<Proxy, At<Fault>>,
+    certificates: Read<Certificates>,
 }
 
 type Texts = BTreeMap<String, At<String>>;
@@ -30,12 +33,24 @@ enum Kind {
     Sse,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
+    pub(super) fn new(environment: &'a Environment, directory: &'a Path, report: &'a Report) -> Self {
+        let (proxy, certificates) = (Ok(Proxy::default()), Ok(None));
+        Self { environment, directory, report, secrets: Vec::new(), proxy, certificates }
+    }
+
+    /// Sets by which way servers are reached that do not say.
+    pub(super) fn set_defaults(&mut self, proxy: Read<At<String>>, ca_file: Read<At<String>>) {
+        self.proxy = proxy.and_then(|written| written.map_or(Ok(Proxy::default()), |written| self.proxy(&written)));
+        self.certificates = ca_file.and_then(|path| path.map(|path| self.certificates(&path)).transpose());
+    }
+
     /// Makes a server of the entry `name`, which stands at `offset`.
     pub(super) fn server(&mut self, name: &str, offset: usize, entry: Entry) -> Result<Server, At<Fault>> {
         let kind = entry.kind?.map(|written| kind(&written).map(|kind| (kind, written.value))).transpose()?;
         let (args, env, cwd) = (entry.args?.unwrap_or_default(), entry.env?.unwrap_or_default(), entry.cwd?);
         let headers = entry.headers?.unwrap_or_default();
+        let (proxy, ca_file) = (entry.proxy?, entry.ca_file?);
         let unused = |key: &str, is_there: bool, target| {
             if is_there {
                 self.report.add(offset, Oddity::Unused { key: format!("mcpServers.{name}.{key}"), target });
@@ -50,6 +65,8 @@ impl Resolver<'_> {
                 Some(kind) if kind.0 != Kind::Stdio => return other(kind, "url", "command"),
                 _ => {
                     unused("headers", !headers.is_empty(), "command");
+                    unused("proxy", proxy.is_some(), "command");
+                    unused("ca_file", ca_file.is_some(), "command");
                     self.stdio(&command, args, env, cwd)?
                 }
             },
@@ -59,7 +76,11 @@ impl Resolver<'_> {
                     unused("args", !args.is_empty(), "url");
                     unused("env", !env.is_empty(), "url");
                     unused("cwd", cwd.is_some(), "url");
-                    self.remote(kind.map_or(Kind::Http, |(kind, _)| kind), &url, headers)?
+                    let remote = self.remote(&url, headers, proxy, ca_file)?;
+                    match kind {
+                        Some((Kind::Sse, _)) => Transport::Sse(remote),
+                        _ => Transport::Http(remote),
+                    }
                 }
             },
         };
@@ -95,16 +116,47 @@ impl Resolver<'_> {
         Ok(Transport::Stdio(Stdio { command, args, env, cwd: cwd.map(|cwd| tidy(&cwd)) }))
     }
 
-    fn remote(&mut self, kind: Kind, url: &At<String>, headers: Texts) -> Result<Transport, At<Fault>> {
+    fn remote(
+        &mut self,
+        url: &At<String>,
+        headers: Texts,
+        proxy: Option<At<String>>,
+        ca_file: Option<At<String>>,
+    ) -> Result<Remote, At<Fault>> {
         let offset = url.offset;
         let url = self.plain("url", url)?.trim().to_owned();
-        if !is_server_url(&url) {
+        if !is_url(&url, &["http", "https"]) {
             return Err(At::new(offset, Fault::Url));
         }
         self.secrets.extend(secret_parameters(&url));
         let headers = self.values("headers", headers, header_problem)?;
-        let remote = Remote { url, headers };
-        Ok(if kind == Kind::Sse { Transport::Sse(remote) } else { Transport::Http(remote) })
+        let proxy = match proxy {
+            Some(written) => self.proxy(&written)?,
+            None => self.proxy.clone()?,
+        };
+        let certificates = match ca_file {
+            Some(path) => Some(self.certificates(&path)?),
+            None => self.certificates.clone()?,
+        };
+        Ok(Remote { url, headers, proxy, certificates })
+    }
+
+    fn proxy(&mut self, written: &At<String>) -> Result<Proxy, At<Fault>> {
+        let url = self.plain("proxy", written)?.trim().to_owned();
+        if url == "none" {
+            return Ok(Proxy::None);
+        }
+        if !is_url(&url, &["http", "https", "socks4", "socks4a", "socks5", "socks5h"]) {
+            return Err(At::new(written.offset, Fault::Proxy));
+        }
+        self.secrets.extend(secret_parameters(&url));
+        Ok(Proxy::Url(url))
+    }
+
+    fn certificates(&mut self, written: &At<String>) -> Result<Certificates, At<Fault>> {
+        let path = PathBuf::from(self.path("ca_file", written).map(|path| self.absolute(&path))?);
+        let unusable = |problem| At::new(written.offset, Fault::Certificates { path: path.clone(), problem });
+        Certificates::read(&path).map_err(unusable)
     }
 
     /// The values of `env` or `headers`, all of which may be secrets. `problem` judges a name and its value.
@@ -201,11 +253,12 @@ fn header_problem(name: &str, value: &str) -> Option<&'static str> {
     }
 }
 
-fn is_server_url(url: &str) -> bool {
+/// Whether `url` has one of the schemes and a host.
+fn is_url(url: &str, schemes: &[&str]) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"))
+    schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known))
         && !host.is_empty()
         && !host.starts_with(':')
         && !url.contains(|c: char| c.is_whitespace() || c.is_control())

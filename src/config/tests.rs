@@ -47,6 +47,13 @@ fn server(entry: &str) -> Server {
     config.servers.into_values().next().unwrap_or_else(|| panic!("{faults:?}"))
 }
 
+fn remote(server: &Server) -> Option<&Remote> {
+    match &server.transport {
+        Transport::Http(remote) | Transport::Sse(remote) => Some(remote),
+        Transport::Stdio(_) => None,
+    }
+}
+
 fn exposed(values: &BTreeMap<String, Secret<String>>) -> Vec<(&str, &str)> {
     values.iter().map(|(name, value)| (name.as_str(), value.expose().as_str())).collect()
 }
@@ -87,7 +94,7 @@ fn a_full_file_is_read_without_a_word() {
     assert_eq!((github.era, linear.era), (Era::Legacy, Era::Auto));
     assert_eq!(github.description.as_deref(), Some("issues"));
 
-    let Transport::Http(Remote { url, headers }) = &linear.transport else { panic!("{linear:?}") };
+    let Transport::Http(Remote { url, headers, .. }) = &linear.transport else { panic!("{linear:?}") };
     assert_eq!((url.as_str(), exposed(headers)), ("https://mcp.linear.app/mcp", vec![("X-Mode", "fast")]));
     assert_eq!((linear.timeout, linear.idle_timeout, linear.max_concurrent), (None, None, None));
     assert!(matches!(&old.transport, Transport::Sse(Remote { url, .. }) if url == "http://127.0.0.1:9000/sse"));
@@ -153,6 +160,10 @@ fn an_unknown_key_is_reported_with_the_nearest_known_one() {
     check(
         r#"{"mcpServers": {}, "search": {"default-limit": 3}}"#,
         &["1:31: unknown key `search.default-limit`; did you mean `default_limit`?"],
+    );
+    check_entry(
+        r#"{"url": "http://x", "cacert": "x"}"#,
+        &["s", "1:41: unknown key `mcpServers.s.cacert`; did you mean `ca_file`?"],
     );
     // Keys of later releases are unknown to this one.
     check_entry(r#"{"command": "x", "trust": "pin"}"#, &["s", "1:38: unknown key `mcpServers.s.trust`"]);
@@ -338,6 +349,63 @@ fn a_key_of_the_other_kind_of_server_is_reported() {
 }
 
 #[test]
+fn the_way_to_a_server_is_its_own_or_that_of_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let certificate = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap().cert.pem();
+    std::fs::write(directory.path().join("own.pem"), certificate("own")).unwrap();
+    std::fs::write(directory.path().join("all.pem"), certificate("one") + "and\n" + &certificate("two")).unwrap();
+    std::fs::write(directory.path().join("none.pem"), "# nothing\n").unwrap();
+    std::fs::write(directory.path().join("odd.pem"), "-----BEGIN CERTIFICATE-----\n=\n-----END").unwrap();
+    std::fs::write(directory.path().join("text.pem"), pem("dGV4dA==")).unwrap();
+    let parse = |text: &str| Config::parse(text, &directory.path().join("config.json"), &environment()).unwrap();
+
+    let config = parse(
+        r#"{"proxy": "http://me:literal-1@proxy:3128", "ca_file": "./all.pem", "mcpServers": {
+            "a": {"url": "https://a"},
+            "b": {"url": "https://b", "proxy": "none", "ca_file": "${NO:-own}.pem"},
+            "c": {"command": "x", "proxy": "none"}
+        }}"#,
+    );
+    assert!(config.faults.is_empty(), "{:?}", config.faults);
+    let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["4:13: `mcpServers.c.proxy` has no meaning for a server with a `command`"]);
+    assert_eq!(config.masker.mask("literal-1"), "***");
+    let remotes: Vec<_> = config.servers.values().filter_map(|server| remote(server)).collect();
+    let [a, b] = remotes[..] else { panic!("{remotes:?}") };
+    assert_eq!((&a.proxy, &b.proxy), (&Proxy::Url("http://me:literal-1@proxy:3128".to_owned()), &Proxy::None));
+    let count = |remote: &Remote| remote.certificates.iter().flat_map(Certificates::iter).count();
+    assert_eq!((count(a), count(b)), (2, 1));
+
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let no_proxy = "`proxy` must be \"none\", or begin with `http://`, `https://` or `socks5://` and name a host";
+    for (key, value, expected) in [
+        ("proxy", "proxy:3128", no_proxy.to_owned()),
+        ("proxy", "ftp://proxy", no_proxy.to_owned()),
+        ("proxy", "http://", no_proxy.to_owned()),
+        ("ca_file", "", "`ca_file` is empty".to_owned()),
+        ("ca_file", "no.pem", format!("`ca_file`: `{}` cannot be read (", path("no.pem"))),
+        ("ca_file", "none.pem", format!("`ca_file`: `{}` holds no certificate in PEM form", path("none.pem"))),
+        ("ca_file", "odd.pem", format!("`ca_file`: `{}` is damaged", path("odd.pem"))),
+        ("ca_file", "text.pem", format!("`ca_file`: `{}` holds a certificate that cannot be used", path("text.pem"))),
+    ] {
+        let config = parse(&format!(r#"{{"mcpServers": {{"s": {{"url": "https://x", "{key}": "{value}"}}}}}}"#));
+        let fault = config.faults[0].to_string();
+        assert!(fault.contains(&format!("server `s`: {expected}")), "{fault}");
+        // What is wrong for all costs those who need it.
+        let config = parse(&format!(
+            r#"{{"{key}": "{value}", "mcpServers": {{"s": {{"url": "https://x"}}, "t": {{"command": "x"}}}}}}"#
+        ));
+        let fault = config.faults[0].to_string();
+        assert!(fault.contains(&format!("server `s`: {expected}")), "{fault}");
+        assert_eq!((config.faults.len(), config.servers.len()), (1, 1));
+    }
+}
+
+fn pem(base64: &str) -> String {
+    format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n")
+}
+
+#[test]
 fn every_spelling_of_a_type_is_understood() {
     for (kind, expected) in [
         ("http", "http"),
@@ -393,7 +461,7 @@ fn variables_are_filled_in_everywhere_in_an_entry() {
     let server = server(
         r#"{"url": "https://x/${PLAIN}?mode=${NO:-none}", "headers": {"Authorization": "Bearer ${GITHUB_TOKEN}", "A": "$${B}"}}"#,
     );
-    let Transport::Http(Remote { url, headers }) = &server.transport else { panic!() };
+    let Transport::Http(Remote { url, headers, .. }) = &server.transport else { panic!() };
     assert_eq!(url, "https://x/production?mode=none");
     assert_eq!(exposed(headers), [("A", "${B}"), ("Authorization", "Bearer ghp_0123456789")]);
 }

@@ -2,6 +2,7 @@
 //!
 //! *Invariant*: nothing here knows what a method does, but for those that open, cancel and listen.
 
+pub mod http;
 mod pipes;
 mod session;
 pub mod stdio;

@@ -20,8 +20,8 @@ use crate::shutdown::Tasks;
 /// Requests that may be under way for one client; more are refused.
 const MOST_REQUESTS: usize = 4096;
 
-const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(super) const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// A client of either era. Requests of both may come in any order (2026-07-28, basic/versioning).
@@ -110,11 +110,17 @@ impl Session {
 
     /// Takes a line, or another text that holds one message or several. Never waits: requests run on their own.
     pub fn receive(self: &Arc<Self>, line: &Bytes, exchange: &Exchange) {
-        let alone = || Answer { exchange: exchange.clone(), batch: None };
         match Envelope::parse(line) {
-            Ok(Envelope::Single(message)) => self.take(line, message, alone()),
-            Ok(Envelope::Batch(batch)) => self.take_batch(line, &batch, exchange),
+            Ok(envelope) => self.receive_envelope(line, envelope, exchange),
             Err(malformed) => self.refuse(&malformed, exchange),
+        }
+    }
+
+    /// The same for a text that was looked into already: `envelope` borrows from `line`.
+    pub fn receive_envelope(self: &Arc<Self>, line: &Bytes, envelope: Envelope<'_>, exchange: &Exchange) {
+        match envelope {
+            Envelope::Single(message) => self.take(line, message, Answer { exchange: exchange.clone(), batch: None }),
+            Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
         }
     }
 
@@ -213,6 +219,9 @@ impl Session {
             let params: Option<&RawValue> =
                 params.as_ref().map(|bytes| serde_json::from_slice(bytes).expect("the parameters were read as JSON"));
             tokio::select! {
+                // An answer that is there is given, also where a cancellation came with it: the end of the run ends a
+                // subscription in good order.
+                biased;
                 frame = session.run(&id, &method, params, &line, answer.exchange.outbox()) => session.deliver(&answer, frame).await,
                 // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
                 () = cancelled.cancelled() => answer.leave(),
@@ -323,9 +332,11 @@ impl Session {
 
     /// Sends an answer that may be large, when the client has room for it.
     async fn deliver(&self, answer: &Answer, frame: Frame) {
-        if let Some(frame) = answer.complete(Some(frame)) {
-            // A client that is gone is noticed when its input ends.
-            let _ = answer.exchange.outbox().send(frame).await;
+        if let Some(last) = answer.complete(Some(frame)) {
+            if let Some(frame) = last {
+                // A client that is gone is noticed when its input ends.
+                let _ = answer.exchange.outbox().send(frame).await;
+            }
             answer.exchange.end();
         }
         self.proxy.refresh().release();
@@ -349,35 +360,36 @@ impl Answer {
     }
 
     fn give(&self, frame: Option<Frame>) {
-        let is_alone = self.batch.is_none();
-        let frame = self.complete(frame);
-        if frame.is_some() || is_alone {
+        if let Some(last) = self.complete(frame) {
             // A client that is gone is noticed when its input ends.
-            let _ = frame.map(|frame| self.exchange.outbox().push(frame));
+            let _ = last.map(|frame| self.exchange.outbox().push(frame));
             self.exchange.end();
         }
     }
 
-    /// What there is to send now that this answer is there, or will not come.
-    fn complete(&self, frame: Option<Frame>) -> Option<Frame> {
+    /// Notes that this answer is there, or will not come; what there is to send, if anything, once no other is missing.
+    fn complete(&self, frame: Option<Frame>) -> Option<Option<Frame>> {
         match &self.batch {
-            None => frame,
+            None => Some(frame),
             Some(batch) => batch.complete(frame),
         }
     }
 }
 
 impl Batch {
-    /// Notes that one more answer is there, or will not come; the whole array with the last of them.
-    fn complete(&self, frame: Option<Frame>) -> Option<Frame> {
+    /// Notes that one more answer is there, or will not come; with the last of them, the whole array, if there are any.
+    fn complete(&self, frame: Option<Frame>) -> Option<Option<Frame>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.extend(frame);
-        if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 || answers.is_empty() {
+        if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 {
             return None;
+        }
+        if answers.is_empty() {
+            return Some(None);
         }
         let parts: Vec<_> =
             answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
-        Some(Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() })
+        Some(Some(Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() }))
     }
 }
 

@@ -15,8 +15,12 @@ impl ErrorCode {
     pub const INVALID_PARAMS: Self = Self(-32602);
     /// A fault of ours.
     pub const INTERNAL: Self = Self(-32603);
+    /// The user has to be at a URL first; `data` names it (2025-11-25 only).
+    pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
     /// The headers of an HTTP request do not say what its body says.
     pub const HEADER_MISMATCH: Self = Self(-32020);
+    /// A server needs what its client has not declared.
+    pub const MISSING_CAPABILITY: Self = Self(-32021);
     /// The protocol revision is not served; `data` has `supported` and `requested`.
     pub const UNSUPPORTED_VERSION: Self = Self(-32022);
     /// More requests in flight than a session may have. Our own code, outside of the reserved range.

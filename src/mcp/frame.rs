@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
+use memchr::memchr2;
+use serde_json::value::RawValue;
 
-use super::{ErrorCode, RequestId};
+use super::{ErrorCode, Object, RequestId};
 
 /// One outgoing message: what stands before the payload, the payload in the bytes it came in, what stands behind.
 ///
@@ -74,6 +76,21 @@ impl Frame {
         Self::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#))
     }
 
+    /// The code of an error of our own, or of one that is passed on; `None` for every other message.
+    #[must_use]
+    pub fn error_code(&self) -> Option<ErrorCode> {
+        let error: Option<&RawValue> = if self.body.is_empty() {
+            let raw: &RawValue = serde_json::from_slice(&self.head).ok()?;
+            Object::parse(raw).ok()?.get("error")
+        } else if self.head.ends_with(br#""error":"#) {
+            serde_json::from_slice(&self.body).ok()
+        } else {
+            None
+        };
+        let code = Object::parse(error?).ok()?.get("code")?.get().parse().ok()?;
+        Some(ErrorCode(code))
+    }
+
     /// Its size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -99,6 +116,16 @@ pub fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always JSON")
 }
 
+/// `json` as one line, which is what stdio and event streams carry. JSON strings have no raw line breaks, so nothing
+/// else changes.
+#[must_use]
+pub fn one_line(json: Bytes) -> Bytes {
+    if memchr2(b'\n', b'\r', &json).is_none() {
+        return json;
+    }
+    json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect::<Vec<u8>>().into()
+}
+
 /// What follows the opening brace of a JSON object, without leading space.
 fn rest_of_object(object: &Bytes) -> Bytes {
     debug_assert!(object.starts_with(b"{"), "only objects are spliced into");
@@ -109,7 +136,6 @@ fn rest_of_object(object: &Bytes) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::value::RawValue;
 
     fn text(frame: &Frame) -> String {
         String::from_utf8([&frame.head[..], &frame.body, &frame.tail].concat()).unwrap()
@@ -132,6 +158,24 @@ mod tests {
         check(r#""r":1"#, "{}", r#"{"r":1}"#);
         check(r#""r":1"#, "{ \n }", r#"{"r":1}"#);
         check(r#""r":1"#, "{ \"a\":0}", r#"{"r":1,"a":0}"#);
+    }
+
+    #[test]
+    fn a_pretty_text_becomes_one_line_and_a_plain_one_stays() {
+        let pretty = Bytes::from_static(b"{\r\n  \"a\": \"x\\ny\"\n}");
+        assert_eq!(one_line(pretty), "{    \"a\": \"x\\ny\" }");
+        let plain = Bytes::from_static(b"{}");
+        assert_eq!(one_line(plain.clone()).as_ptr(), plain.as_ptr());
+    }
+
+    #[test]
+    fn an_error_has_a_code_and_nothing_else_has() {
+        let relayed = Frame::relayed_error(&id("1"), Bytes::from_static(br#"{"message":"no","code":-32021}"#));
+        assert_eq!(relayed.error_code(), Some(ErrorCode(-32021)));
+        assert_eq!(Frame::error(None, ErrorCode::PARSE, "no", None).error_code(), Some(ErrorCode::PARSE));
+        let result = Frame::result(&id("1"), "", Bytes::from_static(br#"{"error":{"code":1}}"#));
+        assert_eq!(result.error_code(), None);
+        assert_eq!(Frame::notification("m", r#"{"error":{"code":1}}"#).error_code(), None);
     }
 
     #[test]

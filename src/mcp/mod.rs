@@ -9,6 +9,7 @@ mod capabilities;
 pub mod envelope;
 mod error_code;
 pub mod frame;
+pub mod headers;
 mod id;
 pub mod lines;
 mod log_level;

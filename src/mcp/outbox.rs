@@ -171,6 +171,13 @@ impl Outbox {
         self.queue().state == State::Open
     }
 
+    /// Whether the last message was taken, and none will follow.
+    #[must_use]
+    pub fn is_through(&self) -> bool {
+        let queue = self.queue();
+        queue.state != State::Open && queue.frames.is_empty()
+    }
+
     async fn drain(&self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         loop {
             let (frames, ends) = {
@@ -266,6 +273,7 @@ mod tests {
         let mut bodies = Vec::new();
         while let Some(frame) = outbox.next().await {
             bodies.push(frame.body);
+            assert_eq!(outbox.is_through(), bodies.len() == 2);
         }
         assert_eq!(bodies, ["a", "b"]);
         assert_eq!(outbox.push(frame("c")), Err(Closed));

@@ -55,6 +55,7 @@ pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
 fn after_http(error: &HttpError) -> &'static str {
     match error {
         HttpError::Unreachable { .. } => "nothing was sent; a new call tries to connect again",
+        HttpError::Insecure { .. } => "nothing was sent; check its entry in the configuration",
         HttpError::Login { .. } => "a person has to give it valid credentials in the configuration",
         HttpError::Status { status: 429 | 503, .. } => "call again later",
         HttpError::Status { status: 500.., .. } => "it may have acted; check before calling again",

@@ -243,6 +243,18 @@ impl Refresh {
         loading.wait_for(|loading| *loading == 0).await.expect("the sender lives as long as we do");
     }
 
+    /// The servers that are yet to be asked for the first time; `None` while the cache is being read.
+    #[must_use]
+    pub fn unasked(&self) -> Option<Vec<ServerName>> {
+        if *self.loading.borrow() > 0 {
+            return None;
+        }
+        let is_unasked = |state: &State| state.progress == Progress::UnderWay && state.rounds == 0;
+        let watched = self.watched();
+        let unasked = watched.iter().filter(|(_, watched)| is_unasked(&watched.state.borrow()));
+        Some(unasked.map(|(name, _)| name.clone()).collect())
+    }
+
     /// How far each server's listing is.
     #[must_use]
     pub fn progress(&self) -> BTreeMap<ServerName, Progress> {

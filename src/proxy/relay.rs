@@ -32,6 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// Calls that may wait for answers of modern clients at once; more are refused their questions.
 const MOST_OPEN: usize = 256;
 
+/// What our own request states begin with: none of them ever goes to a server.
+const STATE_PREFIX: &str = "mcpzip.";
+
+/// A request state that stands for nothing: the user was sent somewhere, and the request is made anew.
+const MAKE_ANEW: &str = "mcpzip.anew";
+
 /// What a client's request says besides what it asks for.
 #[derive(Debug, Clone)]
 pub struct Errand {
@@ -98,6 +104,11 @@ impl Errand {
         }
     }
 
+    /// Whether the client can send its user to a URL, and knows that it may have to before a call.
+    pub(super) fn elicits_urls(&self) -> bool {
+        self.is_askable && self.caller.capabilities.elicits_urls()
+    }
+
     /// The same for one of several calls in one request: a modern client cannot be asked back for one of them, and
     /// progress would be several at once.
     #[must_use]
@@ -146,9 +157,8 @@ impl Proxy {
                 let (server, host) = (server.clone(), &host);
                 async move {
                     if !host.capabilities().allow(&method) {
-                        let message = quoted(&format!("the client does not support `{method}`"));
-                        let error = format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::METHOD_NOT_FOUND);
-                        return (key, Reply::Error(error.into()));
+                        let message = format!("the client does not support `{method}`");
+                        return (key, error(ErrorCode::METHOD_NOT_FOUND, &message));
                     }
                     (key, host.ask(Question { server, method, params }).await)
                 }
@@ -158,27 +168,38 @@ impl Proxy {
                 match answer {
                     Reply::Result(result) => responses.push(format!("{key}:{}", String::from_utf8_lossy(&result))),
                     // There is no form in which a modern server could be told.
-                    error @ Reply::Error(_) => return Ok(error),
+                    refusal @ Reply::Error(_) => return Ok(refusal),
                 }
             }
             let responses = (!responses.is_empty()).then(|| format!("{{{}}}", responses.join(",")));
             relayed.params = with_answers(params.clone(), responses.as_deref(), needs.state.as_deref());
         }
-        let message = quoted(&format!("the server asked back {MOST_ROUNDS} times without coming to an answer"));
-        Ok(Reply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into()))
+        let message = format!("the server asked back {MOST_ROUNDS} times without coming to an answer");
+        Ok(error(ErrorCode::INTERNAL, &message))
     }
 
     /// For a client that is asked by the answer to its own request.
     async fn relay_open(&self, server: &ServerName, relayed: Relayed<'_>, errand: &Errand) -> Result<Reply, CallError> {
         let fingerprint = fingerprint(server, &relayed);
         let token: Option<String> = errand.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
-        let open = match token.and_then(|token| self.open_calls.take(&token, fingerprint)) {
-            Some(mut open) => {
-                open.host.goes_on(&errand.caller, errand.progress_token.as_deref());
-                open.answer(errand.responses.as_deref());
-                open
-            }
+        let open = match token.filter(|token| token.starts_with(STATE_PREFIX)) {
             None => self.open_call(server, relayed, errand, fingerprint)?,
+            Some(token) if token == MAKE_ANEW => {
+                let anew = Errand { responses: None, state: None, ..errand.clone() };
+                self.open_call(server, relayed, &anew, fingerprint)?
+            }
+            Some(token) => match self.open_calls.take(&token, fingerprint) {
+                Some(mut open) => {
+                    open.host.goes_on(&errand.caller, errand.progress_token.as_deref());
+                    open.answer(errand.responses.as_deref());
+                    open
+                }
+                // To begin anew could act twice.
+                None => {
+                    let message = "the `requestState` is unknown or has expired, or belongs to another request";
+                    return Ok(error(ErrorCode::INVALID_PARAMS, message));
+                }
+            },
         };
         self.until_asked(server, open).await
     }
@@ -230,7 +251,7 @@ impl Proxy {
             biased;
             outcome = &mut open.outcome => {
                 return match outcome {
-                    Ok(Ok(reply)) => Ok(with_server_named(server, reply)),
+                    Ok(Ok(reply)) => Ok(sent_elsewhere(server, &reply).unwrap_or_else(|| with_server_named(server, reply))),
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(CallError::Connect(Arc::new(crate::upstream::ConnectError::ShuttingDown))),
                 };
@@ -255,7 +276,7 @@ impl Proxy {
                 )
             })
             .collect();
-        let token = random_token();
+        let token = format!("{STATE_PREFIX}{}", random_token());
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
             requests.join(","),
@@ -373,6 +394,41 @@ pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
     let is_required = object.text("resultType").as_deref() == Some("input_required")
         && (object.get("inputRequests").is_some() || object.get("requestState").is_some());
     is_required.then_some(object)
+}
+
+/// A legacy server's refusal until the user has been at a URL (2025-11-25, client/elicitation), as the question that it is
+/// in the modern era.
+fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
+    let Reply::Error(refusal) = reply else { return None };
+    if !wants_urls(refusal) {
+        return None;
+    }
+    let refusal: &RawValue = serde_json::from_slice(refusal).ok()?;
+    let data = Object::parse(refusal).ok()?.get("data").and_then(|raw| Object::parse(raw).ok())?;
+    let places: Vec<&RawValue> = serde_json::from_str(data.get("elicitations")?.get()).ok()?;
+    let requests = places.into_iter().enumerate().map(|(at, raw)| {
+        let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
+        let question = Question { server: server.clone(), method: "elicitation/create".to_owned(), params };
+        let params = named(&question);
+        format!(r#""place-{}":{{"method":"elicitation/create","params":{}}}"#, at + 1, String::from_utf8_lossy(&params))
+    });
+    let requests: Vec<String> = requests.collect();
+    let result = format!(
+        r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{MAKE_ANEW}"}}"#,
+        requests.join(",")
+    );
+    Some(Reply::Result(result.into()))
+}
+
+/// Whether an error object says that the user has to be at a URL first.
+pub(super) fn wants_urls(error: &[u8]) -> bool {
+    let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
+    let code = raw.and_then(|raw| Object::parse(raw).ok()?.get("code"));
+    code.is_some_and(|code| code.get() == ErrorCode::URL_ELICITATION_REQUIRED.to_string())
+}
+
+fn error(code: ErrorCode, message: &str) -> Reply {
+    Reply::Error(format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)).into())
 }
 
 /// A modern server's questions, with the server named to the user.

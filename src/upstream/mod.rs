@@ -13,6 +13,7 @@ mod handshake;
 mod host;
 mod listing;
 mod log;
+mod news;
 mod pool;
 mod process_group;
 mod reception;

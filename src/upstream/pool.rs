@@ -84,27 +84,30 @@ impl Pool {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server)?.first.entry.timeout
     }
 
-    /// Sends a request to a server. It is sent a second time only when it cannot have acted, or when `repeatable` and the
-    /// connection went away.
+    /// Sends a request to a server. It is sent once more only when it cannot have acted, and once more when `repeatable`
+    /// and the connection went away: a server that restarts knows neither the call nor the session of the next one.
     ///
     /// # Errors
     /// When no usable answer comes.
     pub async fn call(&self, server: &ServerName, call: Call<'_>, repeatable: bool) -> Result<Reply, CallError> {
         let slot = self.slot(server, call.host.as_deref())?;
         let _place = slot.place().await?;
-        let lease = self.lease(server, call.host.as_deref()).await?;
-        match lease.call(call.clone()).await {
-            // It was refused before it was looked into, for headers that the tool's schema asks for.
-            Ok(refusal) if lease.lacks_headers(&refusal) => match lease.list_tools(server, call.limit).await {
-                Ok(_) => lease.call(call).await,
-                Err(_) => Ok(refusal),
-            },
-            Err(error) if error.is_unsent() || (error.is_lost() && repeatable) => {
-                tracing::info!(%server, method = call.method, name = call.name, %error, "calling once more");
-                drop(lease);
-                self.lease(server, call.host.as_deref()).await?.call(call).await
-            }
-            outcome => outcome,
+        let (mut may_resend, mut may_repeat) = (true, repeatable);
+        loop {
+            let lease = self.lease(server, call.host.as_deref()).await?;
+            let error = match lease.call(call.clone()).await {
+                // It was refused before it was looked into, for headers that the tool's schema asks for.
+                Ok(refusal) if lease.lacks_headers(&refusal) => {
+                    return match lease.list_tools(server, call.limit).await {
+                        Ok(_) => lease.call(call).await,
+                        Err(_) => Ok(refusal),
+                    };
+                }
+                Err(error) if error.is_unsent() && std::mem::take(&mut may_resend) => error,
+                Err(error) if error.is_lost() && std::mem::take(&mut may_repeat) => error,
+                outcome => return outcome,
+            };
+            tracing::info!(%server, method = call.method, name = call.name, %error, "calling once more");
         }
     }
 

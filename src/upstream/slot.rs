@@ -1,5 +1,6 @@
 //! One server's place in the pool: its connection, or how it came to have none.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,6 +56,8 @@ pub(super) struct Slot {
     places: Option<Arc<Places>>,
     audience: Arc<dyn Audience>,
     mirrors: Arc<Mirrors>,
+    /// The resources that somebody follows, by the server's own URIs.
+    followed: watch::Sender<BTreeSet<String>>,
 }
 
 type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
@@ -152,7 +155,8 @@ impl Slot {
             heat: 0.0,
             retired: false,
         };
-        Arc::new(Self { server, entry, idle_timeout, link: Mutex::new(link), places, audience, mirrors })
+        let (link, followed) = (Mutex::new(link), watch::Sender::new(BTreeSet::new()));
+        Arc::new(Self { server, entry, idle_timeout, link, places, audience, mirrors, followed })
     }
 
     pub(super) fn state(&self) -> State {
@@ -272,6 +276,11 @@ impl Slot {
                     link.last_used = Instant::now();
                     link.phase = Phase::Ready(connection.clone());
                     environment.tasks.spawn(self.clone().close_when_idle(environment.clone(), connection.clone()));
+                    if connection.introduction().revision.is_modern() {
+                        let news = super::news::hear(connection.clone(), self.followed.subscribe());
+                        let stop = environment.tasks.stop().clone();
+                        environment.tasks.spawn(stop.run_until_cancelled_owned(news));
+                    }
                     if let Some(level) = self.audience.log_level() {
                         let connection = connection.clone();
                         environment.tasks.spawn(async move { connection.set_log_level(level).await });

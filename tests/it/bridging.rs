@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::script::{answer, answer_with, ask, await_cancel, if_params, line, result, sleep};
+use crate::support::http::HttpServer;
+use crate::support::script::{answer, answer_with, ask, await_cancel, error, if_params, line, result, sleep, up_to};
 use crate::support::{Client, Message, Server, Setup, until};
 
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true},"extra":{}}"#;
@@ -202,6 +203,14 @@ fn a_legacy_server_asks_a_modern_client() {
     let newer = again["requestState"].to_string();
     assert_ne!(newer, state);
 
+    // A token opens nothing but what it was given for, and only once.
+    let call =
+        format!(r#""name":"execute_tool","arguments":{{"name":"s__t","arguments":{{"a":1}}}},"requestState":{newer}"#);
+    let id = client.begin_modern("tools/call", &call, ALL, "");
+    assert!(client.answer(id).tool_error().contains("belongs to another request"));
+    let stale = modern(&mut client, &format!(r#","requestState":{state}"#), ALL);
+    assert!(stale.tool_error().contains("unknown or has expired"), "{}", stale.as_str());
+
     let said = r#"{"action":"accept","content":{"n":1e400}}"#;
     let retry = format!(r#","inputResponses":{{"question-1":{said}}},"requestState":{newer}"#);
     let answer = modern(&mut client, &retry, ALL);
@@ -233,6 +242,39 @@ fn a_modern_server_and_a_modern_client_speak_through() {
     let retry = r#","inputResponses":{"k\u00e9y":{"action":"decline"}},"requestState":"s \u00e9""#;
     let answer = modern(&mut client, retry, ALL);
     assert!(answer.result().contains(&retry[1..]), "{}", answer.as_str());
+    client.finish();
+}
+
+const PLACES: &str = r#"{"code":-32042,"message":"log in","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://a.example/","message":"Log in"}]}}"#;
+
+#[test]
+fn a_user_who_has_to_be_somewhere_first_is_sent_there() {
+    let first_no = up_to(1, "tools/call", [error(PLACES)], [answer("welcome")]);
+    let setup = Setup::new().server("s", Server::new().tool("t", [first_no]));
+    let mut client = greeted(&setup, ALL);
+    let refused = client.execute("s__t");
+    assert!(refused.as_str().ends_with(&format!(r#""error":{PLACES}}}"#)), "{}", refused.as_str());
+    assert_eq!(client.execute("s__t").text(), "welcome");
+    client.finish();
+
+    let setup = Setup::new().server("s", Server::new().tool("t", [error(PLACES)]));
+    let mut client = greeted(&setup, r#"{"elicitation":{}}"#);
+    assert!(client.execute("s__t").tool_error().contains("https://a.example/"));
+    client.finish();
+
+    let first_no = up_to(1, "tools/call", [error(PLACES)], [answer("welcome")]);
+    let setup = Setup::new().server("s", Server::new().tool("t", [first_no]));
+    let mut client = setup.start();
+    let asked = modern(&mut client, "", ALL);
+    let place = &asked.value()["inputRequests"]["place-1"];
+    assert_eq!(
+        (&place["params"]["url"], &place["params"]["message"]),
+        (&json!("https://a.example/"), &json!("s: Log in"))
+    );
+    let state = asked.value()["requestState"].to_string();
+    let retry = format!(r#","inputResponses":{{"place-1":{{"action":"accept"}}}},"requestState":{state}"#);
+    assert_eq!(modern(&mut client, &retry, ALL).text(), "welcome");
+    assert_eq!(setup.home().count("s", "requestState"), 0, "a legacy server knows no such thing");
     client.finish();
 }
 
@@ -315,5 +357,27 @@ fn clients_that_can_be_asked_different_things_have_connections_of_their_own() {
     let again = modern(&mut client, "", "{}");
     assert!(again.result().contains("no client declares support"));
     assert_eq!(setup.home().starts("s"), 2);
+    client.finish();
+}
+
+#[test]
+fn a_server_asks_on_the_stream_of_the_call_over_http() {
+    let web = HttpServer::with_tool(|request, reply| {
+        reply.events("");
+        reply.raw(b"data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"Well?\"}}\n\n");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[]}}}}"#, request.body["id"]);
+        reply.raw(format!("data: {answer}\n\n").as_bytes());
+    });
+    let setup = Setup::new().entry("web", &web.entry(json!({})));
+    let mut client = greeted(&setup, ALL);
+    let id = client.begin_execute("web__t");
+    let asked = question(&mut client, "elicitation/create");
+    assert_eq!(params(&asked)["message"], "web: Well?");
+    reply(&mut client, &asked, r#"{"action":"accept","content":{}}"#);
+    assert_eq!(client.answer(id).result(), r#"{"content":[]}"#);
+    let posted = web.requests().into_iter().find(|request| request.body["id"] == "q").expect("the answer was posted");
+    assert_eq!(posted.body["result"], json!({ "action": "accept", "content": {} }));
+    assert_eq!(posted.header("mcp-session-id"), "session-1");
     client.finish();
 }

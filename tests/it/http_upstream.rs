@@ -1,6 +1,5 @@
 //! Servers behind HTTP: both transports, both eras, and what goes wrong on the way.
 
-use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -400,27 +399,12 @@ fn an_old_server_cannot_send_us_elsewhere() {
     client.finish();
 }
 
-/// Answers whatever comes without TLS.
-fn plain_speaker() -> std::net::SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        }
-    });
-    address
-}
-
 #[test]
 fn a_server_that_cannot_be_reached_is_told_apart() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let plain = plain_speaker();
     for (url, words) in [
         (format!("http://127.0.0.1:{port}/mcp?token=sesame-open"), "cannot be reached: Connection refused"),
         ("http://server.invalid/mcp".to_owned(), "its host name cannot be resolved"),
-        (format!("https://{plain}/mcp"), "no secure connection (TLS)"),
     ] {
         let mut client = Setup::new().entry("web", &json!({ "url": url }).to_string()).connect();
         let text = client.execute("web__t").tool_error();

@@ -13,13 +13,16 @@ mod support;
 mod layers;
 
 mod bridging;
+mod direct;
 mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_faults;
 mod http_upstream;
 mod listing;
 mod meta_tools;
+mod transports;
 mod upstream;
 
 mod answers;

@@ -21,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
+    /// The body as it came, and as JSON.
+    pub(crate) text: String,
     pub(crate) body: Value,
 }
 
@@ -60,6 +62,11 @@ impl HttpServer {
         let mut entry = json!({ "url": self.url("/mcp") });
         entry.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         entry.to_string()
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// A URL on this server.
@@ -119,18 +126,28 @@ impl Reply {
         self.raw(format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}").as_bytes());
     }
 
-    /// The head of an event stream, which lasts until the connection ends.
-    pub(crate) fn events(&mut self, headers: &str) {
-        self.keeps = false;
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
-        self.raw(format!("{head}{headers}\r\n").as_bytes());
+    /// A whole answer of any bytes.
+    pub(crate) fn whole_bytes(&mut self, status: &str, headers: &str, body: &[u8]) {
+        self.raw(format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n", body.len()).as_bytes());
+        self.raw(body);
     }
 
-    /// Any bytes.
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
-        if self.stream.write_all(bytes).is_err() {
-            self.keeps = false;
-        }
+    /// The head of an event stream, which lasts until the connection ends.
+    pub(crate) fn events(&mut self, headers: &str) {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+        self.raw(format!("{head}{headers}\r\n").as_bytes());
+        self.keeps = false;
+    }
+
+    /// A message in an event stream.
+    pub(crate) fn event(&mut self, message: &[u8]) {
+        self.raw(&[b"event: message\ndata: ", message, b"\n\n"].concat());
+    }
+
+    /// Any bytes; whether the other end may still take more.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> bool {
+        self.keeps &= self.stream.write_all(bytes).is_ok();
+        self.keeps
     }
 
     /// Breaks off.
@@ -143,6 +160,15 @@ impl Reply {
         self.keeps = false;
         self.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         matches!(self.stream.read(&mut [0]), Ok(0))
+    }
+
+    /// Whether the other end has let go.
+    pub(crate) fn is_gone(&mut self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let gone = matches!(self.stream.peek(&mut [0]), Ok(0));
+        self.stream.set_nonblocking(false).unwrap();
+        self.keeps &= !gone;
+        gone
     }
 }
 
@@ -201,5 +227,6 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
         path: words.next()?,
         headers,
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        text: String::from_utf8(body).ok()?,
     })
 }

@@ -2,14 +2,17 @@
 //!
 //! A test reads as a sentence: `Setup::new().server("a", Server::new().tool("t", [echo()])).connect().execute("a__t")`.
 
+pub(crate) mod bridge;
 pub(crate) mod client;
 pub(crate) mod command;
 pub(crate) mod http;
 pub(crate) mod message;
 pub(crate) mod process;
 pub(crate) mod program;
+pub(crate) mod proxy;
 pub(crate) mod script;
 pub(crate) mod setup;
+pub(crate) mod tls;
 
 pub(crate) use client::{Client, until};
 pub(crate) use message::Message;

@@ -44,9 +44,14 @@ impl Server {
     }
 
     /// Adds a tool by its definition, sent in these bytes.
-    pub(crate) fn tool_as(mut self, name: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn tool_as(self, name: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.hidden(name, steps).entry(definition)
+    }
+
+    /// Says what a call does of a tool that is not in the list, or not yet.
+    pub(crate) fn hidden(mut self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         self.calls.push(format!("{}:{}", json!(name), list(steps)));
-        self.entry(definition)
+        self
     }
 
     /// Adds an entry to the list of tools, whatever it is.

@@ -125,8 +125,14 @@ impl Setup {
     /// Starts `mcpzip serve`.
     #[track_caller]
     pub(crate) fn start(&self) -> Client {
+        self.start_with(&["serve"])
+    }
+
+    /// Starts `mcpzip` with other arguments, to serve its stdin and stdout.
+    #[track_caller]
+    pub(crate) fn start_with(&self, arguments: &[&str]) -> Client {
         self.save();
-        Client::start(self.home.clone(), self.command(&["serve"]))
+        Client::start(self.home.clone(), self.command(arguments))
     }
 
     /// Starts `mcpzip serve` and greets it as a client of the newest revision that has a handshake.

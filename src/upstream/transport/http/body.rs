@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use memchr::memchr2;
 use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
@@ -60,7 +59,7 @@ pub(in crate::upstream) async fn whole(mut response: Response, limit: usize) -> 
         return Err(Broken::TooLarge(length as u64));
     }
     let mut body = BytesMut::with_capacity(length);
-    while let Some(chunk) = response.chunk().await.map_err(|error| Broken::Lost(words(error)))? {
+    while let Some(chunk) = next_chunk(&mut response).await.map_err(|error| Broken::Lost(words(error)))? {
         if body.len() + chunk.len() > limit {
             return Err(Broken::TooLarge((body.len() + chunk.len()) as u64));
         }
@@ -69,12 +68,13 @@ pub(in crate::upstream) async fn whole(mut response: Response, limit: usize) -> 
     Ok(body.freeze())
 }
 
-/// `json` as one line, which is what stdio carries. JSON strings have no raw line breaks, so nothing else changes.
-pub(in crate::upstream) fn one_line(json: Bytes) -> Bytes {
-    if memchr2(b'\n', b'\r', &json).is_none() {
-        return json;
-    }
-    json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect::<Vec<u8>>().into()
+/// The next piece of a body. Others get their turn: what a few compressed bytes become is there without any waiting.
+///
+/// # Cancel safety
+/// Dropping the future loses no input.
+pub(super) async fn next_chunk(response: &mut Response) -> reqwest::Result<Option<Bytes>> {
+    tokio::task::coop::consume_budget().await;
+    response.chunk().await
 }
 
 /// Puts an answer that is no success in words; the body too, where it may hold a JSON-RPC error.
@@ -116,14 +116,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pretty_body_becomes_one_line_and_a_plain_one_stays() {
-        let pretty = Bytes::from_static(b"{\r\n  \"a\": \"x\\ny\"\n}");
-        assert_eq!(one_line(pretty), "{    \"a\": \"x\\ny\" }");
-        let plain = Bytes::from_static(b"{}");
-        assert_eq!(one_line(plain.clone()).as_ptr(), plain.as_ptr());
-    }
 
     #[test]
     fn what_is_quoted_is_short() {

@@ -1,15 +1,19 @@
-//! The HTTP clients, each made when it is first needed: for servers on this machine, for plain ones and for those with
-//! TLS elsewhere. The first knows no proxy, which could not reach them.
+//! The HTTP clients, each made when it is first needed, and shared by all servers that are reached in the same way. A
+//! server on this machine is reached without a proxy, which could not reach it.
+//!
+//! Connections that went dead are noticed by the keep-alive of TCP, within a minute; so there is no other.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Certificate, Client, StatusCode, Url};
 
-use super::error::{HttpError, words};
+use super::error::{HttpError, unsent};
 use super::headers::origin;
+use crate::config::{Certificates, Proxy, Remote};
 
 /// How long a connection may take until it stands, TLS included.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -22,59 +26,54 @@ const MOST_REDIRECTS: usize = 5;
 const PLAIN_IDLE: Duration = Duration::from_secs(4);
 const TLS_IDLE: Duration = Duration::from_secs(45);
 
-/// The clients, shared by all servers. They hold no credentials.
+/// The clients, shared by all servers. They hold no credentials but those of proxies.
 #[derive(Debug, Default)]
-pub(in crate::upstream) struct Clients {
-    local: OnceLock<Client>,
-    unpooled: OnceLock<Client>,
-    plain: OnceLock<Client>,
-    tls: OnceLock<Client>,
-}
+pub(in crate::upstream) struct Clients(Mutex<HashMap<Way, Client>>);
 
-/// How connections are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Plain, on this machine.
-    Local,
-    /// The same, with a connection for each request.
-    Unpooled,
-    Plain,
-    Tls,
+/// How servers are reached.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Way {
+    is_tls: bool,
+    /// Whether a connection is kept for the next request.
+    keeps: bool,
+    proxy: Proxy,
+    certificates: Option<Certificates>,
 }
 
 impl Clients {
     /// The client for a server at `url`.
-    pub(in crate::upstream) fn of(&self, url: &Url) -> Result<Client, HttpError> {
-        self.get(match url.scheme() {
-            "http" if is_local(url) => Kind::Local,
-            "http" => Kind::Plain,
-            _ => Kind::Tls,
-        })
+    pub(in crate::upstream) fn of(&self, remote: &Remote, url: &Url) -> Result<Client, HttpError> {
+        self.get(Way::to(remote, url))
     }
 
-    /// The client for when answers on kept connections stall; only for a plain server on this machine, where a new
+    /// The client for when answers on kept connections stall, or are lost; only for a plain server on this machine, where a new
     /// connection costs little.
-    pub(in crate::upstream) fn unpooled(&self, url: &Url) -> Result<Option<Client>, HttpError> {
-        (url.scheme() == "http" && is_local(url)).then(|| self.get(Kind::Unpooled)).transpose()
+    pub(in crate::upstream) fn unpooled(&self, remote: &Remote, url: &Url) -> Result<Option<Client>, HttpError> {
+        let way = Way { keeps: false, ..Way::to(remote, url) };
+        (!way.is_tls && is_local(url)).then(|| self.get(way)).transpose()
     }
 
-    fn get(&self, kind: Kind) -> Result<Client, HttpError> {
-        let place = match kind {
-            Kind::Local => &self.local,
-            Kind::Unpooled => &self.unpooled,
-            Kind::Plain => &self.plain,
-            Kind::Tls => &self.tls,
-        };
-        if let Some(client) = place.get() {
+    fn get(&self, way: Way) -> Result<Client, HttpError> {
+        // It is held while a client is built, so that each is built once; nothing is awaited meanwhile.
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }
-        // Where two build it at once, one of the two is kept.
-        let built = build(kind)?;
-        Ok(place.get_or_init(|| built).clone())
+        let client = build(&way).map_err(unsent)?;
+        clients.insert(way, client.clone());
+        Ok(client)
     }
 }
 
-fn build(kind: Kind) -> Result<Client, HttpError> {
+impl Way {
+    fn to(remote: &Remote, url: &Url) -> Self {
+        let is_tls = url.scheme() == "https";
+        let proxy = if is_local(url) { Proxy::None } else { remote.proxy.clone() };
+        Self { is_tls, keeps: true, proxy, certificates: remote.certificates.clone() }
+    }
+}
+
+fn build(way: &Way) -> reqwest::Result<Client> {
     // It is there already when a client was made before; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -83,14 +82,24 @@ fn build(kind: Kind) -> Result<Client, HttpError> {
         .tcp_nodelay(true)
         .referer(false)
         .redirect(Policy::custom(|attempt| if may_follow(&attempt) { attempt.follow() } else { attempt.stop() }));
-    // No certificates are loaded for what needs none; a proxy before a plain server may be behind TLS.
-    let builder = match kind {
-        Kind::Local => builder.pool_idle_timeout(PLAIN_IDLE).tls_certs_only([]).no_proxy(),
-        Kind::Unpooled => builder.pool_max_idle_per_host(0).tls_certs_only([]).no_proxy(),
-        Kind::Plain => builder.pool_idle_timeout(PLAIN_IDLE),
-        Kind::Tls => builder.pool_idle_timeout(TLS_IDLE),
+    let builder = match (way.keeps, way.is_tls) {
+        (false, _) => builder.pool_max_idle_per_host(0),
+        (true, false) => builder.pool_idle_timeout(PLAIN_IDLE),
+        (true, true) => builder.pool_idle_timeout(TLS_IDLE),
     };
-    builder.build().map_err(|error| HttpError::Unreachable { reason: words(error) })
+    let builder = match &way.proxy {
+        Proxy::Environment => builder,
+        Proxy::None => builder.no_proxy(),
+        Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url)?),
+    };
+    // No certificates are loaded for what needs none; a proxy before a plain server may be behind TLS.
+    let builder = if way.is_tls || way.proxy != Proxy::None {
+        let extra = way.certificates.iter().flat_map(Certificates::iter).map(Certificate::from_der);
+        builder.tls_certs_merge(extra.collect::<Result<Vec<_>, _>>()?)
+    } else {
+        builder.tls_certs_only([])
+    };
+    builder.build()
 }
 
 fn is_local(url: &Url) -> bool {

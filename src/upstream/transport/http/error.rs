@@ -1,4 +1,4 @@
-use std::error::Error as _;
+use std::error::Error;
 use std::io;
 
 /// What goes wrong with servers that are reached over HTTP. It reads on after the server's name.
@@ -8,6 +8,12 @@ pub enum HttpError {
     #[error("cannot be reached: {reason}")]
     Unreachable {
         /// What stood in the way.
+        reason: String,
+    },
+    /// A connection came about and is none that can be trusted; nothing was sent.
+    #[error("offers no secure connection (TLS): {reason}")]
+    Insecure {
+        /// What is wrong, and what to do about it.
         reason: String,
     },
     /// It answered, but not as an MCP server does.
@@ -48,31 +54,99 @@ pub enum HttpError {
     },
 }
 
+/// Why nothing could be sent.
+pub(super) fn unsent(error: reqwest::Error) -> HttpError {
+    let error = error.without_url();
+    let reason = match (causes(&error).find_map(insecure), causes(&error).find_map(of_way)) {
+        (Some(reason), _) => return HttpError::Insecure { reason },
+        (None, _) if error.is_timeout() => "no connection was made in time".to_owned(),
+        (None, Some(fault)) => format!("{fault} ({})", innermost(&error)),
+        (None, None) => innermost(&error),
+    };
+    HttpError::Unreachable { reason }
+}
+
 /// The innermost cause, which says most; without any URL.
 pub(super) fn words(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    if error.is_connect() && error.is_timeout() {
-        return "no connection was made in time".to_owned();
-    }
-    let mut last = error.to_string();
-    let (mut is_name, mut is_tls) = (false, false);
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        last = inner.to_string();
-        is_name |= last == "dns error";
-        is_tls |= inner.downcast_ref().is_some_and(is_of_tls);
-        cause = inner.source();
-    }
-    match (is_name, is_tls) {
-        (true, _) => format!("its host name cannot be resolved ({last})"),
-        (_, true) => format!("no secure connection (TLS) comes about: {last}"),
-        _ => last,
+    innermost(&error.without_url())
+}
+
+fn innermost(error: &reqwest::Error) -> String {
+    causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let mut next = error.source();
+    std::iter::from_fn(move || {
+        let cause = next?;
+        next = cause.source();
+        Some(cause)
+    })
+}
+
+/// What stands on the way to the server, which the types of these errors do not tell.
+fn of_way(cause: &(dyn Error + 'static)) -> Option<&'static str> {
+    let text = cause.to_string();
+    if text == "dns error" {
+        Some("its host name cannot be resolved")
+    } else if text.starts_with("tunnel error") || text.contains("socks proxy") {
+        Some("its proxy does not let us through")
+    } else {
+        None
     }
 }
 
+/// What is wrong with TLS, if anything is.
+fn insecure(cause: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = of_tls(cause) {
+        return Some(advice(error));
+    }
+    // Servers without TLS end what they do not understand.
+    (cause.to_string() == "tls handshake eof").then(|| {
+        "it ended the connection during the handshake; perhaps it does not speak TLS, and its URL should begin with `http://`".to_owned()
+    })
+}
+
 /// An error of a stream is that of TLS where one is inside, however deep: its `source` skips what it wraps.
-fn is_of_tls(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>() || inner.downcast_ref().is_some_and(is_of_tls))
+fn of_tls<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    if let Some(error) = cause.downcast_ref() {
+        return Some(error);
+    }
+    of_tls(cause.downcast_ref::<io::Error>()?.get_ref()?)
+}
+
+/// What is wrong with a connection behind TLS, for whoever configured it.
+fn advice(error: &rustls::Error) -> String {
+    use rustls::CertificateError as Fault;
+    match error {
+        rustls::Error::InvalidCertificate(Fault::UnknownIssuer | Fault::BadSignature) => {
+            "nobody whom this machine trusts has signed its certificate; if that is as it should be, `ca_file` in its \
+             configuration can name the certificate of who has"
+                .to_owned()
+        }
+        rustls::Error::InvalidCertificate(Fault::NotValidForName) => {
+            "its certificate is for another host than its URL names".to_owned()
+        }
+        rustls::Error::InvalidCertificate(Fault::NotValidForNameContext { presented, .. }) => {
+            // Each is `DnsName("host")` or the like.
+            let names: Vec<&str> =
+                presented.iter().map(|name| name.split('"').nth(1).unwrap_or(name)).take(5).collect();
+            format!("its certificate is for another host than its URL names: {}", names.join(", "))
+        }
+        rustls::Error::InvalidCertificate(Fault::Expired | Fault::ExpiredContext { .. }) => {
+            "its certificate has expired, or the clock of this machine is wrong".to_owned()
+        }
+        rustls::Error::InvalidCertificate(Fault::NotValidYet | Fault::NotValidYetContext { .. }) => {
+            "its certificate is not valid yet, or the clock of this machine is wrong".to_owned()
+        }
+        rustls::Error::InvalidMessage(_) => {
+            "it does not speak TLS; perhaps its URL should begin with `http://`".to_owned()
+        }
+        rustls::Error::General(text) if text.contains("No CA certificates") => {
+            "this machine has no certificates to trust, or `SSL_CERT_FILE` names a file without any".to_owned()
+        }
+        other => other.to_string(),
+    }
 }
 
 fn after(retry_after: &Option<String>) -> String {

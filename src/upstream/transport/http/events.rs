@@ -1,7 +1,8 @@
 //! Server-sent events, as all transports over HTTP carry them.
 //!
 //! The reader takes pieces as they come, however events are cut by them. An event over the size limit is read to its
-//! end and dropped, and keeps only its size and the id of the message it was to be.
+//! end and dropped, and keeps only its size and the id of the message it was to be. One that does not even end at twice
+//! the limit ends the stream.
 
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 use reqwest::Response;
 
-use super::body::{Broken, one_line};
+use super::body::{Broken, next_chunk};
 use super::error::words;
+use crate::mcp::frame::one_line;
 use crate::mcp::{IdScan, RequestId};
 
 /// One event.
@@ -92,7 +94,10 @@ impl EventStream {
             if let Some(event) = self.parser.next() {
                 return Ok(Some(event));
             }
-            match self.response.chunk().await {
+            if let Some(length) = self.parser.endless() {
+                return Err(Broken::TooLarge(length));
+            }
+            match next_chunk(&mut self.response).await {
                 Ok(Some(chunk)) => self.parser.feed(&chunk),
                 Ok(None) => return Ok(None),
                 Err(error) => return Err(Broken::Lost(words(error))),
@@ -221,7 +226,8 @@ impl Parser {
             *length += piece.len() as u64;
             scan.feed(piece);
         }
-        self.input.clear();
+        // Its memory goes, as a stream may last.
+        self.input = BytesMut::new();
         self.scanned = 0;
     }
 
@@ -242,6 +248,14 @@ impl Parser {
             Data::None | Data::Dropped { .. } => 0,
         };
         self.data = Data::Dropped { length: length as u64, scan };
+    }
+
+    /// How much there was of an event to whose end nobody can wait.
+    fn endless(&self) -> Option<u64> {
+        match self.data {
+            Data::Dropped { length, .. } => Some(length).filter(|length| *length > 2 * self.limit as u64),
+            _ => None,
+        }
     }
 
     /// The event that an empty line ends; one without data is none.
@@ -306,6 +320,18 @@ mod tests {
         let (events, _) = read(lines.as_bytes(), 10);
         assert!(events[0].starts_with("too large: ") && events[0].ends_with("Some(8)"), "{events:?}");
         assert_eq!(events[1], "|next");
+    }
+
+    #[test]
+    fn an_event_that_does_not_end_is_given_up() {
+        let mut parser = Parser::new(LIMIT, Resumption::default());
+        for _ in 0..LIMIT / 10 * 2 {
+            parser.feed(b"data: 0123");
+            assert_eq!((parser.next(), parser.endless()), (None, None));
+        }
+        parser.feed(b"data: 0123");
+        assert_eq!(parser.next(), None);
+        assert!(parser.endless().is_some_and(|length| length > 2 * LIMIT as u64));
     }
 
     #[test]

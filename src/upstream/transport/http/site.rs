@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url};
 
-use super::error::{HttpError, words};
+use super::error::{HttpError, unsent, words};
 use super::headers;
 use crate::config::Remote;
 use crate::tool::ServerName;
@@ -25,7 +25,7 @@ pub(in crate::upstream) struct Site {
     /// The configured URL.
     pub(in crate::upstream) url: Url,
     client: Client,
-    /// Takes over when answers on kept connections stall.
+    /// Takes over when answers on kept connections stall, or are lost.
     unpooled: Option<Client>,
     stalls: Arc<AtomicU32>,
     /// The configured headers; ours go before them.
@@ -44,8 +44,8 @@ impl Site {
             Url::parse(&remote.url).map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
         let headers = headers::configured(&remote.headers).map_err(configuration)?;
         let failed = |error| ConnectError::Http { server: server.clone(), error };
-        let client = environment.clients.of(&url).map_err(failed)?;
-        let unpooled = environment.clients.unpooled(&url).map_err(failed)?;
+        let client = environment.clients.of(remote, &url).map_err(failed)?;
+        let unpooled = environment.clients.unpooled(remote, &url).map_err(failed)?;
         Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers })
     }
 
@@ -71,8 +71,11 @@ impl Site {
         }
         request.send().await.map_err(|error| {
             if error.is_connect() || error.is_builder() {
-                self.error(HttpError::Unreachable { reason: words(error) })
+                self.error(unsent(error))
             } else {
+                // Perhaps it closes connections without a word, just when the next request is on its way. Nobody can
+                // tell whether that one arrived, so it is not repeated; the next ones get connections of their own.
+                self.stalls.store(STALLS, Ordering::Relaxed);
                 self.lost(&words(error), true)
             }
         })

@@ -8,9 +8,10 @@ use reqwest::{Response, StatusCode};
 use tokio_util::sync::CancellationToken;
 
 use super::{Endpoint, joined};
+use crate::mcp::frame::one_line;
 use crate::mcp::{Envelope, Message, Outcome, Request};
 use crate::upstream::connection::Reply;
-use crate::upstream::transport::http::body::{self, Broken, Content, one_line};
+use crate::upstream::transport::http::body::{self, Broken, Content};
 use crate::upstream::transport::http::events::{Event, EventStream, Resumption};
 use crate::upstream::transport::http::{HttpError, headers};
 use crate::upstream::wire::Target;

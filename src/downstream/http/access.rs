@@ -1,0 +1,202 @@
+//! Who may speak to us.
+//!
+//! Any web page can make its reader's browser send requests to a server on the same machine. `Host` tells when a foreign
+//! name was made to point here (DNS rebinding), `Origin` which page asks.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, ORIGIN,
+    VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::{Shared, refusal};
+use crate::secret::{Secret, is_same_secret};
+
+/// What pages of listed origins may send and read.
+const CROSS_ORIGIN: [(axum::http::HeaderName, &str); 4] = [
+    (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+    (
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
+    ),
+    (ACCESS_CONTROL_EXPOSE_HEADERS, "Mcp-Session-Id"),
+    (ACCESS_CONTROL_MAX_AGE, "600"),
+];
+
+/// The rules of one server.
+#[derive(Debug)]
+pub(super) struct Access {
+    /// Only this machine reaches the address.
+    pub(super) is_loopback: bool,
+    pub(super) token: Option<Secret<String>>,
+    pub(super) origins: Vec<Origin>,
+}
+
+/// The origin of a page: scheme, host and port, as browsers send it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin(String);
+
+/// What is no origin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an origin is a scheme, a host and, if need be, a port, as `https://app.example.com`")]
+pub struct NoOrigin;
+
+impl FromStr for Origin {
+    type Err = NoOrigin;
+
+    fn from_str(text: &str) -> Result<Self, NoOrigin> {
+        let (scheme, rest) = text.split_once("://").ok_or(NoOrigin)?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let is_scheme =
+            !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        let is_host =
+            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"/?#@*,".contains(&byte));
+        if is_scheme && is_host { Ok(Self(format!("{scheme}://{rest}").to_ascii_lowercase())) } else { Err(NoOrigin) }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Origin {
+    /// Host and port.
+    fn authority(&self) -> &str {
+        self.0.split_once("://").map_or("", |(_, rest)| rest)
+    }
+}
+
+impl Access {
+    /// Why a request is not let in, if it is not.
+    fn refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if self.is_loopback {
+            let is_local = is_loopback(host) && uri.authority().is_none_or(|named| is_loopback(named.as_str()));
+            if !is_local {
+                return Some(refusal::forbidden(
+                    "the `Host` is not this machine: call the server by 127.0.0.1 or localhost",
+                ));
+            }
+        }
+        if let Some(origin) = headers.get(ORIGIN) {
+            let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Origin>().ok());
+            if !origin.is_some_and(|origin| self.is_allowed(&origin, host)) {
+                return Some(refusal::forbidden(
+                    "pages of this `Origin` may not call the server; `--allow-origin` lets them",
+                ));
+            }
+        }
+        (!self.is_authorized(headers)).then(refusal::unauthorized)
+    }
+
+    fn is_allowed(&self, origin: &Origin, host: &str) -> bool {
+        let authority = origin.authority();
+        let is_own = if self.is_loopback { is_loopback(authority) } else { authority.eq_ignore_ascii_case(host) };
+        let is_page = origin.0.starts_with("http://") || origin.0.starts_with("https://");
+        is_page && is_own || self.origins.contains(origin)
+    }
+
+    /// Whether a request shows the token, if there is one.
+    pub(super) fn is_authorized(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
+        shown.is_some_and(|(scheme, shown)| {
+            scheme.eq_ignore_ascii_case("bearer") && is_same_secret(shown.trim(), token.expose())
+        })
+    }
+
+    /// The origin of a page that was let in by name: only such a one may also read what we say.
+    fn listed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let value = headers.get(ORIGIN)?;
+        let origin: Origin = value.to_str().ok()?.parse().ok()?;
+        self.origins.contains(&origin).then(|| value.clone())
+    }
+}
+
+/// Lets a request in, or says why not.
+pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let listed = shared.access.listed(request.headers());
+    let is_preflight =
+        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if listed.is_some() && is_preflight {
+        // A browser asks without the token whether it may send one.
+        let mut allowed = Response::default();
+        *allowed.status_mut() = StatusCode::NO_CONTENT;
+        allowed
+    } else {
+        match shared.access.refusal(request.headers(), request.uri()) {
+            Some(refusal) => refusal,
+            None => next.run(request).await,
+        }
+    };
+    if let Some(origin) = listed {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+        headers.extend(CROSS_ORIGIN.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    }
+    response
+}
+
+/// Whether `authority`, a host with or without a port, is this machine by a name that nobody else can give out.
+fn is_loopback(authority: &str) -> bool {
+    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => (host, rest.strip_prefix(':').or(rest.is_empty().then_some(""))),
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, Some("")),
+        },
+    };
+    let is_port = port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    is_port && (host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_its_own_names_only() {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.9.9.9:1", "[::1]", "[::1]:8080"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in [
+            "",
+            "localhost.evil.com",
+            "evil.com",
+            "127.0.0.1.evil.com",
+            "10.0.0.1",
+            "[::2]:1",
+            "[::1]x",
+            "localhost:80:evil",
+            "user@localhost",
+            "127.0.0.1:evil",
+            "0.0.0.0",
+            "localhost.",
+        ] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_a_port() {
+        for text in ["https://App.example.com", "http://127.0.0.1:6274", "vscode-webview://abc", "https://a.b/"] {
+            assert!(text.parse::<Origin>().is_ok(), "{text}");
+        }
+        assert_eq!("https://App.example.com/".parse(), Ok(Origin("https://app.example.com".to_owned())));
+        for text in ["null", "*", "app.example.com", "https://", "https://a.b/c", "https://*.b", "https://a@b", ""] {
+            assert_eq!(text.parse::<Origin>(), Err(NoOrigin), "{text}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Clients over HTTP: Streamable HTTP of both eras on `/mcp`, the older HTTP+SSE on `/sse`.
+//!
+//! A client with a handshake gets a session, kept between its requests under a random id. A request of the modern era
+//! is a session by itself: its fields say all there is to know of its client, and its connection is its life.
+
+mod accepting;
+mod access;
+mod answer;
+mod body;
+mod health;
+mod modern;
+mod post;
+mod refusal;
+mod sessions;
+mod sse;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware;
+use axum::response::Response;
+use axum::routing::{any, get};
+use tokio::net::TcpListener;
+
+pub use access::Origin;
+
+use crate::proxy::Proxy;
+use crate::secret::Secret;
+use crate::shutdown::Tasks;
+use access::Access;
+use sessions::Sessions;
+
+/// Where clients find us.
+const ENDPOINT: &str = "/mcp";
+
+/// What the HTTP server is to do.
+#[derive(Debug)]
+pub struct Options {
+    /// Where it listens; port 0 is any free one.
+    pub address: SocketAddr,
+    /// What every client has to send; required on any address but this machine's own.
+    pub token: Option<Secret<String>>,
+    /// Pages of these origins may speak to it, beside those of its own host.
+    pub origins: Vec<Origin>,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Everybody in reach could call every tool.
+    #[error(
+        "`{address}` can be reached from other machines, so clients must show a token: give one with `--token-file` or \
+         `MCPZIP_TOKEN`, or listen on 127.0.0.1"
+    )]
+    Unprotected {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Nobody could end us.
+    #[error("cannot listen to signals")]
+    Signals {
+        /// Why.
+        source: io::Error,
+    },
+    /// The system says no.
+    #[error("cannot listen on `{address}`")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A server that has its address.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// What all requests work on.
+#[derive(Debug)]
+struct Shared {
+    proxy: Arc<Proxy>,
+    tasks: Tasks,
+    access: Access,
+    sessions: Sessions,
+    was_ready: AtomicBool,
+}
+
+impl Server {
+    /// Takes the address; clients wait until [`Server::start`].
+    ///
+    /// # Errors
+    /// When the address is not to be had, or would be open to everybody.
+    pub async fn bind(options: Options, proxy: Arc<Proxy>, tasks: Tasks) -> Result<Self, Error> {
+        let Options { address, token, origins } = options;
+        let is_loopback = address.ip().is_loopback();
+        if !is_loopback && token.is_none() {
+            return Err(Error::Unprotected { address });
+        }
+        let failed = |source| Error::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let access = Access { is_loopback, token, origins };
+        let (sessions, was_ready) = (Sessions::default(), AtomicBool::new(false));
+        Ok(Self { listener, address, shared: Arc::new(Shared { proxy, tasks, access, sessions, was_ready }) })
+    }
+
+    /// The URL that clients are to be given.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}{ENDPOINT}", self.address)
+    }
+
+    /// Serves until the run is to end.
+    pub fn start(self) {
+        let router = router(self.shared.clone());
+        let tasks = self.shared.tasks.clone();
+        tasks.spawn(accepting::accept(self.listener, router, self.shared));
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route(ENDPOINT, any(endpoint))
+        .route(sse::STREAM, any(sse::stream))
+        .route(sse::MESSAGES, any(sse::message))
+        .layer(middleware::from_fn_with_state(shared.clone(), access::check))
+        .route("/healthz", get(health::live))
+        .route("/readyz", get(health::ready))
+        .fallback(async || refusal::not_found("there is nothing here; MCP is served on /mcp"))
+        .with_state(shared)
+}
+
+/// Streamable HTTP.
+async fn endpoint(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    match parts.method {
+        Method::POST => post::post(&shared, &parts.headers, body).await,
+        Method::GET => sessions::stream(&shared, &parts.headers),
+        Method::DELETE => sessions::delete(&shared, &parts.headers),
+        _ => refusal::method_not_allowed("GET, POST, DELETE"),
+    }
+}

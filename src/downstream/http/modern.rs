@@ -1,0 +1,118 @@
+//! Requests of 2026-07-28, which stand alone: what the headers say must be what the body says.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+
+use super::answer::{Forms, Question, Stream, answer};
+use super::post::accepted;
+use super::{Shared, refusal};
+use crate::downstream::session::{CAPABILITIES_KEY, REVISION_KEY};
+use crate::downstream::{Exchange, Session};
+use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision, headers};
+
+/// Whether a message is of the modern era. The message itself says so, or else the header: one that names a revision
+/// nobody knows is not of a client that has made a handshake here.
+pub(super) fn is_modern(map: &HeaderMap, envelope: &Envelope<'_>) -> bool {
+    let (method, claim) = match envelope {
+        Envelope::Single(Message::Request(request)) => (Some(request.method.as_ref()), claim(request)),
+        _ => (None, None),
+    };
+    let is_handshake = method == Some("initialize");
+    let known = |claim: &str| Revision::parse(claim).map(Revision::is_modern);
+    match (claim, map.get(headers::VERSION)) {
+        (Some(claim), _) => known(&claim).unwrap_or(true) || !is_handshake,
+        (None, Some(header)) => {
+            let known = known(header.to_str().unwrap_or_default());
+            known.unwrap_or(!is_handshake && !map.contains_key(headers::SESSION))
+        }
+        (None, None) => false,
+    }
+}
+
+/// Answers a request, in a session of its own.
+pub(super) async fn post(
+    shared: &Arc<Shared>,
+    map: &HeaderMap,
+    text: &Bytes,
+    envelope: Envelope<'_>,
+    forms: Forms,
+) -> Response {
+    let request = match &envelope {
+        Envelope::Single(Message::Request(request)) => request,
+        // There is nothing that a request by itself could be told.
+        Envelope::Single(Message::Notification { .. }) => return accepted(),
+        Envelope::Single(Message::Response { .. }) => {
+            return refusal::bad_request("no question was asked of this client");
+        }
+        Envelope::Batch(_) => return refusal::bad_request("this protocol revision has no batches"),
+    };
+    let id = request.id.clone();
+    if let Err((status, code, message)) = check(map, request) {
+        return refusal::error(status, Some(&id), code, &message);
+    }
+    let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
+    let outbox = Outbox::new();
+    session.receive_envelope(text, envelope, &Exchange::Own(outbox.clone()));
+    let question = Question { id: Some(&id), is_modern: true, forms };
+    answer(shared, Stream::cancelling(outbox, session), question).await
+}
+
+type Fault = (StatusCode, ErrorCode, String);
+
+/// What must be right before a method is looked for. A revision that is not served is left to the session, which says
+/// which ones are.
+fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Fault> {
+    let invalid = |message: String| (StatusCode::BAD_REQUEST, ErrorCode::INVALID_PARAMS, message);
+    let Some(claimed) = claim(request) else {
+        return Err(invalid(format!("`_meta` must have `{REVISION_KEY}`")));
+    };
+    same(map, headers::VERSION, "Mcp-Protocol-Version", &claimed)?;
+    if Revision::parse(&claimed).is_none_or(|revision| !revision.is_modern()) {
+        return Ok(());
+    }
+    let params = params(request);
+    let has_capabilities = params.get("_meta").and_then(|raw| Object::parse(raw).ok()?.get(CAPABILITIES_KEY)).is_some();
+    if !has_capabilities {
+        return Err(invalid(format!("`_meta` must have `{CAPABILITIES_KEY}`")));
+    }
+    same(map, headers::METHOD, "Mcp-Method", &request.method)?;
+    let named = match request.method.as_ref() {
+        "tools/call" | "prompts/get" => params.text("name"),
+        "resources/read" => params.text("uri"),
+        _ => None,
+    };
+    if let Some(named) = named {
+        same(map, headers::NAME, "Mcp-Name", &named)?;
+    }
+    if request.method == "initialize" {
+        let message = "`initialize` is no method of this protocol revision".to_owned();
+        return Err((StatusCode::NOT_FOUND, ErrorCode::METHOD_NOT_FOUND, message));
+    }
+    Ok(())
+}
+
+/// Checks that a header is there and says what the body says.
+fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Fault> {
+    let mismatch = |message: String| (StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, message);
+    let Some(value) = map.get(header) else {
+        return Err(mismatch(format!("the header `{name}` is missing")));
+    };
+    match value.to_str().ok().and_then(headers::unwrapped) {
+        None => Err(mismatch(format!("the header `{name}` cannot be decoded"))),
+        Some(said) if said != body => Err(mismatch(format!("the header `{name}` says `{said}`, the body `{body}`"))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The revision that a request says it is in; empty where it is no text.
+fn claim(request: &Request<'_>) -> Option<String> {
+    let meta = params(request).get("_meta").and_then(|raw| Object::parse(raw).ok())?;
+    meta.get(REVISION_KEY).map(|raw| crate::mcp::object::text(raw).unwrap_or_default())
+}
+
+fn params<'a>(request: &Request<'a>) -> Object<'a> {
+    request.params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default()
+}

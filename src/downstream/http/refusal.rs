@@ -1,0 +1,51 @@
+//! Answers that say no. Their bodies are JSON-RPC errors, because that is what clients show.
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+
+use crate::mcp::{ErrorCode, Frame, RequestId};
+
+/// A JSON-RPC error under an HTTP status.
+pub(super) fn error(status: StatusCode, id: Option<&RequestId>, code: ErrorCode, message: &str) -> Response {
+    json(status, Frame::error(id, code, message, None).head)
+}
+
+/// A refusal that is about the HTTP request, not about a message in it.
+pub(super) fn refuse(status: StatusCode, message: &str) -> Response {
+    error(status, None, ErrorCode::INVALID_REQUEST, message)
+}
+
+pub(super) fn bad_request(message: &str) -> Response {
+    refuse(StatusCode::BAD_REQUEST, message)
+}
+
+pub(super) fn forbidden(message: &str) -> Response {
+    refuse(StatusCode::FORBIDDEN, message)
+}
+
+pub(super) fn not_found(message: &str) -> Response {
+    refuse(StatusCode::NOT_FOUND, message)
+}
+
+/// 405, with the methods that are allowed.
+pub(super) fn method_not_allowed(allowed: &'static str) -> Response {
+    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, &format!("the methods here are {allowed}"));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+pub(super) fn unauthorized() -> Response {
+    let mut response = refuse(StatusCode::UNAUTHORIZED, "this server wants a token: `Authorization: Bearer TOKEN`");
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// A whole answer of JSON.
+pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,63 @@
+//! The older HTTP+SSE (2024-11-05): one stream carries everything to the client, which posts beside it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+
+use super::answer::{Forms, Stream};
+use super::post::{accepted, full, read};
+use super::sessions::{Full, Kind};
+use super::{Shared, body, refusal};
+use crate::downstream::{Exchange, Session};
+use crate::mcp::Envelope;
+
+/// Where the stream is opened,
+pub(super) const STREAM: &str = "/sse";
+/// and where messages are posted.
+pub(super) const MESSAGES: &str = "/message";
+
+/// Opens a session, which lasts as long as its stream.
+pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    if request.method() != Method::GET {
+        return refusal::method_not_allowed("GET");
+    }
+    if Forms::of(request.headers()).is_none_or(|forms| !forms.events) {
+        return refusal::refuse(StatusCode::NOT_ACCEPTABLE, "this is answered by `text/event-stream`");
+    }
+    let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
+    let (id, visit) = match shared.sessions.open(session, Kind::Sse) {
+        Ok(opened) => opened,
+        Err(Full) => return full(None),
+    };
+    let outbox = visit.listen();
+    let endpoint = format!("event: endpoint\ndata: {MESSAGES}?sessionId={id}\n\n");
+    body::events(VecDeque::from([Bytes::from(endpoint)]), Stream::ending(outbox, shared, id, visit))
+}
+
+/// Takes a message for a session; its answer goes to the stream.
+pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        return refusal::method_not_allowed("POST");
+    }
+    let pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let id = pairs.filter(|(key, _)| *key == "sessionId").map(|(_, value)| value).last();
+    let Some(id) = id else { return refusal::bad_request("`sessionId` is missing") };
+    let Some(visit) = shared.sessions.visit(id, Kind::Sse) else {
+        return refusal::not_found("there is no such session; its stream has ended");
+    };
+    let Some(outbox) = visit.stream() else { return refusal::not_found("the session's stream has ended") };
+    let text = match read(&parts.headers, body).await {
+        Ok(text) => text,
+        Err(refusal) => return refusal,
+    };
+    match Envelope::parse(&text) {
+        Ok(envelope) => visit.session().receive_envelope(&text, envelope, &Exchange::Shared(outbox)),
+        Err(bad) => return refusal::error(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.code, &bad.reason),
+    }
+    accepted()
+}

@@ -1,0 +1,73 @@
+//! The HTTP headers of MCP by name, and the form in which any text fits into one.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The session a server gave out (2025-03-26 to 2025-11-25, basic/transports).
+pub const SESSION: &str = "mcp-session-id";
+/// The revision that is spoken (since 2025-06-18, basic/transports).
+pub const VERSION: &str = "mcp-protocol-version";
+/// The method of the request in the body (2026-07-28, basic/transports/streamable-http).
+pub const METHOD: &str = "mcp-method";
+/// The tool, prompt or resource that the request names (2026-07-28, the same page).
+pub const NAME: &str = "mcp-name";
+
+const START: &str = "=?base64?";
+const END: &str = "?=";
+
+/// `text` as a header can carry it: printable ASCII as it is, anything that could change on the way, or be mistaken for
+/// the wrapping itself, as `=?base64?…?=` over its UTF-8 (2026-07-28, basic/transports/streamable-http).
+#[must_use]
+pub fn wrapped(text: &str) -> Cow<'_, str> {
+    let is_printable = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
+    let is_wrapped = text.starts_with(START) && text.ends_with(END);
+    if is_printable && text.trim() == text && !is_wrapped {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{START}{}{END}", STANDARD.encode(text)))
+    }
+}
+
+/// The text that the value of a header stands for; `None` where it is wrapped and what is wrapped is no text.
+#[must_use]
+pub fn unwrapped(value: &str) -> Option<Cow<'_, str>> {
+    let value = value.trim_matches([' ', '\t']);
+    match value.strip_prefix(START).and_then(|rest| rest.strip_suffix(END)) {
+        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok().map(Cow::Owned),
+        None => Some(Cow::Borrowed(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_header_could_change_is_wrapped() {
+        for (text, expected) in [
+            ("create_issue", "create_issue"),
+            ("two words", "two words"),
+            ("", ""),
+            ("grüße", "=?base64?Z3LDvMOfZQ==?="),
+            (" edge", "=?base64?IGVkZ2U=?="),
+            ("line\nbreak", "=?base64?bGluZQpicmVhaw==?="),
+            ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
+        ] {
+            assert_eq!(wrapped(text), expected, "{text:?}");
+            assert_eq!(unwrapped(expected).as_deref(), Some(text), "{expected:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrapped_badly_is_nothing_and_what_is_not_wrapped_is_itself() {
+        for value in ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?/w==?="] {
+            assert_eq!(unwrapped(value), None, "{value:?}");
+        }
+        for value in ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?="] {
+            assert_eq!(unwrapped(value).as_deref(), Some(value));
+        }
+        assert_eq!(unwrapped("  a\t").as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,76 @@
+//! What a modern server says unasked: a subscription of its own on each connection, opened again when it ends, and when
+//! other resources are followed (2026-07-28, basic/patterns/subscriptions).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::connection::{Call, Connection, Reply};
+use super::{backoff, message_of};
+use crate::mcp::Frame;
+use crate::mcp::frame::quoted;
+
+/// A subscription is open until one of the two ends it.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// A subscription that was open for this long did not fail.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// Refusals in a row after which a server is not asked again.
+const MOST_REFUSALS: u32 = 3;
+
+/// Hears what the server of `connection` has to say until the connection ends; `followed` are its resources that
+/// somebody follows, by its own URIs.
+pub(super) async fn hear(connection: Arc<Connection>, mut followed: watch::Receiver<BTreeSet<String>>) {
+    let (mut failures, mut refusals) = (0, 0);
+    while !connection.is_ended() {
+        let filter = filter(&connection, &followed.borrow_and_update());
+        if filter.is_empty() {
+            if followed.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let start = tokio::time::Instant::now();
+        let params = Frame::from(format!(r#"{{"notifications":{{{filter}}}"#));
+        let subscription =
+            Call { method: "subscriptions/listen", name: None, params, meta: "", limit: FOREVER, host: None };
+        let outcome = tokio::select! {
+            outcome = connection.call(subscription) => outcome,
+            // The old one is taken back, and another one made.
+            changed = followed.changed() => if changed.is_ok() { continue } else { return },
+        };
+        if start.elapsed() > SETTLED {
+            (failures, refusals) = (0, 0);
+        }
+        failures += 1;
+        match outcome {
+            Ok(Reply::Result(_)) => tracing::debug!("the server has ended its subscription"),
+            Ok(Reply::Error(error)) => {
+                refusals += 1;
+                tracing::info!(reason = message_of(&error), "the server takes no subscription");
+                if refusals >= MOST_REFUSALS {
+                    return;
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a subscription was lost"),
+        }
+        tokio::time::sleep(backoff(failures)).await;
+    }
+}
+
+/// What to subscribe to: the changes that the server declares, and `followed`.
+fn filter(connection: &Connection, followed: &BTreeSet<String>) -> String {
+    let declared = &connection.introduction().capabilities;
+    let lists =
+        [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
+    let lists = lists.into_iter().filter(|(feature, _)| declared.has_part(feature, "listChanged"));
+    let mut members: Vec<String> = lists.map(|(_, key)| format!(r#""{key}":true"#)).collect();
+    if !followed.is_empty() && declared.has_part("resources", "subscribe") {
+        let uris: Vec<String> = followed.iter().map(|uri| quoted(uri)).collect();
+        members.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
+    }
+    members.join(",")
+}

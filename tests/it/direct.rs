@@ -1,0 +1,101 @@
+//! Direct mode: every tool by itself, everything in its server's own bytes.
+
+use crate::support::script::{answer, echo, error, line, result, sleep};
+use crate::support::{Client, Server, Setup};
+
+const DEFINITION: &str = r#"{"description":"odd","name":"t\u0031","inputSchema":{"type":"object","x":1e400},"annotations":{"z":null},"new":"\ud83d"}"#;
+
+fn direct(setup: &Setup) -> Client {
+    let mut client = setup.start_with(&["serve", "--direct"]);
+    client.shake_hands("2025-11-25");
+    client
+}
+
+fn names(client: &mut Client) -> Vec<String> {
+    let listed = client.ask("tools/list", "{}").result().replace("1e400", "1").replace(r"\ud83d", "");
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_tool_is_listed_and_called_in_its_servers_own_bytes() {
+    let odd = r#"{"content":[{"type":"new"}],"n":1e400,"structuredContent":null,"isError":false}"#;
+    let a = Server::new().tool_as("t1", DEFINITION, [result(odd)]).tool("echo", [echo()]);
+    let b = Server::new().tool("t2", [error(r#"{"code":-32042,"message":"no","data":{"n":1e400}}"#)]);
+    let setup = Setup::new().server("a", a).server("b", b);
+    let mut client = direct(&setup);
+    let listed = client.ask("tools/list", "{}");
+    let renamed = DEFINITION.replace(r#""t\u0031""#, r#""a__t1""#);
+    assert!(listed.result().contains(&renamed), "{}", listed.as_str());
+    assert_eq!(names(&mut client), ["a__t1", "a__echo", "b__t2"]);
+
+    assert_eq!(client.call("a__t1", "{}").result(), odd);
+    let refused = client.call("b__t2", "{}");
+    assert!(refused.as_str().ends_with(r#""error":{"code":-32042,"message":"no","data":{"n":1e400}}}"#));
+    // Nothing is repaired or filled in.
+    let echoed = client.call("a__echo", r#"{"n":"5", "m":1e400}"#);
+    assert!(echoed.result().contains(r#"{"name":"echo","arguments":{"n":"5", "m":1e400}}"#), "{}", echoed.as_str());
+    let bare = client.ask("tools/call", r#"{"name":"a__echo"}"#);
+    assert!(bare.result().contains(r#""structuredContent":{"name":"echo"}"#), "{}", bare.as_str());
+    client.finish();
+}
+
+#[test]
+fn names_are_such_that_every_client_takes_them() {
+    let long = "x".repeat(80);
+    let server =
+        Server::new().tool("dot.ted", [answer("one")]).tool(&long, [answer("two")]).tool("ok", [answer("three")]);
+    let setup = Setup::new().server("s", server);
+    let mut client = direct(&setup);
+    let listed = names(&mut client);
+    assert!(listed[0].starts_with("s__dot_ted_") && listed[1].starts_with("s__xxx"), "{listed:?}");
+    assert_eq!((listed[1].len(), listed[2].as_str()), (64, "s__ok"));
+    for (name, text) in listed.iter().zip(["one", "two", "three"]) {
+        assert_eq!(client.call(name, "{}").text(), text);
+    }
+    // A bare name that only one tool has is understood.
+    assert_eq!(client.call("ok", "{}").text(), "three");
+    for unknown in ["nothing", "search_tools", "mcpzip__status"] {
+        assert_eq!(client.call(unknown, "{}").error_code(), -32602, "{unknown}");
+    }
+    client.finish();
+
+    let mut again = direct(&setup);
+    assert_eq!(names(&mut again), listed, "names stay");
+    again.finish();
+}
+
+#[test]
+fn a_modern_server_tells_of_other_tools_and_the_client_hears_of_it() {
+    let capabilities = r#"{"tools":{"listChanged":true}}"#;
+    let discovered = format!(
+        r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{capabilities},"ttlMs":0,"cacheScope":"private"}}"#
+    );
+    let news = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":$id}}}"#;
+    let server = Server::new()
+        .modern()
+        .tool("old", [answer("old")])
+        .on("server/discover", [result(&discovered)])
+        .on("subscriptions/listen", [sleep(600), line(news)]);
+    let setup = Setup::new().server("s", server);
+    let mut client = direct(&setup);
+    assert_eq!(names(&mut client), ["s__old"]);
+    let asked = |text: &str| setup.home().count("s", text);
+    crate::support::until("the subscription", || {
+        (asked(r#""params":{"notifications":{"toolsListChanged":true},"_meta""#) > 0).then_some(())
+    });
+    crate::support::until("another list", || (asked(r#""method":"tools/list""#) > 1).then_some(()));
+    client.finish();
+}
+
+#[test]
+fn a_dead_server_is_a_tool_error_and_the_list_holds_the_others() {
+    let setup = Setup::new()
+        .entry("dead", r#"{"command":"/nowhere/to/be/found"}"#)
+        .server("s", Server::new().tool("t", [answer("fine")]));
+    let mut client = direct(&setup);
+    assert_eq!(names(&mut client), ["s__t"]);
+    let text = client.call("dead__t", "{}").tool_error();
+    assert!(text.contains("`dead`"), "{text}");
+    client.finish();
+}
