@@ -127,8 +127,12 @@ impl Leg {
             let _ = write!(line, " ({without_oauth} need OAuth)");
         }
         let _ = write!(line, "; of what is only reported: {} / {}", count(reported), reported.len());
-        for (entry, reason) in expected.iter().filter(|(_, reason)| !reason.starts_with(NEEDS_OAUTH)) {
-            let _ = write!(line, "\n  expected to fail: {entry}: {reason}");
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (entry, reason) in expected {
+            by_reason.entry(reason).or_default().push(entry);
+        }
+        for (reason, entries) in by_reason {
+            let _ = write!(line, "\n  expected to fail: {}: {reason}", entries.join(", "));
         }
         if problems.is_empty() { Ok(line) } else { Err(format!("{line}\n{problems}")) }
     }
