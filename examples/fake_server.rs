@@ -3,11 +3,12 @@
 //! `fake_server SCRIPT LOG` reads what to do from the JSON file `SCRIPT` and appends to `LOG` one line per start and per
 //! received message. A script is an object; every member may be left out:
 //!
-//! - `tools`: the entries of `tools/list`, sent in their own bytes; `page_size`: how many there are on a page
+//! - `tools`, `prompts`, `resources`, `templates`: the entries of these lists, sent in their own bytes; `page_size`: how
+//!   many there are on a page
 //! - `version`: the protocol revision to agree on; `modern`: refuse `initialize` and serve 2026-07-28 only
-//! - `instructions`, `capabilities`: what `initialize` says
+//! - `instructions`, `capabilities`: what `initialize` or `server/discover` says; without the second, what there are lists of
 //! - `start`: steps before anything is read; `end`: steps at the end of stdin
-//! - `methods`, `calls`: steps by method, and by tool name
+//! - `methods`, `calls`, `gets`, `reads`: steps by method, by tool name, by prompt name and by URI
 //! - `ignore_term`: whether SIGTERM is ignored
 //!
 //! Steps run one after the other, those of each request on a thread of their own. In texts, `$id` stands for the
@@ -34,14 +35,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[serde(default, deny_unknown_fields)]
 struct Script {
     tools: Vec<Box<RawValue>>,
+    prompts: Vec<Box<RawValue>>,
+    resources: Vec<Box<RawValue>>,
+    templates: Vec<Box<RawValue>>,
     page_size: Option<usize>,
     version: Option<String>,
     modern: bool,
     instructions: Option<String>,
+    capabilities: Option<Box<RawValue>>,
     start: Vec<Step>,
     end: Vec<Step>,
     methods: HashMap<String, Vec<Step>>,
     calls: HashMap<String, Vec<Step>>,
+    gets: HashMap<String, Vec<Step>>,
+    reads: HashMap<String, Vec<Step>>,
     ignore_term: bool,
 }
 
@@ -80,6 +87,8 @@ enum Step {
     Deafen,
     /// Has other tools from now on, and says so.
     ChangeTools(Vec<Box<RawValue>>),
+    /// Has other `prompts`, `resources` or `templates` from now on, and says so of the first two.
+    Change(String, Vec<Box<RawValue>>),
     /// Sends a `ping` and waits for its answer.
     Ping(String),
     /// Sends a request, by name, method and parameters, and waits for its answer.
@@ -112,6 +121,7 @@ struct Message<'a> {
 struct Params<'a> {
     #[serde(borrow)]
     name: Option<&'a RawValue>,
+    uri: Option<String>,
     cursor: Option<String>,
     #[serde(borrow, rename = "requestId")]
     request_id: Option<&'a RawValue>,
@@ -138,7 +148,8 @@ struct Request {
 
 struct Server {
     script: &'static Script,
-    tools: Mutex<Vec<Box<RawValue>>>,
+    /// The lists as they are now, by the member of their results.
+    lists: Mutex<HashMap<&'static str, Vec<Box<RawValue>>>>,
     log: Mutex<File>,
     log_path: String,
     /// Ids of answered and of cancelled requests, with the answers.
@@ -160,7 +171,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let log = OpenOptions::new().create(true).append(true).open(log_path)?;
     let server = Arc::new(Server {
         script,
-        tools: Mutex::new(script.tools.clone()),
+        lists: Mutex::new(HashMap::from([
+            ("tools", script.tools.clone()),
+            ("prompts", script.prompts.clone()),
+            ("resources", script.resources.clone()),
+            ("resourceTemplates", script.templates.clone()),
+        ])),
         log: Mutex::new(log),
         log_path: log_path.clone(),
         heard: Mutex::default(),
@@ -227,6 +243,10 @@ impl Server {
         let name: String = params.name.and_then(|name| serde_json::from_str(name.get()).ok()).unwrap_or_default();
         let scripted = match method {
             "tools/call" => self.script.calls.get(&name),
+            "prompts/get" if self.script.gets.contains_key(&name) => self.script.gets.get(&name),
+            "resources/read" if params.uri.as_ref().is_some_and(|uri| self.script.reads.contains_key(uri)) => {
+                params.uri.as_ref().and_then(|uri| self.script.reads.get(uri))
+            }
             method => self.script.methods.get(method),
         };
         if let Some(steps) = scripted {
@@ -241,12 +261,19 @@ impl Server {
                     .to_owned(),
             ),
             "initialize" => Ok(self.introduction()),
-            "server/discover" if self.script.modern => Ok(
-                r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#
-                    .to_owned(),
-            ),
+            "server/discover" if self.script.modern => Ok(format!(
+                r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private"}}"#,
+                self.capabilities()
+            )),
             "ping" | "logging/setLevel" => Ok("{}".to_owned()),
-            "tools/list" => Ok(self.page(params.cursor.as_deref())),
+            "tools/list" => Ok(self.page("tools", params.cursor.as_deref())),
+            "prompts/list" if self.has("prompts") => Ok(self.page("prompts", params.cursor.as_deref())),
+            "resources/list" if self.has("resources") => Ok(self.page("resources", params.cursor.as_deref())),
+            "resources/templates/list" if self.has("resources") => {
+                Ok(self.page("resourceTemplates", params.cursor.as_deref()))
+            }
+            "resources/subscribe" | "resources/unsubscribe" if self.has("resources") => Ok("{}".to_owned()),
+            "resources/read" if self.has("resources") => Err(r#"{"code":-32002,"message":"no such resource"}"#.to_owned()),
             _ => Err(r#"{"code":-32601,"message":"unknown method"}"#.to_owned()),
         };
         let member = if outcome.is_ok() { "result" } else { "error" };
@@ -263,20 +290,41 @@ impl Server {
             .as_ref()
             .map(|text| format!(r#","instructions":{}"#, serde_json::to_string(text).expect("a text is JSON")));
         format!(
-            r#"{{"protocolVersion":"{version}","capabilities":{{"tools":{{"listChanged":true}},"logging":{{}}}},"serverInfo":{{"name":"fake","version":"1"}}{}}}"#,
+            r#"{{"protocolVersion":"{version}","capabilities":{},"serverInfo":{{"name":"fake","version":"1"}}{}}}"#,
+            self.capabilities(),
             instructions.unwrap_or_default()
         )
     }
 
-    fn page(&self, cursor: Option<&str>) -> String {
-        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0).min(tools.len());
-        let end = self.script.page_size.map_or(tools.len(), |size| (start + size).min(tools.len()));
-        let entries: Vec<&str> = tools[start..end].iter().map(|tool| tool.get()).collect();
-        let next = if end < tools.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
+    fn capabilities(&self) -> String {
+        if let Some(capabilities) = &self.script.capabilities {
+            return capabilities.get().to_owned();
+        }
+        let prompts = if self.has("prompts") { r#","prompts":{"listChanged":true}"# } else { "" };
+        let resources =
+            if self.has("resources") { r#","resources":{"subscribe":true,"listChanged":true}"# } else { "" };
+        let logging = if self.script.modern { "" } else { r#","logging":{}"# };
+        format!(r#"{{"tools":{{"listChanged":true}}{logging}{prompts}{resources}}}"#)
+    }
+
+    /// Whether the script has prompts, or resources or templates.
+    fn has(&self, feature: &str) -> bool {
+        match feature {
+            "prompts" => !self.script.prompts.is_empty(),
+            _ => !self.script.resources.is_empty() || !self.script.templates.is_empty(),
+        }
+    }
+
+    fn page(&self, list: &str, cursor: Option<&str>) -> String {
+        let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = &lists[list];
+        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0).min(all.len());
+        let end = self.script.page_size.map_or(all.len(), |size| (start + size).min(all.len()));
+        let entries: Vec<&str> = all[start..end].iter().map(|entry| entry.get()).collect();
+        let next = if end < all.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
         let modern =
             if self.script.modern { r#""resultType":"complete","ttlMs":0,"cacheScope":"private","# } else { "" };
-        format!(r#"{{{modern}"tools":[{}]{next}}}"#, entries.join(","))
+        format!(r#"{{{modern}"{list}":[{}]{next}}}"#, entries.join(","))
     }
 
     fn run(&self, steps: &[Step], request: &Request) -> io::Result<()> {
@@ -319,8 +367,19 @@ impl Server {
             Step::CloseStdout => close_stdout()?,
             Step::Deafen => self.deaf.store(true, Ordering::Relaxed),
             Step::ChangeTools(tools) => {
-                self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone_from(tools);
+                self.set("tools", tools);
                 self.write(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, true)?;
+            }
+            Step::Change(list, entries) => {
+                let member = match list.as_str() {
+                    "prompts" => "prompts",
+                    "resources" => "resources",
+                    _ => "resourceTemplates",
+                };
+                self.set(member, entries);
+                if member != "resourceTemplates" {
+                    self.write(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/{list}/list_changed"}}"#), true)?;
+                }
             }
             Step::Ping(id) => {
                 self.write(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#), true)?;
@@ -351,6 +410,10 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    fn set(&self, list: &'static str, entries: &[Box<RawValue>]) {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner).insert(list, entries.to_vec());
     }
 
     fn write(&self, text: &str, ends_line: bool) -> io::Result<()> {

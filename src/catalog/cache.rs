@@ -1,7 +1,7 @@
 //! The catalog's disk form: one file per server and configuration, replaced whole.
 //!
-//! A file is a line that names the format, a JSON header with what is known of each tool, and the definitions, one
-//! behind the other, in the server's own bytes. The name holds the hash of the server's configuration entry, so that an
+//! A file is a line that names the format, a JSON header with what is known of each tool, prompt, resource and template,
+//! and the definitions, one behind the other, in the server's own bytes. The name holds the hash of the server's configuration entry, so that an
 //! edited entry never meets the tools of its old self. Writers need no lock: each writes a file of its own and renames
 //! it, and whichever comes last is whole.
 
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use super::server_tools::{Body, Flaw, ServerTools, ToolEntry};
+use super::header::Header;
+use super::server_tools::{Body, ServerTools};
 use crate::files;
-use crate::tool::{Definition, Hints, ServerName, ToolHash, ToolName};
+use crate::mcp::{Revision, ServerCapabilities};
+use crate::tool::{ServerName, ToolHash};
 
 /// Changes with every change of the format; files of other formats are left alone.
-const FORMAT: &str = "v1";
+const FORMAT: &str = "v2";
 
 /// A header beyond this is no header, in bytes.
 const LARGEST_HEADER: u64 = 256 * 1024 * 1024;
@@ -27,7 +27,7 @@ const LARGEST_HEADER: u64 = 256 * 1024 * 1024;
 /// Lists are confirmed with every start that uses them.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// The cache directory's part that holds tool lists.
+/// The cache directory's part that holds the servers' lists.
 #[derive(Debug)]
 pub struct Cache {
     /// `None` where nothing is to be kept on disk.
@@ -43,36 +43,27 @@ pub struct Key {
     pub configuration: String,
 }
 
-/// A list as it came from a server.
-#[derive(Debug, Clone)]
+/// What a server has, as it said it; each entry of a list in its own bytes.
+#[derive(Debug, Clone, Default)]
 pub struct Listed {
-    /// The entries of `tools/list`, each in its own bytes.
+    /// The entries of `tools/list`.
     pub tools: Vec<Bytes>,
+    /// The entries of `prompts/list`.
+    pub prompts: Vec<Bytes>,
+    /// The entries of `resources/list`.
+    pub resources: Vec<Bytes>,
+    /// The entries of `resources/templates/list`.
+    pub templates: Vec<Bytes>,
     /// The server's name and version for itself.
     pub software: Option<String>,
     /// What it tells agents about itself.
     pub instructions: Option<String>,
-    /// How long it stays fresh.
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// The revision it speaks.
+    pub revision: Option<Revision>,
+    /// How long all of it stays fresh.
     pub fresh_for: Option<Duration>,
-}
-
-#[derive(Debug, Serialize, Deserialize, PartialEq)]
-struct Header {
-    server: String,
-    software: Option<String>,
-    instructions: Option<String>,
-    fresh_for_ms: Option<u64>,
-    tools: Vec<HeaderTool>,
-    flaws: Vec<(usize, String)>,
-}
-
-#[derive(Debug, Serialize, Deserialize, PartialEq)]
-struct HeaderTool {
-    name: String,
-    hash: String,
-    length: u32,
-    /// `readOnlyHint`, `destructiveHint`, `idempotentHint`.
-    hints: (Option<bool>, Option<bool>, Option<bool>),
 }
 
 impl Cache {
@@ -103,10 +94,14 @@ impl Cache {
     pub fn store(&self, key: &Key, listed: &Listed) -> ServerTools {
         let (header, body) = Header::of(&key.server, listed);
         let now = SystemTime::now();
-        let in_memory = |body: Vec<u8>| header.to_tools(key.server.clone(), Body::Memory(body.into()), now);
+        let to_tools = |body: Body| {
+            let tools = header.to_tools(key.server.clone(), body, now);
+            tools.expect("a header that was just made of a list is whole")
+        };
+        let in_memory = |body: Vec<u8>| to_tools(Body::Memory(body.into()));
         let Some(path) = self.path(key) else { return in_memory(body) };
         match write(&path, &header, &body, now) {
-            Ok(file) => header.to_tools(key.server.clone(), file, now),
+            Ok(file) => to_tools(file),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a tool list cannot be kept on disk");
                 in_memory(body)
@@ -138,82 +133,6 @@ impl Cache {
 
     fn path(&self, key: &Key) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join(format!("{}-{}.tools", key.server, key.configuration)))
-    }
-}
-
-impl Header {
-    /// Sorts out what can be called, and lays the definitions behind one another.
-    fn of(server: &ServerName, listed: &Listed) -> (Self, Vec<u8>) {
-        let mut header = Self {
-            server: server.to_string(),
-            software: listed.software.clone(),
-            instructions: listed.instructions.clone(),
-            fresh_for_ms: listed.fresh_for.map(|fresh| u64::try_from(fresh.as_millis()).unwrap_or(u64::MAX)),
-            tools: Vec::new(),
-            flaws: Vec::new(),
-        };
-        let mut body = Vec::new();
-        let mut names = std::collections::HashSet::new();
-        for (index, json) in listed.tools.iter().enumerate() {
-            match HeaderTool::of(json) {
-                Ok(tool) if names.insert(tool.name.clone()) => {
-                    body.extend_from_slice(json);
-                    header.tools.push(tool);
-                }
-                Ok(tool) => header.flaws.push((index, format!("a second tool named `{}`", tool.name))),
-                Err(reason) => header.flaws.push((index, reason)),
-            }
-        }
-        (header, body)
-    }
-
-    fn to_tools(&self, name: ServerName, body: Body, listed_at: SystemTime) -> ServerTools {
-        let mut offset = 0;
-        let entries: Vec<ToolEntry> = self
-            .tools
-            .iter()
-            .filter_map(|tool| {
-                let (read_only, destructive, idempotent) = tool.hints;
-                let entry = ToolEntry {
-                    name: ToolName::new(&tool.name).ok()?,
-                    hash: ToolHash::from_hex(&tool.hash)?,
-                    hints: Hints { read_only, destructive, idempotent },
-                    offset,
-                    length: tool.length,
-                };
-                offset += u64::from(tool.length);
-                Some(entry)
-            })
-            .collect();
-        ServerTools {
-            name,
-            by_name: ServerTools::order_by_name(&entries),
-            entries,
-            body,
-            software: self.software.clone(),
-            instructions: self.instructions.clone(),
-            flaws: self.flaws.iter().map(|(index, reason)| Flaw { index: *index, reason: reason.clone() }).collect(),
-            listed_at,
-            fresh_for: self.fresh_for_ms.map(Duration::from_millis),
-        }
-    }
-
-    fn body_length(&self) -> u64 {
-        self.tools.iter().map(|tool| u64::from(tool.length)).sum()
-    }
-}
-
-impl HeaderTool {
-    fn of(json: &[u8]) -> Result<Self, String> {
-        let raw: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-        let definition = Definition::parse(raw).map_err(|error| error.to_string())?;
-        let hints = definition.hints;
-        Ok(Self {
-            name: definition.name.as_str().to_owned(),
-            hash: ToolHash::of(json).to_string(),
-            length: u32::try_from(json.len()).map_err(|_| "the definition is over 4 GB".to_owned())?,
-            hints: (hints.read_only, hints.destructive, hints.idempotent),
-        })
     }
 }
 
@@ -249,9 +168,9 @@ fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
     if metadata.len() != start + header.body_length() {
         return Err(damaged("its length is wrong"));
     }
-    let tools = header.tools.len();
-    let read = header.to_tools(server.clone(), Body::File { file, start, path: path.to_owned() }, metadata.modified()?);
-    if read.entries.len() == tools { Ok(read) } else { Err(damaged("a tool has no usable name or hash")) }
+    let body = Body::File { file, start, path: path.to_owned() };
+    let read = header.to_tools(server.clone(), body, metadata.modified()?);
+    read.ok_or_else(|| damaged("a name, a hash or the capabilities are unusable"))
 }
 
 fn read_header(path: &Path) -> io::Result<(Header, u64, File)> {
@@ -307,19 +226,33 @@ fn set_aside(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Kind;
+    use crate::tool::ToolName;
+    use serde_json::value::RawValue;
 
     fn key(server: &str) -> Key {
         Key { server: ServerName::new(server).unwrap(), configuration: "0123".to_owned() }
     }
 
+    fn entries(entries: &[&'static str]) -> Vec<Bytes> {
+        entries.iter().map(|json| Bytes::from_static(json.as_bytes())).collect()
+    }
+
     fn listed(tools: &[&'static str]) -> Listed {
         Listed {
-            tools: tools.iter().map(|json| Bytes::from_static(json.as_bytes())).collect(),
+            tools: entries(tools),
+            prompts: entries(&[PROMPT]),
+            resources: entries(&[r#"{"uri":"file:///a","name":"a"}"#, r#"{"uri":"file:///b","name":"b"}"#]),
+            templates: entries(&[r#"{"uriTemplate":"x:{y}","name":"t"}"#]),
             software: Some("it 1".to_owned()),
-            instructions: None,
             fresh_for: Some(Duration::from_secs(5)),
+            capabilities: ServerCapabilities::new(&RawValue::from_string(r#"{"prompts": {}}"#.to_owned()).unwrap()),
+            revision: Some(Revision::V2026_07_28),
+            ..Listed::default()
         }
     }
+
+    const PROMPT: &str = r#"{"name":"p", "arguments":[1e400]}"#;
 
     const ODD: &str = r#"{"name":"odd", "x": 1e400,"description":"\ud83d","inputSchema":true}"#;
 
@@ -331,6 +264,12 @@ mod tests {
         for tools in [stored, cache.load(&key("a")).unwrap()] {
             let entry = &tools.entries()[tools.position(&ToolName::new("odd").unwrap()).unwrap()];
             assert_eq!(tools.json(entry).unwrap().get(), ODD);
+            assert_eq!(tools.json_of(&tools.prompts().as_slice()[0]).unwrap().get(), PROMPT);
+            let resource = &tools.resources().as_slice()[tools.resources().position("file:///b").unwrap()];
+            assert_eq!(tools.json_of(resource).unwrap().get(), r#"{"uri":"file:///b","name":"b"}"#);
+            assert!(tools.templates().has("x:{y}") && !tools.resources().has("file:///c"));
+            assert!(tools.capabilities().has("prompts") && !tools.capabilities().has("resources"));
+            assert_eq!(tools.revision(), Some(Revision::V2026_07_28));
             assert_eq!(tools.software(), Some("it 1"));
             assert_eq!(tools.fresh_for(), Some(Duration::from_secs(5)));
         }
@@ -344,6 +283,11 @@ mod tests {
         assert_eq!(tools.entries().len(), 1);
         assert_eq!(tools.flaws().iter().map(|flaw| flaw.index).collect::<Vec<_>>(), [0, 2, 3]);
         assert_eq!(tools.json(&tools.entries()[0]).unwrap().get(), r#"{"name":"t"}"#);
+        let resources = entries(&["[]", r#"{"uri":"a:b"}"#, r#"{"uri":5}"#, r#"{"uri":""}"#, r#"{"uri":"a:b"}"#]);
+        let tools = cache.store(&key("a"), &Listed { resources, ..Listed::default() });
+        assert!(tools.resources().has("a:b") && tools.resources().len() == 1);
+        let flaws: Vec<_> = tools.flaws().iter().map(|flaw| (flaw.kind, flaw.index)).collect();
+        assert_eq!(flaws, [0, 2, 3, 4].map(|index| (Kind::Resource, index)));
     }
 
     #[test]
@@ -373,8 +317,11 @@ mod tests {
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 0x11;
         fs::write(&path, bytes).unwrap();
+        let damaged = cache.load(&key("a")).unwrap();
+        assert!(damaged.json_of(&damaged.templates().as_slice()[0]).is_err());
         let tools = cache.store(&key("a"), &listed(&[ODD]));
         assert_eq!(tools.json(&tools.entries()[0]).unwrap().get(), ODD);
+        assert!(tools.json_of(&tools.templates().as_slice()[0]).is_ok());
     }
 
     #[test]
@@ -392,7 +339,10 @@ mod tests {
                 assert!(path.with_extension("damaged").exists());
                 continue;
             };
-            let read: Vec<_> = tools.entries().iter().map(|entry| tools.json(entry).is_ok()).collect();
+            let mut read: Vec<_> = tools.entries().iter().map(|entry| tools.json(entry).is_ok()).collect();
+            for others in [tools.prompts(), tools.resources(), tools.templates()] {
+                read.extend(others.as_slice().iter().map(|entry| tools.json_of(entry).is_ok()));
+            }
             assert!(read.contains(&false), "damage at {offset} went unnoticed");
         }
         for length in 0..whole.len() {

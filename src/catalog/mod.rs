@@ -1,13 +1,16 @@
-//! Which tools exist: what every server listed last, known at once after a start and replaced whole when it changes.
+//! Which tools exist, and prompts and resources beside them: what every server listed last, known at once after a start
+//! and replaced whole when it changes.
 //!
-//! Readers take a [`Snapshot`] and keep it for their request; a refresh builds the next one beside it. Only the tools'
-//! names, hashes and hints are held in memory; their definitions are read from the cache when somebody wants them.
+//! Readers take a [`Snapshot`] and keep it for their request; a refresh builds the next one beside it. Only names, URIs,
+//! hashes and hints are held in memory; the definitions are read from the cache when somebody wants them.
 //!
 //! *Invariant*: nothing here connects to a server, and nothing here parses a tool beyond its [`Definition`].
 //!
 //! [`Definition`]: crate::tool::Definition
 
 mod cache;
+mod entries;
+mod header;
 mod names;
 mod server_tools;
 
@@ -15,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 pub use cache::{Cache, Key, Listed};
+pub use entries::{Entries, Entry, Kind};
 pub use names::Resolution;
 pub use server_tools::{Flaw, ReadError, ServerTools, ToolEntry};
 

@@ -87,7 +87,7 @@ mod tests {
             let server = ServerName::new(server).unwrap();
             let key = Key { server: server.clone(), configuration: String::new() };
             let tools = tools.iter().map(|name| Bytes::from(format!(r#"{{"name":"{name}"}}"#))).collect();
-            let listed = Listed { tools, software: None, instructions: None, fresh_for: None };
+            let listed = Listed { tools, ..Listed::default() };
             catalog.update(|servers| {
                 servers.insert(server, Arc::new(Cache::new(None).store(&key, &listed)));
             });

@@ -6,18 +6,26 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::entries::{Entries, Entry, Kind};
+use crate::mcp::{Revision, ServerCapabilities};
 use crate::tool::{Hints, ServerName, ToolHash, ToolName};
 
-/// The tools that one server listed, their definitions left where they are: in its cache file.
+/// The tools that one server listed, and its prompts, resources and templates; the definitions left where they are: in
+/// its cache file.
 #[derive(Debug)]
 pub struct ServerTools {
     pub(super) name: ServerName,
     pub(super) entries: Vec<ToolEntry>,
     /// Positions in `entries`, by name.
     pub(super) by_name: Vec<u32>,
+    pub(super) prompts: Entries,
+    pub(super) resources: Entries,
+    pub(super) templates: Entries,
     pub(super) body: Body,
     pub(super) software: Option<String>,
     pub(super) instructions: Option<String>,
+    pub(super) capabilities: ServerCapabilities,
+    pub(super) revision: Option<Revision>,
     pub(super) flaws: Vec<Flaw>,
     pub(super) listed_at: SystemTime,
     pub(super) fresh_for: Option<Duration>,
@@ -36,9 +44,11 @@ pub struct ToolEntry {
     pub(super) length: u32,
 }
 
-/// An entry of a server's list that is no usable tool.
+/// An entry of one of a server's lists that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
+    /// What it should have been.
+    pub kind: Kind,
     /// Which entry, counted from zero.
     pub index: usize,
     /// What is wrong with it.
@@ -56,9 +66,9 @@ pub(super) enum Body {
 
 /// A definition cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the definition of `{tool}` in the cache file {} cannot be read: {reason}", .path.display())]
+#[error("the definition of `{name}` in the cache file {} cannot be read: {reason}", .path.display())]
 pub struct ReadError {
-    tool: ToolName,
+    name: String,
     path: PathBuf,
     reason: String,
 }
@@ -76,7 +86,25 @@ impl ServerTools {
         &self.entries
     }
 
-    /// Entries of the list that are no tools.
+    /// The prompts, by name.
+    #[must_use]
+    pub fn prompts(&self) -> &Entries {
+        &self.prompts
+    }
+
+    /// The resources, by URI.
+    #[must_use]
+    pub fn resources(&self) -> &Entries {
+        &self.resources
+    }
+
+    /// The resource templates, by URI template.
+    #[must_use]
+    pub fn templates(&self) -> &Entries {
+        &self.templates
+    }
+
+    /// Entries of the lists that cannot be used.
     #[must_use]
     pub fn flaws(&self) -> &[Flaw] {
         &self.flaws
@@ -92,6 +120,18 @@ impl ServerTools {
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
+    }
+
+    /// What the server offers.
+    #[must_use]
+    pub fn capabilities(&self) -> &ServerCapabilities {
+        &self.capabilities
+    }
+
+    /// The revision it spoke when it listed.
+    #[must_use]
+    pub fn revision(&self) -> Option<Revision> {
+        self.revision
     }
 
     /// When the list came from the server.
@@ -113,24 +153,36 @@ impl ServerTools {
         Some(self.by_name[at] as usize)
     }
 
-    /// The definition of one of the entries, in the server's own bytes.
+    /// The definition of one of the tools, in the server's own bytes.
     ///
     /// # Errors
     /// When the cache file is damaged or gone.
     pub fn json(&self, entry: &ToolEntry) -> Result<Box<RawValue>, ReadError> {
+        self.read(entry.name.as_str(), entry.hash, entry.offset, entry.length)
+    }
+
+    /// The definition of one of the prompts, resources or templates, in the server's own bytes.
+    ///
+    /// # Errors
+    /// When the cache file is damaged or gone.
+    pub fn json_of(&self, entry: &Entry) -> Result<Box<RawValue>, ReadError> {
+        self.read(&entry.key, entry.hash, entry.offset, entry.length)
+    }
+
+    fn read(&self, name: &str, hash: ToolHash, offset: u64, length: u32) -> Result<Box<RawValue>, ReadError> {
         let (bytes, path) = match &self.body {
             Body::Memory(bytes) => {
-                let start = usize::try_from(entry.offset).expect("what is in memory has an address");
-                (Ok(bytes[start..start + entry.length as usize].to_vec()), PathBuf::new())
+                let start = usize::try_from(offset).expect("what is in memory has an address");
+                (Ok(bytes[start..start + length as usize].to_vec()), PathBuf::new())
             }
             Body::File { file, start, path } => {
-                let mut bytes = vec![0; entry.length as usize];
-                (read_exact_at(file, &mut bytes, start + entry.offset).map(|()| bytes), path.clone())
+                let mut bytes = vec![0; length as usize];
+                (read_exact_at(file, &mut bytes, start + offset).map(|()| bytes), path.clone())
             }
         };
-        let failed = |reason: String| ReadError { tool: entry.name.clone(), path: path.clone(), reason };
+        let failed = |reason: String| ReadError { name: name.to_owned(), path: path.clone(), reason };
         let bytes = match bytes {
-            Ok(bytes) if ToolHash::of(&bytes) == entry.hash => bytes,
+            Ok(bytes) if ToolHash::of(&bytes) == hash => bytes,
             Ok(_) => return Err(failed("its content has changed".to_owned())),
             Err(error) => return Err(failed(error.to_string())),
         };

@@ -29,7 +29,8 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         };
         let pad = " ".repeat(widest - server.name.len());
         let software = server.software.as_deref().map(|software| faint(format!(" ({software})"))).unwrap_or_default();
-        output.line(format!("{}{pad}  {state}  {} tools{software}", strong(&server.name), server.tools));
+        let beside = server.beside_tools();
+        output.line(format!("{}{pad}  {state}  {} tools{beside}{software}", strong(&server.name), server.tools));
         for line in server.reason.iter().chain(&server.flaws) {
             output.line(format!("{}  {line}", " ".repeat(widest)));
         }

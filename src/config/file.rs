@@ -38,6 +38,13 @@ pub(super) struct File {
     pub(super) budget: Read<usize>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
+    pub(super) expose: Read<Exposed>,
+}
+
+/// What is shown beside the tools.
+pub(super) struct Exposed {
+    pub(super) prompts: Read<bool>,
+    pub(super) resources: Read<bool>,
 }
 
 /// A member of `mcpServers`.
@@ -63,6 +70,7 @@ pub(super) struct Entry {
     pub(super) max_concurrent: Read<NonZeroUsize>,
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
+    pub(super) expose: Read<Exposed>,
 }
 
 /// Parses `text`; nothing when there is nothing in it.
@@ -89,9 +97,10 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
+    let expose = members.read("expose", |field| expose(field, "", report));
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, default_limit, budget, proxy, ca_file })
+    Ok(File { servers, call_timeout, idle_timeout, default_limit, budget, expose, proxy, ca_file })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
@@ -111,6 +120,14 @@ fn results(field: &Field<'_>, report: &Report) -> Read<usize> {
     let budget = members.read("budget", Field::whole_number);
     members.finish();
     budget
+}
+
+fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
+    let mut members = Members::new(field.object()?, scope, "expose.", report);
+    let exposed =
+        Exposed { prompts: members.read("prompts", Field::flag), resources: members.read("resources", Field::flag) };
+    members.finish();
+    Ok(exposed)
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
@@ -147,6 +164,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         max_concurrent: members.read("max_concurrent", Field::count),
         era: members.read("era", era),
         description: members.read("description", Field::text),
+        expose: members.read("expose", |field| expose(field, scope, report)),
     };
     members.finish();
     Ok(entry)

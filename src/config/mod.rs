@@ -23,6 +23,7 @@ pub use certificates::Certificates;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
+pub use nearest::distance;
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use watch::ConfigWatch;
 
@@ -61,6 +62,8 @@ pub struct Config {
     pub search: SearchOptions,
     /// How results are answered.
     pub results: ResultOptions,
+    /// What clients see beside the tools, where a server does not say.
+    pub expose: Exposure,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -82,6 +85,8 @@ pub struct Server {
     pub max_concurrent: Option<NonZeroUsize>,
     /// What the user says it is for.
     pub description: Option<String>,
+    /// What clients see of it beside its tools.
+    pub expose: OwnExposure,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -173,7 +178,41 @@ pub struct ResultOptions {
     pub budget: usize,
 }
 
+/// What clients see beside the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exposure {
+    /// The prompts.
+    pub prompts: bool,
+    /// The resources and their templates.
+    pub resources: bool,
+}
+
+/// What a server's entry says of it; nothing where the setting for all holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnExposure {
+    /// Whether its prompts are seen.
+    pub prompts: Option<bool>,
+    /// Whether its resources are seen.
+    pub resources: Option<bool>,
+}
+
 impl Config {
+    /// What clients see of a server beside its tools; nothing of one that is not used.
+    #[must_use]
+    pub fn exposes(&self, server: &ServerName) -> Exposure {
+        let entry = self.servers.get(server).filter(|entry| !entry.disabled);
+        entry.map_or(Exposure::NOTHING, |entry| entry.expose.or(self.expose))
+    }
+
+    /// What clients may see of any server, those to come included, beside its tools.
+    #[must_use]
+    pub fn exposes_any(&self) -> Exposure {
+        self.servers.keys().map(|server| self.exposes(server)).fold(self.expose, |all, one| Exposure {
+            prompts: all.prompts || one.prompts,
+            resources: all.resources || one.resources,
+        })
+    }
+
     /// Merges, in this order, what flags and variables said (both in `paths`), the file, and the defaults.
     ///
     /// # Errors
@@ -232,6 +271,7 @@ impl Config {
             results: ResultOptions {
                 budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
             },
+            expose: exposure(file.expose, defaults.expose, &report),
             warnings: report.into_warnings(&lines),
         })
     }
@@ -249,6 +289,7 @@ impl Default for Config {
             idle_timeout: IdleTimeout::default(),
             search: SearchOptions::default(),
             results: ResultOptions::default(),
+            expose: Exposure::default(),
             masker: Masker::default(),
         }
     }
@@ -262,6 +303,23 @@ impl SearchOptions {
 impl Default for SearchOptions {
     fn default() -> Self {
         Self { default_limit: 5 }
+    }
+}
+
+impl Exposure {
+    const NOTHING: Self = Self { prompts: false, resources: false };
+}
+
+impl Default for Exposure {
+    fn default() -> Self {
+        Self { prompts: true, resources: true }
+    }
+}
+
+impl OwnExposure {
+    /// What holds where the setting for all is `all`.
+    fn or(self, all: Exposure) -> Exposure {
+        Exposure { prompts: self.prompts.unwrap_or(all.prompts), resources: self.resources.unwrap_or(all.resources) }
     }
 }
 
@@ -318,6 +376,21 @@ fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, r
         Ok(value) => value.unwrap_or(default),
         Err(At { offset, value: fault }) => {
             report.add(offset, Oddity::Default { fault, default: text(default) });
+            default
+        }
+    }
+}
+
+fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Exposure {
+    let flag = |read: Read<bool>, default: bool| setting(read, default, |flag| flag.to_string(), report);
+    match read {
+        Ok(None) => default,
+        Ok(Some(exposed)) => Exposure {
+            prompts: flag(exposed.prompts, default.prompts),
+            resources: flag(exposed.resources, default.resources),
+        },
+        Err(At { offset, value: fault }) => {
+            report.add(offset, Oddity::Default { fault, default: "everything is shown".to_owned() });
             default
         }
     }

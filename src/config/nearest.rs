@@ -50,7 +50,8 @@ fn simplify(key: &str) -> String {
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`.
-fn distance(a: &str, b: &str) -> usize {
+#[must_use]
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
     for i in 1..=a.len() {

@@ -7,7 +7,7 @@ use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
 use super::file::Entry;
 use super::reader::{At, Read, Report};
-use super::{Certificates, ConfigHash, Proxy, Remote, Server, Stdio, Transport, expand};
+use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
 
 /// What an entry is read against, and the secrets found on the way.
@@ -84,7 +84,12 @@ impl<'a> Resolver<'a> {
                 }
             },
         };
+        let expose = match entry.expose? {
+            Some(exposed) => OwnExposure { prompts: exposed.prompts?, resources: exposed.resources? },
+            None => OwnExposure::default(),
+        };
         Ok(Server {
+            expose,
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),

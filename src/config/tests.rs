@@ -526,3 +526,38 @@ fn a_file_is_loaded_from_its_path() {
     std::fs::create_dir(&file).unwrap();
     assert!(matches!(load(), Err(Error::Read { .. })));
 }
+
+#[test]
+fn what_is_seen_beside_the_tools_is_said_for_all_and_for_each() {
+    #[track_caller]
+    fn check(all: &str, own: &str, expected: (bool, bool), any: (bool, bool)) {
+        let config = parse(&format!(
+            r#"{{"mcpServers":{{"s":{{"command":"c"{own}}},"off":{{"command":"c","disabled":true}}}}{all}}}"#
+        ));
+        assert!(config.faults.is_empty() && config.warnings.is_empty(), "{:?} {:?}", config.faults, config.warnings);
+        let seen = |name: &str| config.exposes(&ServerName::new(name).unwrap());
+        assert_eq!((seen("s").prompts, seen("s").resources), expected, "{all} {own}");
+        assert_eq!(seen("off"), Exposure::NOTHING);
+        assert_eq!((config.exposes_any().prompts, config.exposes_any().resources), any, "{all} {own}");
+    }
+    check("", "", (true, true), (true, true));
+    check("", r#","expose":{"prompts":false}"#, (false, true), (true, true));
+    check(r#","expose":{"resources":false}"#, "", (true, false), (true, false));
+    check(r#","expose":{"resources":false,"prompts":false}"#, "", (false, false), (false, false));
+    check(r#","expose":{"resources":false}"#, r#","expose":{"resources":true}"#, (true, true), (true, true));
+}
+
+#[test]
+fn odd_words_on_what_is_seen_are_reported() {
+    check(
+        r#"{"mcpServers":{},"expose":{"prompts":1,"resource":false}}"#,
+        &[
+            "1:38: `expose.prompts` must be true or false, found a number; the default is used, true",
+            "1:40: unknown key `expose.resource`; did you mean `resources`?",
+        ],
+    );
+    check_entry(
+        r#"{"command":"c","expose":true}"#,
+        &[r#"fault 1:45: server `s`: `expose` must be an object like {"key": …}, found true"#],
+    );
+}

@@ -310,7 +310,7 @@ impl Session {
     /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged, and open until it is cancelled or we end.
     async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
         let filter = params.get("notifications").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        let interests = self.proxy.offered(Interests::parse(&filter));
+        let interests = self.proxy.offered(Interests::parse(&filter)).await;
         let mark = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
         let acknowledged = format!(r#"{{"_meta":{mark},"notifications":{}}}"#, interests.to_json());
         // A client that is gone is noticed when its input ends.

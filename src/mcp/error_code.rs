@@ -15,6 +15,8 @@ impl ErrorCode {
     pub const INVALID_PARAMS: Self = Self(-32602);
     /// A fault of ours.
     pub const INTERNAL: Self = Self(-32603);
+    /// No resource has this URI; up to 2025-11-25 only.
+    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
     /// The user has to be at a URL first; `data` names it (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
     /// The headers of an HTTP request do not say what its body says.

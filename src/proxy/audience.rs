@@ -1,9 +1,10 @@
 //! Those who are told what nobody asked for: clients after a handshake, and the subscriptions of modern ones.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
 
 use super::Proxy;
 use super::caller::{StandingHost, named_log};
@@ -20,6 +21,8 @@ pub(super) struct Audience {
     listeners: Mutex<Vec<Weak<Listener>>>,
     /// What the client that came last can be asked.
     latest: Mutex<ClientCapabilities>,
+    /// Woken when somebody wants to hear of other resources than before.
+    changed: Arc<Notify>,
 }
 
 /// Somebody who hears of changes, as long as it is held.
@@ -30,6 +33,8 @@ pub struct Listener {
     interests: Mutex<Interests>,
     /// The id of the subscription, as JSON, with which each message is marked.
     subscription: Option<String>,
+    /// Woken when nobody wants its resources any more, because it is gone.
+    gone: OnceLock<Arc<Notify>>,
 }
 
 /// What somebody wants to hear of.
@@ -67,14 +72,19 @@ impl Listener {
     /// One that hears what a handshake promises.
     pub(super) fn for_session() -> Arc<Self> {
         let interests = Interests { tools: true, prompts: true, resources: true, uris: BTreeSet::new() };
-        Arc::new(Self { outbox: Mutex::default(), interests: Mutex::new(interests), subscription: None })
+        Arc::new(Self {
+            outbox: Mutex::default(),
+            interests: Mutex::new(interests),
+            subscription: None,
+            gone: OnceLock::new(),
+        })
     }
 
     /// A subscription of the modern era, marked by its id (2026-07-28, basic/patterns/subscriptions).
     #[must_use]
     pub fn for_subscription(id: &str, interests: Interests, outbox: Outbox) -> Arc<Self> {
         let (outbox, interests) = (Mutex::new(Some(outbox)), Mutex::new(interests));
-        Arc::new(Self { outbox, interests, subscription: Some(id.to_owned()) })
+        Arc::new(Self { outbox, interests, subscription: Some(id.to_owned()), gone: OnceLock::new() })
     }
 
     /// From now on, messages go to `outbox`.
@@ -117,6 +127,15 @@ impl Listener {
     }
 }
 
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let has_uris = !self.interests().uris.is_empty();
+        if let Some(gone) = self.gone.get().filter(|_| has_uris) {
+            gone.notify_one();
+        }
+    }
+}
+
 impl Audience {
     /// Notes a client that has introduced itself.
     pub(super) fn joined(&self, client: &Arc<Client>, capabilities: ClientCapabilities) {
@@ -140,6 +159,20 @@ impl Audience {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.strong_count() > 0);
         listeners.push(Arc::downgrade(listener));
+        drop(listeners);
+        // It may have been added before.
+        let _ = listener.gone.set(self.changed.clone());
+        self.interests_changed();
+    }
+
+    /// Somebody may want to hear of other resources than before.
+    pub(super) fn interests_changed(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Woken when somebody may want to hear of other resources than before; for one who waits.
+    pub(super) fn changes(&self) -> Arc<Notify> {
+        self.changed.clone()
     }
 
     /// Tells all who want to know.

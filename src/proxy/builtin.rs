@@ -43,7 +43,7 @@ impl Tool {
 pub(super) fn tools() -> ServerTools {
     let server = ServerName::new(BUILT_IN_SERVER).expect("the constant is a name");
     let tools = [STATUS, REFRESH, READ_RESULT].map(|json| json.as_bytes().into()).to_vec();
-    let listed = Listed { tools, software: None, instructions: None, fresh_for: None };
+    let listed = Listed { tools, ..Listed::default() };
     Cache::new(None).store(&Key { server, configuration: String::new() }, &listed)
 }
 

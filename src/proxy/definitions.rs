@@ -1,6 +1,7 @@
 //! What every client is shown: constants, because clients cache prompts by their bytes.
 
 use super::Mode;
+use crate::config::Exposure;
 use crate::mcp::Revision;
 use crate::mcp::frame::quoted;
 
@@ -18,34 +19,40 @@ pub(super) fn server_info() -> String {
     format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
 }
 
-/// What we offer (specification, `ServerCapabilities`).
-fn capabilities(mode: Mode, is_modern: bool) -> String {
+/// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
+fn capabilities(mode: Mode, exposed: Exposure, is_modern: bool) -> String {
     let tools = match mode {
         // Three constants never change.
         Mode::MetaTools => "{}",
         Mode::Direct => r#"{"listChanged":true}"#,
     };
-    // Without a handshake the level comes with each request.
-    let logging = if is_modern { "" } else { r#","logging":{}"# };
-    format!(r#"{{"tools":{tools}{logging}}}"#)
+    let parts = [
+        // Without a handshake the level comes with each request.
+        (!is_modern, r#","logging":{}"#),
+        (exposed.prompts, r#","prompts":{"listChanged":true}"#),
+        (exposed.resources, r#","resources":{"subscribe":true,"listChanged":true}"#),
+        (exposed.prompts || exposed.resources, r#","completions":{}"#),
+    ];
+    let parts: String = parts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, part)| part).collect();
+    format!(r#"{{"tools":{tools}{parts}}}"#)
 }
 
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
-pub(super) fn initialize(revision: Revision, mode: Mode, instructions: &str) -> String {
+pub(super) fn initialize(revision: Revision, mode: Mode, exposed: Exposure, instructions: &str) -> String {
     format!(
         r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
-        capabilities(mode, false),
+        capabilities(mode, exposed, false),
         server_info(),
         quoted(instructions)
     )
 }
 
 /// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
-pub(super) fn discover(mode: Mode, instructions: &str) -> String {
+pub(super) fn discover(mode: Mode, exposed: Exposure, instructions: &str) -> String {
     format!(
         r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,
         Revision::V2026_07_28,
-        capabilities(mode, true),
+        capabilities(mode, exposed, true),
         quoted(instructions)
     )
 }

@@ -13,6 +13,20 @@ pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> String {
     format!("there is no tool `{name}`: {advice}")
 }
 
+/// No prompt has this name.
+pub(super) fn unknown_prompt(name: &str, nearest: &[String]) -> String {
+    let advice = match nearest {
+        [] => "prompts/list has those there are".to_owned(),
+        nearest => format!("did you mean {}?", nearest.join(", ")),
+    };
+    format!("there is no prompt `{name}`: {advice}")
+}
+
+/// A request that only reads has no answer.
+pub(super) fn failed_request(what: &str, error: &CallError) -> String {
+    format!("{what} failed: {error}")
+}
+
 /// The arguments do not fit; what each fault is, and how to call the tool.
 pub(super) fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature: &str) -> String {
     let faults: Vec<String> = faults

@@ -218,7 +218,7 @@ mod tests {
         let server = ServerName::new("github").unwrap();
         let names = ["create_issue", "list_issues", "getPullRequest", "mergePullRequest", "github_star", "x"];
         let tools = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#).into()).collect();
-        let listed = Listed { tools, software: None, instructions: None, fresh_for: None };
+        let listed = Listed { tools, ..Listed::default() };
         let key = Key { server: server.clone(), configuration: String::new() };
         let catalog = Catalog::new();
         let snapshot = catalog.update(|servers| {

@@ -8,9 +8,11 @@
 mod answer;
 pub mod arguments;
 mod audience;
+mod beside;
 mod builtin;
 mod caller;
 mod client;
+mod completion;
 mod definitions;
 mod describe_tool;
 mod direct;
@@ -18,12 +20,17 @@ mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+mod page;
 pub mod projection;
+mod prompts;
 mod refresh;
 mod relay;
 mod reply;
+mod resources;
 mod search_tools;
 mod status;
+mod subscriptions;
+mod uri;
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -112,7 +119,7 @@ impl Proxy {
         let search = Search::new(cache.map(|cache| cache.join("search")));
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
-        Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
+        let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
             let environment = Environment::new(tasks.clone(), variables, places.logs.clone());
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
@@ -123,6 +130,7 @@ impl Proxy {
                     cache: Arc::new(Cache::new(cache)),
                     index: index.clone(),
                     topics: topics.clone(),
+                    proxy: proxy.clone(),
                     tasks: tasks.clone(),
                 },
                 start,
@@ -144,14 +152,19 @@ impl Proxy {
                 open_calls: Arc::default(),
                 tasks: tasks.clone(),
             }
-        })
+        });
+        tasks.spawn(subscriptions::keep(Arc::downgrade(&proxy), tasks.clone()));
+        proxy
     }
 
     /// Takes over an edited configuration.
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        let config = Arc::new(config);
+        let before =
+            std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), config.clone());
+        self.lists_changed(beside::changes(&before, &config));
     }
 
     /// The configuration in force.
@@ -187,13 +200,8 @@ impl Proxy {
     #[must_use]
     pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
         self.audience.joined(client, capabilities);
-        Reply::Result(definitions::initialize(revision, self.mode, &self.instructions()).into())
-    }
-
-    /// What of `interests` there can be news of.
-    #[must_use]
-    pub fn offered(&self, interests: Interests) -> Interests {
-        Interests { tools: interests.tools && self.mode == Mode::Direct, ..interests }
+        let exposed = self.config().exposes_any();
+        Reply::Result(definitions::initialize(revision, self.mode, exposed, &self.instructions()).into())
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.
@@ -211,11 +219,19 @@ impl Proxy {
             "tools/list" if self.mode == Mode::Direct => self.direct_tools(modern).await,
             "tools/list" => Reply::constant(DEFINITIONS.into(), modern),
             "tools/call" => self.call(caller, params, line).await,
-            "server/discover" => Reply::constant(definitions::discover(self.mode, &self.instructions()).into(), true),
+            "server/discover" => Reply::constant(self.discover().into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
-            _ => Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`")),
+            _ => {
+                let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+                let unknown = || Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
+                self.answer_beside(caller, method, &params).await.unwrap_or_else(unknown)
+            }
         }
+    }
+
+    fn discover(&self) -> String {
+        definitions::discover(self.mode, self.config().exposes_any(), &self.instructions())
     }
 
     async fn call(&self, caller: &Caller, params: Option<&RawValue>, line: &Bytes) -> Reply {
@@ -258,14 +274,6 @@ impl Proxy {
         caller.client.set_log_level(level);
         self.pool.set_log_level();
         Reply::Result(Bytes::from_static(b"{}"))
-    }
-
-    /// A server says that a resource has another content.
-    fn resource_updated(&self, server: &crate::tool::ServerName, params: &RawValue) {
-        let Ok(object) = Object::parse(params) else { return };
-        let Some(uri) = object.text("uri") else { return };
-        tracing::debug!(%server, uri, "a resource has changed");
-        self.audience.tell(&Change::Resource { uri, params: params.get().to_owned() });
     }
 
     fn instructions(&self) -> String {

@@ -5,21 +5,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::builtin;
 use super::index::Index;
 use super::instructions::Topics;
-use crate::catalog::{Cache, Catalog, Key, Listed, ServerTools};
+use super::{Change, Proxy, builtin};
+use crate::catalog::{Cache, Catalog, Entries, Key, Listed, ServerTools, Snapshot};
 use crate::config::Config;
+use crate::mcp::Revision;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
-use crate::upstream::{Pool, backoff};
+use crate::upstream::{ListError, Pool, backoff};
 
 /// How long a server has to list its tools, the start of its process included.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
@@ -73,6 +75,8 @@ pub(super) struct Parts {
     pub(super) cache: Arc<Cache>,
     pub(super) index: Arc<Index>,
     pub(super) topics: Arc<Topics>,
+    /// Who tells the clients what changed.
+    pub(super) proxy: Weak<Proxy>,
     pub(super) tasks: Tasks,
 }
 
@@ -125,8 +129,10 @@ impl Refresh {
             .collect();
         let mut fresh = Vec::new();
         let mut gone = Vec::new();
+        let is_first;
         {
             let mut watched = self.watched();
+            is_first = watched.is_empty();
             watched.retain(|server, known| {
                 let stays = wanted.get(server).is_some_and(|key| key.configuration == known.key.configuration);
                 if !stays {
@@ -158,12 +164,20 @@ impl Refresh {
         self.parts.tasks.spawn(async move {
             let keys: Vec<Key> = fresh.iter().map(|(key, ..)| key.clone()).collect();
             let known = refresh.load(keys).await;
+            let modern = known.iter().filter(|known| known.revision().is_some_and(Revision::is_modern));
+            modern.for_each(|known| refresh.parts.pool.remember_modern(known.name()));
+            let before = refresh.parts.catalog.snapshot();
             let snapshot = refresh.parts.catalog.update(|servers| {
                 gone.iter().for_each(|server| drop(servers.remove(server)));
                 servers.extend(known.into_iter().map(|tools| (tools.name().clone(), Arc::new(tools))));
             });
             refresh.parts.index.catalog_changed();
             refresh.loading.send_modify(|loading| *loading -= 1);
+            // At the start there is nothing that a client could have seen before.
+            if !is_first {
+                let others = gone.iter().chain(fresh.iter().map(|(key, ..)| &key.server));
+                refresh.tell(&others.flat_map(|server| changes(server, &before, &snapshot)).collect::<Vec<_>>());
+            }
             for (key, asked, state, stop) in fresh {
                 let due = match (refresh.start, snapshot.server(&key.server)) {
                     (_, None) => true,
@@ -178,6 +192,13 @@ impl Refresh {
                 refresh.parts.tasks.spawn(listing.run(stop));
             }
         });
+    }
+
+    /// Tells the clients.
+    fn tell(&self, changes: &[Change]) {
+        if let Some(proxy) = self.parts.proxy.upgrade() {
+            proxy.lists_changed(changes);
+        }
     }
 
     /// Asks for a new list of one server, soon.
@@ -298,6 +319,29 @@ fn is_fresh(tools: &ServerTools) -> bool {
     tools.fresh_for().is_some_and(|limit| age < limit)
 }
 
+/// Which lists are others for `server` now.
+fn changes(server: &ServerName, before: &Snapshot, now: &Snapshot) -> Vec<Change> {
+    let differs = |list: fn(&ServerTools) -> &Entries| match (before.server(server), now.server(server)) {
+        (Some(before), Some(now)) => !list(before).is_same(list(now)),
+        (Some(only), None) | (None, Some(only)) => !list(only).is_empty(),
+        (None, None) => false,
+    };
+    let tools = |snapshot: &Snapshot| -> Vec<_> {
+        snapshot.server(server).iter().flat_map(|known| known.entries()).map(|tool| tool.hash).collect()
+    };
+    let mut changes = Vec::new();
+    if tools(before) != tools(now) {
+        changes.push(Change::Tools);
+    }
+    if differs(ServerTools::prompts) {
+        changes.push(Change::Prompts);
+    }
+    if differs(ServerTools::resources) || differs(ServerTools::templates) {
+        changes.push(Change::Resources);
+    }
+    changes
+}
+
 /// The listing of one server, over and over.
 struct Listing {
     refresh: Arc<Refresh>,
@@ -348,30 +392,55 @@ impl Listing {
     }
 
     async fn list(&self) -> Result<(), String> {
-        let Parts { pool, catalog, cache, index, topics, tasks } = &self.refresh.parts;
-        let listing = tokio::time::timeout(LIST_LIMIT, pool.list_tools(&self.key.server, LIST_LIMIT))
+        let Parts { pool, catalog, cache, index, topics, tasks, .. } = &self.refresh.parts;
+        let listing = tokio::time::timeout(LIST_LIMIT, pool.list(&self.key.server, LIST_LIMIT))
             .await
             .map_err(|_| format!("it did not list its tools within {LIST_LIMIT:?}"))?
             .map_err(|error| error.to_string())?;
-        let listed = Listed {
-            tools: listing.tools,
-            software: listing.introduction.software,
-            instructions: listing.introduction.instructions,
-            fresh_for: listing.fresh_for,
-        };
         let (key, cache, catalog, topics) = (self.key.clone(), cache.clone(), catalog.clone(), topics.clone());
         let stored = tasks.spawn_blocking(move || {
+            let before = catalog.snapshot();
+            let known = before.server(&key.server).map(|known| &**known);
+            let listed = Listed {
+                tools: listing.tools,
+                prompts: or_known(listing.prompts, known, ServerTools::prompts),
+                resources: or_known(listing.resources, known, ServerTools::resources),
+                templates: or_known(listing.templates, known, ServerTools::templates),
+                software: listing.introduction.software,
+                instructions: listing.introduction.instructions,
+                capabilities: listing.introduction.capabilities,
+                revision: Some(listing.introduction.revision),
+                fresh_for: listing.fresh_for,
+            };
             let tools = Arc::new(cache.store(&key, &listed));
             for flaw in tools.flaws() {
-                tracing::warn!(server = %key.server, entry = flaw.index, reason = flaw.reason, "not a usable tool");
+                let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
+                tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
             }
+            let server = key.server.clone();
             let snapshot = catalog.update(|servers| {
                 servers.insert(key.server, tools);
             });
             topics.note(&snapshot);
+            changes(&server, &before, &snapshot)
         });
-        stored.await.map_err(|_| "its tools could not be kept".to_owned())?;
+        let changes = stored.await.map_err(|_| "its tools could not be kept".to_owned())?;
         index.catalog_changed();
+        self.refresh.tell(&changes);
         Ok(())
     }
+}
+
+/// A list, or, where it did not come, what was known of it.
+fn or_known(
+    list: Result<Vec<Bytes>, ListError>,
+    known: Option<&ServerTools>,
+    entries: fn(&ServerTools) -> &Entries,
+) -> Vec<Bytes> {
+    list.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what was known before is kept");
+        let Some(known) = known else { return Vec::new() };
+        let json = entries(known).as_slice().iter().filter_map(|entry| known.json_of(entry).ok());
+        json.map(|json| Bytes::copy_from_slice(json.get().as_bytes())).collect()
+    })
 }

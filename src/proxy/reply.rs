@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::relay::required_input;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
 
@@ -10,6 +11,12 @@ const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"public""#;
 /// Fresh for a minute: a change is announced, but not everybody listens. It may hold what one user alone may see.
 const CHANGING: &str = r#""ttlMs":60000,"cacheScope":"private""#;
 
+/// What every result of the modern era has, and what those have that may be cached: nothing is known of how long the
+/// content of a resource stays what it is.
+const RESULT_TYPE: (&str, &str) = ("resultType", r#""complete""#);
+const TTL: (&str, &str) = ("ttlMs", "0");
+const SCOPE: (&str, &str) = ("cacheScope", r#""private""#);
+
 /// What a request is answered with, before it is put into the caller's form.
 #[derive(Debug, Clone)]
 pub enum Reply {
@@ -17,6 +24,8 @@ pub enum Reply {
     Result(Bytes),
     /// The result of a server, in its own bytes.
     Relayed(Bytes),
+    /// The content of a server's resource, in its own bytes: what a client of the modern era may cache.
+    RelayedContent(Bytes),
     /// The end of what has no result; members for its `_meta`.
     Ended {
         /// Without braces.
@@ -91,19 +100,25 @@ impl Reply {
                 Frame::result(id, &members, Bytes::from_static(b"{}"))
             }
             Self::RelayedError(error) => Frame::relayed_error(id, error),
-            Self::Relayed(body) if revision.is_modern() && !has_result_type(&body) => {
-                Frame::result(id, r#""resultType":"complete""#, body)
+            Self::Relayed(body) if revision.is_modern() => Frame::result(id, &lacking(&body, &[RESULT_TYPE]), body),
+            Self::RelayedContent(body) if revision.is_modern() => {
+                // What is no answer yet is nothing to be cached.
+                let is_question = required_input(&body).is_some();
+                let members = if is_question { String::new() } else { lacking(&body, &[RESULT_TYPE, TTL, SCOPE]) };
+                Frame::result(id, &members, body)
             }
-            Self::Result(body) | Self::Relayed(body) => Frame::result(id, "", body),
+            Self::Result(body) | Self::Relayed(body) | Self::RelayedContent(body) => Frame::result(id, "", body),
             Self::Error { code, message, data } => Frame::error(Some(id), code, &message, data.as_deref()),
         }
     }
 }
 
-/// Whether a result says what it is, as every result of the modern era does.
-fn has_result_type(result: &[u8]) -> bool {
+/// Those of `members`, a key and its JSON each, that a result does not have; they join without braces.
+fn lacking(result: &[u8], members: &[(&str, &str)]) -> String {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
-    raw.and_then(|raw| Object::parse(raw).ok()).is_some_and(|object| object.get("resultType").is_some())
+    let object = raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    let lacking = members.iter().filter(|(key, _)| object.get(key).is_none());
+    lacking.map(|(key, json)| format!(r#""{key}":{json}"#)).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -131,5 +146,19 @@ mod tests {
         for revision in [Revision::V2026_07_28, Revision::V2024_11_05] {
             check(Reply::Relayed(modern.clone()), revision, r#"{"content":[],"resultType":"input_required"}"#);
         }
+    }
+
+    #[test]
+    fn content_gets_what_caches_need_unless_it_is_a_question() {
+        let check = |body: &'static str, expected: &str| {
+            check(Reply::RelayedContent(body.into()), Revision::V2026_07_28, expected);
+        };
+        check(r#"{"contents":[]}"#, r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#);
+        check(
+            r#"{"ttlMs":5.5,"contents":[]}"#,
+            r#"{"resultType":"complete","cacheScope":"private","ttlMs":5.5,"contents":[]}"#,
+        );
+        let question = r#"{"resultType":"input_required","requestState":"x"}"#;
+        check(question, question);
     }
 }

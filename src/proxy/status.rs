@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use super::{Progress, Proxy};
+use crate::catalog::Kind;
 use crate::config::Config;
 use crate::tool::ServerName;
 use crate::upstream::State;
@@ -37,12 +38,16 @@ pub struct ServerReport {
     pub reason: Option<String>,
     /// How many tools it is known to have.
     pub tools: usize,
+    /// How many prompts.
+    pub prompts: usize,
+    /// How many resources and templates of resources.
+    pub resources: usize,
     /// How long ago, in seconds, it listed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed_seconds_ago: Option<u64>,
     /// Whether the list is of an earlier run or before a failure.
     pub stale: bool,
-    /// Entries of its list that are no usable tools.
+    /// Entries of its lists that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flaws: Vec<String>,
     /// Its name and version for itself.
@@ -67,6 +72,8 @@ impl Proxy {
             state: "faulty",
             reason: Some(fault.fault.to_string()),
             tools: 0,
+            prompts: 0,
+            resources: 0,
             listed_seconds_ago: None,
             stale: false,
             flaws: Vec::new(),
@@ -101,14 +108,30 @@ impl Proxy {
             state,
             reason: reason.map(|reason| config.masker.mask(&reason).into_owned()),
             tools: known.map_or(0, |known| known.entries().len()),
+            prompts: known.map_or(0, |known| known.prompts().len()),
+            resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),
             listed_seconds_ago: known
                 .map(|known| SystemTime::now().duration_since(known.listed_at()).unwrap_or_default().as_secs()),
             stale: known.is_some() && progress != Some(&Progress::Listed),
             flaws: known.map_or(Vec::new(), |known| {
-                known.flaws().iter().map(|flaw| format!("entry {}: {}", flaw.index, flaw.reason)).collect()
+                let entry = |kind: Kind| if kind == Kind::Tool { "entry".to_owned() } else { kind.to_string() };
+                known
+                    .flaws()
+                    .iter()
+                    .map(|flaw| format!("{} {}: {}", entry(flaw.kind), flaw.index, flaw.reason))
+                    .collect()
             }),
             software: known.and_then(|known| known.software().map(str::to_owned)),
         }
+    }
+}
+
+impl ServerReport {
+    /// What it has beside its tools, to be read after their number.
+    #[must_use]
+    pub fn beside_tools(&self) -> String {
+        let counts = [(self.prompts, "prompts"), (self.resources, "resources")];
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}")).collect()
     }
 }
 
@@ -117,6 +140,7 @@ impl fmt::Display for Status {
         write!(f, "mcpzip {}: {} servers, {} tools", self.version, self.servers.len(), self.tools)?;
         for server in &self.servers {
             write!(f, "\n{}: {}, {} tools", server.name, server.state, server.tools)?;
+            f.write_str(&server.beside_tools())?;
             if let Some(seconds) = server.listed_seconds_ago {
                 write!(f, ", listed {}", ago(Duration::from_secs(seconds)))?;
             }

@@ -40,6 +40,8 @@ pub(super) struct Link {
     message_limit: usize,
     /// Cancelled by whoever wants the link closed.
     close: CancellationToken,
+    /// Cancelled when it is over, for whatever reason.
+    over: CancellationToken,
     reception: Arc<Reception>,
 }
 
@@ -95,6 +97,11 @@ impl Connection {
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.wire.is_ended()
+    }
+
+    /// Resolves when the link is over.
+    pub(super) async fn ended(&self) {
+        self.wire.ended().await;
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels it on the server.
@@ -162,13 +169,15 @@ impl Link {
         message_limit: usize,
         reception: Arc<Reception>,
     ) -> Arc<Self> {
+        let close = CancellationToken::new();
         Arc::new(Self {
             server,
             outbox,
             requests: Mutex::default(),
             next_id: AtomicU64::new(1),
             message_limit,
-            close: CancellationToken::new(),
+            over: close.child_token(),
+            close,
             reception,
         })
     }
@@ -186,6 +195,11 @@ impl Link {
     /// Resolves when the link is to be closed.
     pub(super) async fn close_requested(&self) {
         self.close.cancelled().await;
+    }
+
+    /// Resolves when the link is over.
+    pub(super) async fn ended(&self) {
+        self.over.cancelled().await;
     }
 
     /// Sends a request and waits for its answer, at most for `limit`. Dropping the future cancels the request.
@@ -246,6 +260,7 @@ impl Link {
             std::mem::take(&mut requests.waiting)
         };
         self.outbox.close();
+        self.over.cancel();
         for (_, request) in waiting {
             // Its caller may have gone in the meantime.
             let _ = request.send(Err(self.lost(reason, true)));
@@ -327,7 +342,8 @@ impl Link {
 }
 
 /// The `code` of a JSON-RPC error object.
-fn code_of(error: &[u8]) -> Option<ErrorCode> {
+#[must_use]
+pub fn code_of(error: &[u8]) -> Option<ErrorCode> {
     let error: &RawValue = serde_json::from_slice(error).ok()?;
     Object::parse(error).ok()?.get("code")?.get().parse().ok().map(ErrorCode)
 }

@@ -141,6 +141,19 @@ pub enum CallError {
     },
 }
 
+impl ConnectError {
+    /// Whether a server of the other era may fail so: it refuses what it does not know, or ends over it.
+    #[must_use]
+    pub fn may_be_of_era(&self) -> bool {
+        matches!(
+            self,
+            Self::Handshake { .. }
+                | Self::Ended { .. }
+                | Self::Http { error: HttpError::Status { .. } | HttpError::ContentType { .. }, .. }
+        )
+    }
+}
+
 impl CallError {
     /// Whether the same request may be sent again without the risk of acting twice.
     #[must_use]

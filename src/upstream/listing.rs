@@ -1,4 +1,4 @@
-//! All the tools of a server, page by page.
+//! What a server has: its tools, prompts, resources and templates, page by page.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,24 +6,40 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::connection::{Connection, Reply};
+use super::connection::{Connection, Reply, code_of};
 use super::{CallError, Introduction};
-use crate::mcp::Object;
 use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object};
 use crate::tool::ServerName;
 
 /// A server that never comes to its last page is cut off here.
 const MOST_PAGES: usize = 1000;
 
-/// What a server has to offer, as it said it.
+/// How long the lists beside the tools may take: the tools wait for them.
+const OTHERS_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a server has to offer, as it said it; the entries of all pages of a list, each in its own bytes.
 #[derive(Debug, Clone)]
 pub struct Listing {
     /// What it says of itself.
     pub introduction: Introduction,
-    /// The entries of `tools/list`, all pages, each in its own bytes.
+    /// The entries of `tools/list`.
     pub tools: Vec<Bytes>,
-    /// How long the list stays fresh (`ttlMs`, 2026-07-28), if the server says so.
+    /// The entries of `prompts/list`, none where the server declares no prompts; the same holds for those below.
+    pub prompts: Result<Vec<Bytes>, ListError>,
+    /// The entries of `resources/list`.
+    pub resources: Result<Vec<Bytes>, ListError>,
+    /// The entries of `resources/templates/list`.
+    pub templates: Result<Vec<Bytes>, ListError>,
+    /// How long all of it stays fresh (`ttlMs`, 2026-07-28), if the server says so.
     pub fresh_for: Option<Duration>,
+}
+
+/// One list, all pages.
+#[derive(Debug, Default)]
+struct Pages {
+    entries: Vec<Bytes>,
+    fresh_for: Option<Duration>,
 }
 
 /// Why there is no list.
@@ -32,46 +48,126 @@ pub enum ListError {
     /// A page did not come.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The server has no such list.
+    #[error("server `{server}` has no {list}")]
+    Missing {
+        /// Its name.
+        server: ServerName,
+        /// What was to be listed.
+        list: &'static str,
+    },
     /// The server refused, or its answer is no list.
-    #[error("server `{server}` did not list its tools: {reason}")]
+    #[error("server `{server}` did not list its {list}: {reason}")]
     Refused {
         /// Its name.
         server: ServerName,
+        /// What was to be listed.
+        list: &'static str,
         /// What it said, or what is wrong with it.
         reason: String,
     },
 }
 
 impl Connection {
-    /// Lists all tools of the server, each page within `limit`.
+    /// Lists all that the server has, the tools within `limit` for each page.
     ///
     /// # Errors
-    /// When a page does not come, or is no page.
-    pub async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
-        let refused = |reason: String| ListError::Refused { server: server.clone(), reason };
-        let mut tools = Vec::new();
+    /// When the tools cannot be listed.
+    pub async fn list(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
+        let has = |feature: &str| self.introduction().capabilities.has(feature);
+        let (tools, prompts, resources, templates) = tokio::join!(
+            self.tool_pages(server, limit),
+            self.other_pages(server, has("prompts"), "prompts/list", "prompts"),
+            self.other_pages(server, has("resources"), "resources/list", "resources"),
+            self.other_pages(server, has("resources"), "resources/templates/list", "resourceTemplates"),
+        );
+        let tools = tools?;
+        let others = [&prompts, &resources, &templates].map(|pages| pages.as_ref().ok()?.fresh_for);
+        let entries = |pages: Result<Pages, ListError>| pages.map(|pages| pages.entries);
+        Ok(Listing {
+            introduction: self.introduction().clone(),
+            fresh_for: others.into_iter().chain([tools.fresh_for]).flatten().min(),
+            tools: tools.entries,
+            prompts: entries(prompts),
+            resources: entries(resources),
+            templates: entries(templates),
+        })
+    }
+
+    /// Lists the tools alone, for what they want of their calls.
+    pub(super) async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<(), ListError> {
+        self.tool_pages(server, limit).await.map(drop)
+    }
+
+    async fn tool_pages(&self, server: &ServerName, limit: Duration) -> Result<Pages, ListError> {
+        let mut pages = match self.pages(server, "tools/list", "tools", limit).await {
+            // Some have tools without saying so, so all are asked.
+            Err(ListError::Missing { .. } | ListError::Refused { .. })
+                if !self.introduction().capabilities.has("tools") =>
+            {
+                Pages::default()
+            }
+            Err(ListError::Missing { server, list }) => {
+                let reason = "it declares them, and says there is no such method".to_owned();
+                return Err(ListError::Refused { server, list, reason });
+            }
+            pages => pages?,
+        };
+        self.learn_headers(server, &mut pages.entries);
+        Ok(pages)
+    }
+
+    /// A list that a server may do without.
+    async fn other_pages(
+        &self,
+        server: &ServerName,
+        is_declared: bool,
+        method: &str,
+        list: &'static str,
+    ) -> Result<Pages, ListError> {
+        if !is_declared {
+            return Ok(Pages::default());
+        }
+        match tokio::time::timeout(OTHERS_LIMIT, self.pages(server, method, list, OTHERS_LIMIT)).await {
+            Ok(Err(ListError::Missing { .. })) => Ok(Pages::default()),
+            Ok(pages) => pages,
+            Err(_) => Err(CallError::Timeout { server: server.clone(), limit: OTHERS_LIMIT }.into()),
+        }
+    }
+
+    /// All pages of a list, whose entries are in the member `list`.
+    async fn pages(
+        &self,
+        server: &ServerName,
+        method: &str,
+        list: &'static str,
+        limit: Duration,
+    ) -> Result<Pages, ListError> {
+        let refused = |reason: String| ListError::Refused { server: server.clone(), list, reason };
+        let mut pages = Pages::default();
         let mut cursor: Option<String> = None;
         let mut seen = HashSet::new();
         for _ in 0..MOST_PAGES {
             let members = cursor.as_deref().map(|cursor| format!(r#""cursor":{}"#, quoted(cursor))).unwrap_or_default();
-            let page = match self.request("tools/list", &members, limit).await? {
+            let page = match self.request(method, &members, limit).await? {
                 Reply::Result(page) => page,
+                Reply::Error(error) if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) => {
+                    return Err(ListError::Missing { server: server.clone(), list });
+                }
                 Reply::Error(error) => return Err(refused(message_of(&error))),
             };
             let raw: &RawValue = serde_json::from_slice(&page).expect("a reply's payload was read as JSON");
             let object = Object::parse(raw).map_err(|_| refused("the answer is not an object".into()))?;
             let entries: Vec<&RawValue> = object
-                .get("tools")
+                .get(list)
                 .and_then(|raw| serde_json::from_str(raw.get()).ok())
-                .ok_or_else(|| refused("the answer has no list of tools".into()))?;
-            tools.extend(entries.into_iter().map(|entry| page.slice_ref(entry.get().as_bytes())));
+                .ok_or_else(|| refused(format!("the answer has no list of {list}")))?;
+            pages.entries.extend(entries.into_iter().map(|entry| page.slice_ref(entry.get().as_bytes())));
             let fresh_for = object.get("ttlMs").and_then(|raw| milliseconds(raw.get()));
+            pages.fresh_for = pages.fresh_for.into_iter().chain(fresh_for).min();
             cursor = object.text("nextCursor");
             match &cursor {
-                None => {
-                    self.learn_headers(server, &mut tools);
-                    return Ok(Listing { introduction: self.introduction().clone(), tools, fresh_for });
-                }
+                None => return Ok(pages),
                 Some(cursor) if !seen.insert(cursor.clone()) => {
                     return Err(refused("its pages go in a circle".into()));
                 }

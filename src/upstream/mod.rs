@@ -19,6 +19,7 @@ mod process_group;
 mod reception;
 mod retry;
 mod slot;
+mod subscription;
 mod transport;
 mod wire;
 
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use connection::{Call, Connection, Reply};
+pub use connection::{Call, Connection, Reply, code_of};
 pub use error::{CallError, ConnectError};
 pub use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
 pub use handshake::Introduction;

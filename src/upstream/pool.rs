@@ -1,13 +1,14 @@
 //! Server name to connection.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::connection::{Call, Connection, Reply};
 use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
 use super::slot::{Lease, Slot, State};
+use super::subscription::{self, Subscriptions};
 use super::{CallError, ConnectError, Environment};
 use crate::config::Config;
 use crate::mcp::ClientCapabilities;
@@ -25,6 +26,8 @@ pub struct Pool {
 struct Slots {
     first: Arc<Slot>,
     others: Vec<Arc<Slot>>,
+    /// Which of its resources are followed, once one was.
+    subscriptions: OnceLock<Subscriptions>,
 }
 
 /// What is known of a server without asking it.
@@ -62,7 +65,7 @@ impl Pool {
                         old.retire();
                     }
                     let first = Slot::new(server.clone(), entry.clone(), config.idle_timeout, self.audience.clone());
-                    Slots { first, others: Vec::new() }
+                    Slots { first, others: Vec::new(), subscriptions: OnceLock::new() }
                 }
             };
             next.insert(server.clone(), kept);
@@ -76,6 +79,13 @@ impl Pool {
     pub fn status(&self) -> Vec<ServerStatus> {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
         slots.iter().map(|(server, slots)| ServerStatus { server: server.clone(), state: slots.state() }).collect()
+    }
+
+    /// Opens `server` in the modern era first, as it was when it was last spoken with.
+    pub fn remember_modern(&self, server: &ServerName) {
+        if let Some(slots) = self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server) {
+            slots.first.remember_modern();
+        }
     }
 
     /// The time a call of `server` may take by configuration, if it has its own.
@@ -111,17 +121,43 @@ impl Pool {
         }
     }
 
-    /// Lists the tools of a server, each page within `limit`.
+    /// Lists what a server has, its tools within `limit` for each page.
     ///
     /// # Errors
-    /// When it cannot be reached, or does not list.
-    pub async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
-        match self.lease(server, None).await.map_err(CallError::from)?.list_tools(server, limit).await {
+    /// When it cannot be reached, or does not list its tools.
+    pub async fn list(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
+        match self.lease(server, None).await.map_err(CallError::from)?.list(server, limit).await {
             // A session that is gone, say.
             Err(ListError::Call(error)) if error.is_unsent() => {
-                self.lease(server, None).await.map_err(CallError::from)?.list_tools(server, limit).await
+                self.lease(server, None).await.map_err(CallError::from)?.list(server, limit).await
             }
             listed => listed,
+        }
+    }
+
+    /// Follows these resources of a server, by its own URIs, and no others; where there are any, its connection is kept.
+    pub fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(slots) = slots.get(server) else { return };
+        if uris.is_empty() && slots.subscriptions.get().is_none() {
+            return;
+        }
+        let start = || Subscriptions::new(slots.first.clone(), &self.environment, self.audience.clone());
+        slots.subscriptions.get_or_init(start).want(uris);
+    }
+
+    /// Waits until the subscription to one of those resources stands, at most for `limit`.
+    ///
+    /// # Errors
+    /// With the reason why it does not.
+    pub async fn subscribed(&self, server: &ServerName, uri: &str, limit: Duration) -> Result<(), String> {
+        let outcomes = {
+            let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+            slots.get(server).and_then(|slots| Some(slots.subscriptions.get()?.outcomes()))
+        };
+        match outcomes {
+            Some(outcomes) => subscription::outcome(outcomes, uri, limit).await,
+            None => Err("the server is not configured any more".to_owned()),
         }
     }
 

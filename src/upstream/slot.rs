@@ -68,7 +68,7 @@ struct LinkState {
     /// What the handshake of the connection declares.
     capabilities: ClientCapabilities,
     failures: u32,
-    /// The server was found to speak the modern era only: it is not asked again until an attempt fails.
+    /// The server was found to speak the modern era, now or before the last start: it is opened in that first.
     is_modern: bool,
     /// Calls that hold the connection.
     in_use: usize,
@@ -157,6 +157,14 @@ impl Slot {
         };
         let (link, followed) = (Mutex::new(link), watch::Sender::new(BTreeSet::new()));
         Arc::new(Self { server, entry, idle_timeout, link, places, audience, mirrors, followed })
+    }
+
+    /// Notes that the server spoke the modern era when it was last spoken with.
+    pub(super) fn remember_modern(&self) {
+        let mut link = self.link();
+        if matches!(link.phase, Phase::Disconnected) {
+            link.is_modern = true;
+        }
     }
 
     pub(super) fn state(&self) -> State {
@@ -306,16 +314,28 @@ impl Slot {
             let link = self.link();
             (link.is_modern, link.capabilities)
         };
-        let connector = Connector {
+        let mut connector = Connector {
             server: &self.server,
             transport: &self.entry.transport,
-            era: if is_modern && self.entry.era == Era::Auto { Era::Modern } else { self.entry.era },
+            era: self.entry.era,
             mirrors: &self.mirrors,
             environment,
             capabilities,
             audience: &self.audience,
         };
-        connector.connect().await
+        if !is_modern || self.entry.era != Era::Auto {
+            return connector.connect().await;
+        }
+        connector.era = Era::Modern;
+        match connector.connect().await {
+            // It may be another version of the server by now.
+            Err(error) if error.may_be_of_era() => {
+                tracing::info!(server = %self.server, %error, "it was modern before; asking with a handshake");
+                connector.era = Era::Auto;
+                connector.connect().await
+            }
+            outcome => outcome,
+        }
     }
 
     /// Closes `connection` once nobody has used it for its idle time.

@@ -78,6 +78,14 @@ impl Wire {
         }
     }
 
+    /// Resolves when nothing more can be sent.
+    pub(super) async fn ended(&self) {
+        match self {
+            Self::Stream(link) => link.ended().await,
+            Self::Http(endpoint) => endpoint.ended().await,
+        }
+    }
+
     /// Asks for its end; requests under way fail.
     pub(super) fn close(&self) {
         match self {

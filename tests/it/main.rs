@@ -18,10 +18,14 @@ mod downstream;
 mod fidelity;
 mod malformed;
 
+mod http_access;
+mod http_downstream;
 mod http_faults;
 mod http_upstream;
 mod listing;
 mod meta_tools;
+mod prompts;
+mod resources;
 mod transports;
 mod upstream;
 

@@ -56,7 +56,7 @@ fn a_malformed_line_gets_its_error_and_costs_no_other() {
         ),
         (r#"{"jsonrpc":"2.0","id":57,"method":"initialize"}"#, "57", -32602),
         (r#"{"jsonrpc":"2.0","id":58,"method":"initialize","params":{"protocolVersion":5}}"#, "58", -32602),
-        (r#"{"jsonrpc":"2.0","id":59,"method":"resources/list"}"#, "59", -32601),
+        (r#"{"jsonrpc":"2.0","id":59,"method":"tasks/list"}"#, "59", -32601),
         (r#"[{"jsonrpc":"2.0","id":60,"method":"ping"}]"#, "null", -32600),
         ("[]", "null", -32600),
         ("[", "null", -32700),

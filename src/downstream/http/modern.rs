@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::answer::{Forms, Question, Stream, answer};
 use super::post::accepted;
+use super::refusal::Refusal;
 use super::{Shared, refusal};
 use crate::downstream::session::{CAPABILITIES_KEY, REVISION_KEY};
 use crate::downstream::{Exchange, Session};
@@ -50,8 +51,8 @@ pub(super) async fn post(
         Envelope::Batch(_) => return refusal::bad_request("this protocol revision has no batches"),
     };
     let id = request.id.clone();
-    if let Err((status, code, message)) = check(map, request) {
-        return refusal::error(status, Some(&id), code, &message);
+    if let Err(refusal) = check(map, request) {
+        return refusal.answer(Some(&id));
     }
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let outbox = Outbox::new();
@@ -60,12 +61,10 @@ pub(super) async fn post(
     answer(shared, Stream::cancelling(outbox, session), question).await
 }
 
-type Fault = (StatusCode, ErrorCode, String);
-
 /// What must be right before a method is looked for. A revision that is not served is left to the session, which says
 /// which ones are.
-fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Fault> {
-    let invalid = |message: String| (StatusCode::BAD_REQUEST, ErrorCode::INVALID_PARAMS, message);
+fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
+    let invalid = |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::INVALID_PARAMS, message);
     let Some(claimed) = claim(request) else {
         return Err(invalid(format!("`_meta` must have `{REVISION_KEY}`")));
     };
@@ -89,14 +88,14 @@ fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Fault> {
     }
     if request.method == "initialize" {
         let message = "`initialize` is no method of this protocol revision".to_owned();
-        return Err((StatusCode::NOT_FOUND, ErrorCode::METHOD_NOT_FOUND, message));
+        return Err(Refusal::of_message(StatusCode::NOT_FOUND, ErrorCode::METHOD_NOT_FOUND, message));
     }
     Ok(())
 }
 
 /// Checks that a header is there and says what the body says.
-fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Fault> {
-    let mismatch = |message: String| (StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, message);
+fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Refusal> {
+    let mismatch = |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, message);
     let Some(value) = map.get(header) else {
         return Err(mismatch(format!("the header `{name}` is missing")));
     };

@@ -12,6 +12,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 
 use super::answer::{Forms, Question, Stream, answer};
+use super::refusal::Refusal;
 use super::sessions::{Full, Kind, visit};
 use super::{Shared, modern, refusal};
 use crate::downstream::{Exchange, Session};
@@ -31,7 +32,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
     };
     let text = match read(map, body).await {
         Ok(text) => text,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     let envelope = match Envelope::parse(&text) {
         Ok(envelope) => envelope,
@@ -48,7 +49,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
     }
     let (visit, _) = match visit(shared, map) {
         Ok(visit) => visit,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     let session = visit.session().clone();
     let outbox = Outbox::new();
@@ -71,11 +72,11 @@ pub(super) fn accepted() -> Response {
 }
 
 /// The body of a request: one JSON text.
-pub(super) async fn read(map: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+pub(super) async fn read(map: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
     let kind = map.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         let message = "the `Content-Type` of a message is `application/json`";
-        return Err(refusal::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let length = map.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok()).unwrap_or(0);
     if length > MESSAGE_LIMIT as u64 {
@@ -83,16 +84,15 @@ pub(super) async fn read(map: &HeaderMap, body: Body) -> Result<Bytes, Response>
     }
     match tokio::time::timeout(BODY_TIME, collect(body, usize::try_from(length).unwrap_or(0))).await {
         Ok(collected) => collected,
-        Err(_) => {
-            Err(refusal::refuse(StatusCode::REQUEST_TIMEOUT, &format!("the body did not come within {BODY_TIME:?}")))
-        }
+        Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {BODY_TIME:?}"))),
     }
 }
 
-async fn collect(mut body: Body, length: usize) -> Result<Bytes, Response> {
+async fn collect(mut body: Body, length: usize) -> Result<Bytes, Refusal> {
     let mut all = BytesMut::new();
     while let Some(piece) = body.frame().await {
-        let piece = piece.map_err(|error| refusal::bad_request(&format!("the body is damaged: {error}")))?;
+        let piece =
+            piece.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body is damaged: {error}")))?;
         let Ok(data) = piece.into_data() else { continue };
         if all.is_empty() && body.is_end_stream() {
             return Ok(data);
@@ -108,9 +108,9 @@ async fn collect(mut body: Body, length: usize) -> Result<Bytes, Response> {
     Ok(all.freeze())
 }
 
-fn too_large() -> Response {
+fn too_large() -> Refusal {
     let message = format!("the message has more bytes than the limit of {MESSAGE_LIMIT}");
-    refusal::refuse(StatusCode::PAYLOAD_TOO_LARGE, &message)
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
 /// A handshake, and with it a new session.

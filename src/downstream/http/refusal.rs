@@ -7,6 +7,31 @@ use axum::response::Response;
 
 use crate::mcp::{ErrorCode, Frame, RequestId};
 
+/// Why a request is not taken.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    code: ErrorCode,
+    message: String,
+}
+
+impl Refusal {
+    /// Something about the HTTP request, not about a message in it.
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, code: ErrorCode::INVALID_REQUEST, message: message.into() }
+    }
+
+    /// Something that a message says, or fails to say.
+    pub(super) fn of_message(status: StatusCode, code: ErrorCode, message: String) -> Self {
+        Self { status, code, message }
+    }
+
+    /// The answer to the request with this id.
+    pub(super) fn answer(&self, id: Option<&RequestId>) -> Response {
+        error(self.status, id, self.code, &self.message)
+    }
+}
+
 /// A JSON-RPC error under an HTTP status.
 pub(super) fn error(status: StatusCode, id: Option<&RequestId>, code: ErrorCode, message: &str) -> Response {
     json(status, Frame::error(id, code, message, None).head)

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::answer::{Forms, Stream};
+use super::refusal::Refusal;
 use super::{Shared, body, refusal};
 use crate::downstream::Session;
 use crate::mcp::{Outbox, Revision, headers};
@@ -168,17 +169,20 @@ impl Drop for Visit {
 }
 
 /// The session that a request of Streamable HTTP is in, and its id.
-pub(super) fn visit(shared: &Shared, map: &HeaderMap) -> Result<(Visit, String), Response> {
+pub(super) fn visit(shared: &Shared, map: &HeaderMap) -> Result<(Visit, String), Refusal> {
     let Some(id) = map.get(headers::SESSION) else {
-        return Err(refusal::bad_request("the header `Mcp-Session-Id` is missing; `initialize` gives one out"));
+        let message = "the header `Mcp-Session-Id` is missing; `initialize` gives one out";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     };
     let id = id.to_str().unwrap_or_default();
     let visit = shared.sessions.visit(id, Kind::StreamableHttp);
-    let visit = visit.ok_or_else(|| refusal::not_found("there is no such session; begin with `initialize`"))?;
+    let unknown = || Refusal::new(StatusCode::NOT_FOUND, "there is no such session; begin with `initialize`");
+    let visit = visit.ok_or_else(unknown)?;
     if let Some(version) = map.get(headers::VERSION) {
         let version = version.to_str().unwrap_or_default();
         if Revision::parse(version).is_none() {
-            return Err(refusal::bad_request(&format!("protocol revision `{version}` is not known")));
+            let message = format!("protocol revision `{version}` is not known");
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         }
     }
     Ok((visit, id.to_owned()))
@@ -196,7 +200,7 @@ pub(super) fn stream(shared: &Arc<Shared>, map: &HeaderMap) -> Response {
     }
     match visit(shared, map) {
         Ok((visit, _)) => body::events(std::collections::VecDeque::new(), Stream::new(visit.listen(), Some(visit))),
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.answer(None),
     }
 }
 
@@ -210,7 +214,7 @@ pub(super) fn delete(shared: &Shared, map: &HeaderMap) -> Response {
             shared.sessions.end(&id);
             Response::default()
         }
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.answer(None),
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
         return refusal::method_not_allowed("POST");
     }
     let pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let id = pairs.filter(|(key, _)| *key == "sessionId").map(|(_, value)| value).last();
+    let id = pairs.filter(|(key, _)| *key == "sessionId").map(|(_, value)| value).next_back();
     let Some(id) = id else { return refusal::bad_request("`sessionId` is missing") };
     let Some(visit) = shared.sessions.visit(id, Kind::Sse) else {
         return refusal::not_found("there is no such session; its stream has ended");
@@ -53,7 +53,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     let Some(outbox) = visit.stream() else { return refusal::not_found("the session's stream has ended") };
     let text = match read(&parts.headers, body).await {
         Ok(text) => text,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     match Envelope::parse(&text) {
         Ok(envelope) => visit.session().receive_envelope(&text, envelope, &Exchange::Shared(outbox)),

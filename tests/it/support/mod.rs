@@ -5,6 +5,7 @@
 pub(crate) mod bridge;
 pub(crate) mod client;
 pub(crate) mod command;
+pub(crate) mod gateway;
 pub(crate) mod http;
 pub(crate) mod message;
 pub(crate) mod process;

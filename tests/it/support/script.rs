@@ -10,7 +10,12 @@ use serde_json::json;
 #[must_use]
 pub(crate) struct Server {
     tools: Vec<String>,
+    prompts: Vec<String>,
+    resources: Vec<String>,
+    templates: Vec<String>,
     calls: Vec<String>,
+    gets: Vec<String>,
+    reads: Vec<String>,
     methods: Vec<String>,
     members: Vec<String>,
 }
@@ -60,7 +65,47 @@ impl Server {
         self
     }
 
-    /// Lists so many tools on a page.
+    /// Adds a prompt, and what getting it does.
+    pub(crate) fn prompt(self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.prompt_as(name, &json!({ "name": name }).to_string(), steps)
+    }
+
+    /// Adds a prompt by its definition, sent in these bytes.
+    pub(crate) fn prompt_as(mut self, name: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.gets.push(format!("{}:{}", json!(name), list(steps)));
+        self.prompts.push(definition.to_owned());
+        self
+    }
+
+    /// Adds a resource, and what reading it does.
+    pub(crate) fn resource(self, uri: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.resource_as(uri, &json!({ "uri": uri, "name": uri }).to_string(), steps)
+    }
+
+    /// Adds a resource by its definition, sent in these bytes.
+    pub(crate) fn resource_as(mut self, uri: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.resources.push(definition.to_owned());
+        self.reading(uri, steps)
+    }
+
+    /// What reading a URI does that is not listed.
+    pub(crate) fn reading(mut self, uri: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.reads.push(format!("{}:{}", json!(uri), list(steps)));
+        self
+    }
+
+    /// Adds a resource template.
+    pub(crate) fn template(mut self, template: &str) -> Self {
+        self.templates.push(json!({ "uriTemplate": template, "name": template }).to_string());
+        self
+    }
+
+    /// Offers this and nothing else, whatever lists there are.
+    pub(crate) fn capabilities(self, capabilities: &str) -> Self {
+        self.member(format!(r#""capabilities":{capabilities}"#))
+    }
+
+    /// Lists so many tools, and so on, on a page.
     pub(crate) fn page_size(self, size: usize) -> Self {
         self.member(format!(r#""page_size":{size}"#))
     }
@@ -110,7 +155,12 @@ impl Server {
     pub(crate) fn to_json(&self) -> String {
         let mut members = self.members.clone();
         members.push(format!(r#""tools":[{}]"#, self.tools.join(",")));
+        members.push(format!(r#""prompts":[{}]"#, self.prompts.join(",")));
+        members.push(format!(r#""resources":[{}]"#, self.resources.join(",")));
+        members.push(format!(r#""templates":[{}]"#, self.templates.join(",")));
         members.push(format!(r#""calls":{{{}}}"#, self.calls.join(",")));
+        members.push(format!(r#""gets":{{{}}}"#, self.gets.join(",")));
+        members.push(format!(r#""reads":{{{}}}"#, self.reads.join(",")));
         members.push(format!(r#""methods":{{{}}}"#, self.methods.join(",")));
         format!("{{{}}}", members.join(","))
     }
@@ -195,6 +245,11 @@ pub(crate) fn deafen() -> Step {
 /// Has these tools from now on, and says so.
 pub(crate) fn change_tools(definitions: &[&str]) -> Step {
     Step(format!(r#"{{"change_tools":[{}]}}"#, definitions.join(",")))
+}
+
+/// Has these `prompts`, `resources` or `templates` from now on, and says so.
+pub(crate) fn change(list: &str, definitions: &[&str]) -> Step {
+    Step(format!(r#"{{"change":["{list}",[{}]]}}"#, definitions.join(",")))
 }
 
 /// Pings the client under this id and waits for the answer.

@@ -144,6 +144,11 @@ impl Endpoint {
         self.ended.is_cancelled()
     }
 
+    /// Resolves when nothing more can be sent.
+    pub(in crate::upstream) async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
     /// Asks for its end; requests under way fail.
     pub(in crate::upstream) fn close(&self) {
         self.close.cancel();

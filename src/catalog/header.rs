@@ -1,0 +1,184 @@
+//! What stands in front of the definitions in a cache file: what is known of each without reading it.
+
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::cache::Listed;
+use super::entries::{Entries, Entry, Kind};
+use super::server_tools::{Body, Flaw, ServerTools, ToolEntry};
+use crate::mcp::{Object, Revision, ServerCapabilities};
+use crate::tool::{Definition, Hints, ServerName, ToolHash, ToolName};
+
+/// The definitions follow in the order of the lists: tools, prompts, resources, templates.
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+pub(super) struct Header {
+    pub(super) server: String,
+    software: Option<String>,
+    instructions: Option<String>,
+    /// The server's own JSON.
+    capabilities: String,
+    revision: Option<String>,
+    fresh_for_ms: Option<u64>,
+    tools: Vec<HeaderTool>,
+    prompts: Vec<HeaderEntry>,
+    resources: Vec<HeaderEntry>,
+    templates: Vec<HeaderEntry>,
+    flaws: Vec<(Kind, usize, String)>,
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct HeaderTool {
+    name: String,
+    hash: String,
+    length: u32,
+    /// `readOnlyHint`, `destructiveHint`, `idempotentHint`.
+    hints: (Option<bool>, Option<bool>, Option<bool>),
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct HeaderEntry {
+    key: String,
+    hash: String,
+    length: u32,
+}
+
+impl Header {
+    /// Sorts out what can be used, and lays the definitions behind one another.
+    pub(super) fn of(server: &ServerName, listed: &Listed) -> (Self, Vec<u8>) {
+        let mut body = Vec::new();
+        let mut flaws = Vec::new();
+        let tools = usable(Kind::Tool, &listed.tools, &mut body, &mut flaws, HeaderTool::of, |tool| &tool.name);
+        let mut others = |kind: Kind, entries: &[Bytes]| {
+            usable(kind, entries, &mut body, &mut flaws, |json| HeaderEntry::of(kind, json), |entry| &entry.key)
+        };
+        let prompts = others(Kind::Prompt, &listed.prompts);
+        let resources = others(Kind::Resource, &listed.resources);
+        let templates = others(Kind::Template, &listed.templates);
+        let header = Self {
+            server: server.to_string(),
+            software: listed.software.clone(),
+            instructions: listed.instructions.clone(),
+            capabilities: listed.capabilities.as_json().to_owned(),
+            revision: listed.revision.map(|revision| revision.to_string()),
+            fresh_for_ms: listed.fresh_for.map(|fresh| u64::try_from(fresh.as_millis()).unwrap_or(u64::MAX)),
+            tools,
+            prompts,
+            resources,
+            templates,
+            flaws,
+        };
+        (header, body)
+    }
+
+    /// What the catalog holds of it; `None` when a name, a hash or the capabilities cannot be used.
+    pub(super) fn to_tools(&self, name: ServerName, body: Body, listed_at: SystemTime) -> Option<ServerTools> {
+        let mut offset = 0;
+        let mut next = |length: u32| {
+            let start = offset;
+            offset += u64::from(length);
+            start
+        };
+        let tools = self.tools.iter().map(|tool| {
+            let (read_only, destructive, idempotent) = tool.hints;
+            Some(ToolEntry {
+                name: ToolName::new(&tool.name).ok()?,
+                hash: ToolHash::from_hex(&tool.hash)?,
+                hints: Hints { read_only, destructive, idempotent },
+                offset: next(tool.length),
+                length: tool.length,
+            })
+        });
+        let entries: Vec<ToolEntry> = tools.collect::<Option<_>>()?;
+        let mut others = |list: &[HeaderEntry]| {
+            let entries = list.iter().map(|entry| {
+                let hash = ToolHash::from_hex(&entry.hash)?;
+                Some(Entry { key: entry.key.as_str().into(), hash, offset: next(entry.length), length: entry.length })
+            });
+            Some(Entries::new(entries.collect::<Option<_>>()?))
+        };
+        let (prompts, resources, templates) =
+            (others(&self.prompts)?, others(&self.resources)?, others(&self.templates)?);
+        let capabilities: &RawValue = serde_json::from_str(&self.capabilities).ok()?;
+        let flaws =
+            self.flaws.iter().map(|(kind, index, reason)| Flaw { kind: *kind, index: *index, reason: reason.clone() });
+        Some(ServerTools {
+            name,
+            by_name: ServerTools::order_by_name(&entries),
+            entries,
+            prompts,
+            resources,
+            templates,
+            body,
+            software: self.software.clone(),
+            instructions: self.instructions.clone(),
+            capabilities: ServerCapabilities::new(capabilities),
+            revision: self.revision.as_deref().and_then(Revision::parse),
+            flaws: flaws.collect(),
+            listed_at,
+            fresh_for: self.fresh_for_ms.map(Duration::from_millis),
+        })
+    }
+
+    /// How many bytes of definitions follow.
+    pub(super) fn body_length(&self) -> u64 {
+        let others = [&self.prompts, &self.resources, &self.templates];
+        let others = others.into_iter().flatten().map(|entry| entry.length);
+        self.tools.iter().map(|tool| tool.length).chain(others).map(u64::from).sum()
+    }
+}
+
+/// The usable entries of a list, each but the first of its name left out; what is wrong with the others goes to `flaws`.
+fn usable<T>(
+    kind: Kind,
+    entries: &[Bytes],
+    body: &mut Vec<u8>,
+    flaws: &mut Vec<(Kind, usize, String)>,
+    read: impl Fn(&[u8]) -> Result<T, String>,
+    name: impl Fn(&T) -> &String,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    let mut names = HashSet::new();
+    for (index, json) in entries.iter().enumerate() {
+        match read(json) {
+            Ok(entry) if names.insert(name(&entry).clone()) => {
+                body.extend_from_slice(json);
+                found.push(entry);
+            }
+            Ok(entry) => flaws.push((kind, index, format!("a second {kind} named `{}`", name(&entry)))),
+            Err(reason) => flaws.push((kind, index, reason)),
+        }
+    }
+    found
+}
+
+impl HeaderTool {
+    fn of(json: &[u8]) -> Result<Self, String> {
+        let raw: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let definition = Definition::parse(raw).map_err(|error| error.to_string())?;
+        let hints = definition.hints;
+        Ok(Self {
+            name: definition.name.as_str().to_owned(),
+            hash: ToolHash::of(json).to_string(),
+            length: length(json)?,
+            hints: (hints.read_only, hints.destructive, hints.idempotent),
+        })
+    }
+}
+
+impl HeaderEntry {
+    fn of(kind: Kind, json: &[u8]) -> Result<Self, String> {
+        let raw: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let object = Object::parse(raw).map_err(|_| "the entry is not an object".to_owned())?;
+        let key = object.text(kind.key()).filter(|key| !key.is_empty());
+        let key = key.ok_or_else(|| format!("the entry has no `{}`", kind.key()))?;
+        Ok(Self { key, hash: ToolHash::of(json).to_string(), length: length(json)? })
+    }
+}
+
+fn length(json: &[u8]) -> Result<u32, String> {
+    u32::try_from(json.len()).map_err(|_| "the definition is over 4 GB".to_owned())
+}

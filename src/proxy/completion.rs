@@ -1,0 +1,57 @@
+//! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
+
+use super::prompts::Prompt;
+use super::{Caller, Errand, Proxy, Reply, beside};
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object, Revision};
+use crate::tool::ServerName;
+use crate::upstream::{self, code_of};
+
+/// Nothing comes to mind. Clients ask with every letter that a person types, and show an error each time; of a server that
+/// has no completions, this is as true.
+const NOTHING: &[u8] = br#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
+
+impl Proxy {
+    /// Answers `completion/complete`.
+    pub(super) async fn complete(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+        let invalid = |reason: &str| Reply::error(ErrorCode::INVALID_PARAMS, reason.to_owned());
+        let Some(reference) = params.get("ref").and_then(|raw| Object::parse(raw).ok()) else {
+            return invalid("`ref` must be an object");
+        };
+        let (server, key, own) = match reference.text("type").as_deref() {
+            Some("ref/prompt") => {
+                let Some(name) = reference.text("name") else { return invalid("`ref.name` must be a string") };
+                match self.prompt(&name).await {
+                    Ok(Prompt { server, name }) => (server, "name", name),
+                    Err(reason) => return invalid(&reason),
+                }
+            }
+            Some("ref/resource") => {
+                let Some(uri) = reference.text("uri") else { return invalid("`ref.uri` must be a string") };
+                match self.template(&uri).await {
+                    Ok((server, own)) => (server, "uri", own),
+                    Err(reason) => return invalid(&reason),
+                }
+            }
+            _ => return invalid("`ref.type` must be `ref/prompt` or `ref/resource`"),
+        };
+        if !self.completes(&server) {
+            return Reply::Result(NOTHING.into());
+        }
+        let errand = Errand::of(caller, params);
+        let params = beside::parameters(params, "ref", &reference.with(key, &quoted(&own)));
+        match self.send_on(&server, "completion/complete", None, params, &errand).await {
+            Ok(upstream::Reply::Error(error)) if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) => {
+                Reply::Result(NOTHING.into())
+            }
+            outcome => self.relayed(outcome, &format!("the completion of `{own}`")),
+        }
+    }
+
+    /// Whether a server may have completions; the first revision had no word for it.
+    fn completes(&self, server: &ServerName) -> bool {
+        self.snapshot().server(server).is_some_and(|known| {
+            known.capabilities().has("completions") || known.revision() == Some(Revision::V2024_11_05)
+        })
+    }
+}

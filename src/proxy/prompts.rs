@@ -1,0 +1,98 @@
+//! The prompts of all servers, each by the name `server__prompt`.
+
+use super::page::{FIRST_LISTING, List};
+use super::{Caller, Proxy, Reply, error};
+use crate::catalog::ServerTools;
+use crate::config::distance;
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object};
+use crate::tool::{QualifiedName, SEPARATOR, ServerName};
+
+pub(super) const PROMPTS: List = List {
+    member: "prompts",
+    entries: ServerTools::prompts,
+    is_exposed: |exposure| exposure.prompts,
+    show: |json, server, name, _| {
+        let object = Object::parse(json).expect("what is no object is no prompt");
+        object.with("name", &quoted(&joined(server, name)))
+    },
+};
+
+/// Names beyond these are not looked at for the nearest.
+const MOST_COMPARED: usize = 2000;
+
+/// A prompt of a server.
+#[derive(Debug)]
+pub(super) struct Prompt {
+    pub(super) server: ServerName,
+    /// Its name there.
+    pub(super) name: String,
+}
+
+impl Proxy {
+    /// Answers `prompts/get`.
+    pub(super) async fn get_prompt(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+        let Some(name) = params.text("name") else {
+            return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
+        };
+        match self.prompt(&name).await {
+            Ok(Prompt { server, name: own }) => {
+                let replaced = ("name", quoted(&own));
+                self.forward(caller, &server, "prompts/get", Some(&own), params, replaced).await
+            }
+            Err(reason) => Reply::error(ErrorCode::INVALID_PARAMS, reason),
+        }
+    }
+
+    /// The prompt that `name` means: `server__prompt`, or the name alone where only one server has it.
+    ///
+    /// # Errors
+    /// With the names that could be meant.
+    pub(super) async fn prompt(&self, name: &str) -> Result<Prompt, String> {
+        self.refresh.loaded().await;
+        let mut found = find(&self.exposing(PROMPTS.is_exposed), name);
+        if found.is_empty() {
+            self.refresh.known(None, FIRST_LISTING).await;
+            found = find(&self.exposing(PROMPTS.is_exposed), name);
+        }
+        match found.len() {
+            1 => Ok(found.remove(0)),
+            0 => Err(error::unknown_prompt(name, &nearest(&self.exposing(PROMPTS.is_exposed), name))),
+            _ => {
+                let names: Vec<String> = found.iter().map(|prompt| joined(&prompt.server, &prompt.name)).collect();
+                Err(format!("the prompt `{name}` could be {}: say which", names.join(" or ")))
+            }
+        }
+    }
+}
+
+fn joined(server: &ServerName, name: &str) -> String {
+    format!("{server}{SEPARATOR}{name}")
+}
+
+fn find(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<Prompt> {
+    let has = |server: &ServerName, name: &str| {
+        servers.iter().any(|known| known.name() == server && known.prompts().has(name))
+    };
+    let exact = QualifiedName::readings(name).find(|read| has(&read.server, read.tool.as_str()));
+    if let Some(QualifiedName { server, tool }) = exact {
+        return vec![Prompt { server, name: tool.as_str().to_owned() }];
+    }
+    let bare = servers.iter().filter(|server| server.prompts().has(name));
+    bare.map(|server| Prompt { server: server.name().clone(), name: name.to_owned() }).collect()
+}
+
+/// The names that are most like `name`, at most three.
+fn nearest(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let all = servers.iter().flat_map(|server| {
+        server.prompts().as_slice().iter().map(|prompt| (joined(server.name(), &prompt.key), &prompt.key))
+    });
+    let compared = all.take(MOST_COMPARED).filter_map(|(joined, bare)| {
+        let changes = distance(&wanted, &joined.to_lowercase()).min(distance(&wanted, &bare.to_lowercase()));
+        (changes <= wanted.chars().count() / 2).then_some((changes, joined))
+    });
+    let mut near: Vec<(usize, String)> = compared.collect();
+    near.sort();
+    near.into_iter().take(3).map(|(_, name)| name).collect()
+}

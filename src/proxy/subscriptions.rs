@@ -1,0 +1,109 @@
+//! Who follows which resource: what all clients want of a server is asked of it once.
+
+use std::collections::BTreeSet;
+use std::sync::Weak;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::resources::{Place, no_uri, not_found, several};
+use super::{Caller, Change, Interests, Mode, Proxy, Reply};
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object};
+use crate::shutdown::Tasks;
+use crate::tool::ServerName;
+
+/// How long a server has to take a subscription, its start included.
+const LIMIT: Duration = Duration::from_secs(30);
+
+impl Proxy {
+    /// What of `interests` there can be news of.
+    pub async fn offered(&self, interests: Interests) -> Interests {
+        let exposed = self.config().exposes_any();
+        let mut uris = BTreeSet::new();
+        for uri in interests.uris.into_iter().filter(|_| exposed.resources) {
+            if self.followed(self.place(&uri).await, &uri).is_some() {
+                uris.insert(uri);
+            }
+        }
+        Interests {
+            tools: interests.tools && self.mode == Mode::Direct,
+            prompts: interests.prompts && exposed.prompts,
+            resources: interests.resources && exposed.resources,
+            uris,
+        }
+    }
+
+    /// Answers `resources/subscribe`, once the server has.
+    pub(super) async fn subscribe(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+        let Some(uri) = params.text("uri") else { return no_uri() };
+        let place = self.place(&uri).await;
+        match &place {
+            Place::Several(uris) => return several(&uri, uris),
+            Place::Unlisted(servers) if servers.is_empty() => return not_found(caller, &uri),
+            Place::At(..) | Place::Unlisted(_) => {}
+        }
+        let Some((server, own)) = self.followed(place, &uri) else {
+            let message = format!("the server of `{uri}` does not tell of changes");
+            return Reply::error(ErrorCode::INVALID_PARAMS, message);
+        };
+        let listener = caller.client.listener();
+        listener.interests().uris.insert(uri.clone());
+        self.follow(&server);
+        match self.pool.subscribed(&server, &own, LIMIT).await {
+            Ok(()) => Reply::Result(b"{}"[..].into()),
+            Err(reason) => {
+                listener.interests().uris.remove(&uri);
+                self.follow(&server);
+                Reply::error(ErrorCode::INVALID_PARAMS, self.masked(&format!("`{uri}` cannot be followed: {reason}")))
+            }
+        }
+    }
+
+    /// Answers `resources/unsubscribe`.
+    pub(super) fn unsubscribe(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+        let Some(uri) = params.text("uri") else { return no_uri() };
+        caller.client.listener().interests().uris.remove(&uri);
+        self.audience.interests_changed();
+        Reply::Result(b"{}"[..].into())
+    }
+
+    /// A server says that a resource has another content.
+    pub(super) fn resource_updated(&self, server: &ServerName, params: &RawValue) {
+        let Ok(object) = Object::parse(params) else { return };
+        let Some(own) = object.text("uri") else { return };
+        tracing::debug!(%server, uri = own, "a resource has changed");
+        for uri in self.seen_uris(server, &own) {
+            let params = if uri == own { params.get().to_owned() } else { object.with("uri", &quoted(&uri)) };
+            self.audience.tell(&Change::Resource { uri, params });
+        }
+    }
+
+    /// Has a server asked for what is wanted of it now.
+    fn follow(&self, server: &ServerName) {
+        self.pool.subscribe(server, self.wanted_resources(server));
+    }
+
+    /// Has all servers asked for what is wanted of them now.
+    fn follow_all(&self) {
+        let mut wanted = self.all_wanted_resources();
+        for server in self.config().servers.keys() {
+            self.pool.subscribe(server, wanted.remove(server).unwrap_or_default());
+        }
+    }
+}
+
+/// Has servers asked for what clients want to follow, whenever that changes.
+pub(super) async fn keep(proxy: Weak<Proxy>, tasks: Tasks) {
+    let Some(changed) = proxy.upgrade().map(|proxy| proxy.audience.changes()) else { return };
+    loop {
+        tokio::select! {
+            () = changed.notified() => {}
+            () = tasks.stopped() => return,
+        }
+        let Some(proxy) = proxy.upgrade() else { return };
+        // What is not known yet cannot be found.
+        proxy.refresh().loaded().await;
+        proxy.follow_all();
+    }
+}

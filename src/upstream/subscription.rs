@@ -1,0 +1,161 @@
+//! The resources of a server that somebody follows.
+//!
+//! One task per server holds a connection as long as anything is wanted of it, so that it is not closed for idleness, and
+//! asks again for everything when that connection is lost and another one made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::connection::{Connection, Reply};
+use super::host::Audience;
+use super::slot::{Lease, Slot};
+use super::{CallError, Environment, backoff, message_of};
+use crate::mcp::frame::quoted;
+
+/// How long a server has for each subscription.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// What came of each subscription, on the connection of now; missing while it is not known.
+type Outcomes = BTreeMap<String, Result<(), String>>;
+
+/// What is wanted of one server. Dropping it ends its task.
+#[derive(Debug)]
+pub(super) struct Subscriptions {
+    wanted: watch::Sender<BTreeSet<String>>,
+    outcomes: watch::Receiver<Outcomes>,
+}
+
+/// The task behind it.
+struct Keeper {
+    slot: Arc<Slot>,
+    environment: Arc<Environment>,
+    audience: Arc<dyn Audience>,
+    wanted: watch::Receiver<BTreeSet<String>>,
+    outcomes: watch::Sender<Outcomes>,
+}
+
+impl Subscriptions {
+    /// Nothing is wanted yet.
+    pub(super) fn new(slot: Arc<Slot>, environment: &Arc<Environment>, audience: Arc<dyn Audience>) -> Self {
+        let (wanted, outcomes) = (watch::Sender::new(BTreeSet::new()), watch::Sender::new(Outcomes::new()));
+        let keeper = Keeper {
+            slot,
+            environment: environment.clone(),
+            audience,
+            wanted: wanted.subscribe(),
+            outcomes: outcomes.clone(),
+        };
+        let tasks = environment.tasks.clone();
+        environment.tasks.spawn(async move {
+            tokio::select! {
+                () = keeper.keep() => {}
+                () = tasks.stopped() => {}
+            }
+        });
+        Self { outcomes: outcomes.subscribe(), wanted }
+    }
+
+    /// From now on, these URIs are wanted and no others.
+    pub(super) fn want(&self, uris: BTreeSet<String>) {
+        self.wanted.send_if_modified(|wanted| {
+            let differs = *wanted != uris;
+            *wanted = uris;
+            differs
+        });
+    }
+
+    /// Where to hear of what comes of them.
+    pub(super) fn outcomes(&self) -> watch::Receiver<Outcomes> {
+        self.outcomes.clone()
+    }
+}
+
+/// Waits until it is known what came of the subscription to `uri`; `Err` is the server's reason, or ours.
+pub(super) async fn outcome(mut outcomes: watch::Receiver<Outcomes>, uri: &str, limit: Duration) -> Result<(), String> {
+    let known = async {
+        let outcomes = outcomes.wait_for(|outcomes| outcomes.contains_key(uri)).await.ok()?;
+        outcomes.get(uri).cloned()
+    };
+    match tokio::time::timeout(limit, known).await {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => Err("the server is not configured any more".to_owned()),
+        Err(_) => Err(format!("it was not subscribed within {limit:?}")),
+    }
+}
+
+impl Keeper {
+    async fn keep(mut self) {
+        let mut failures = 0;
+        while self.wanted.wait_for(|wanted| !wanted.is_empty()).await.is_ok() {
+            match self.slot.lease(&self.environment, self.audience.capabilities()).await {
+                Ok(lease) => {
+                    failures = 0;
+                    self.follow(lease).await;
+                }
+                Err(error) => {
+                    failures += 1;
+                    let reason = error.to_string();
+                    let wanted = self.wanted.borrow_and_update().clone();
+                    self.outcomes.send_replace(wanted.into_iter().map(|uri| (uri, Err(reason.clone()))).collect());
+                }
+            }
+            if !self.wanted.borrow().is_empty() {
+                tokio::select! {
+                    () = tokio::time::sleep(backoff(failures)) => {}
+                    changed = self.wanted.changed() => if changed.is_err() { return },
+                }
+            }
+        }
+    }
+
+    /// Keeps the subscriptions of one connection to what is wanted, until that is nothing or the connection ends.
+    async fn follow(&mut self, lease: Lease) {
+        self.outcomes.send_replace(Outcomes::new());
+        let mut active = BTreeSet::new();
+        loop {
+            let wanted = self.wanted.borrow_and_update().clone();
+            for uri in active.difference(&wanted) {
+                self.outcomes.send_modify(|outcomes| drop(outcomes.remove(uri)));
+                // It says no more of it, or says it in vain.
+                let _ = ask(&lease, "resources/unsubscribe", uri).await;
+            }
+            for uri in wanted.difference(&active) {
+                match ask(&lease, "resources/subscribe", uri).await {
+                    // The next connection is asked.
+                    Err(error) if error.is_lost() => return,
+                    outcome => {
+                        let outcome = match outcome {
+                            Ok(Reply::Result(_)) => Ok(()),
+                            Ok(Reply::Error(error)) => Err(message_of(&error)),
+                            Err(error) => Err(error.to_string()),
+                        };
+                        if let Err(reason) = &outcome {
+                            tracing::info!(server = %self.slot.server, uri, reason, "not subscribed");
+                        }
+                        self.outcomes.send_modify(|outcomes| drop(outcomes.insert(uri.clone(), outcome)));
+                    }
+                }
+            }
+            if wanted.is_empty() {
+                return;
+            }
+            active = wanted;
+            tokio::select! {
+                changed = self.wanted.changed() => if changed.is_err() { return },
+                () = lease.ended() => return,
+            }
+        }
+    }
+}
+
+/// Subscribes or unsubscribes where there is a handshake; a modern server is told of all URIs at once by
+/// `subscriptions/listen`.
+async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<Reply, CallError> {
+    if connection.introduction().revision.is_modern() {
+        return Ok(Reply::Result(b"{}"[..].into()));
+    }
+    connection.request(method, &format!(r#""uri":{}"#, quoted(uri)), LIMIT).await
+}

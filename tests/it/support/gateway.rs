@@ -1,0 +1,392 @@
+//! `mcpzip serve --http`, and a client that speaks HTTP/1.1 to it by hand.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::{Value, json};
+
+use super::client::PATIENCE;
+use super::{Client, Message, Setup};
+
+/// A running server. It is killed when this is dropped; a test that fails prints all that is known.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    process: Client,
+    address: SocketAddr,
+}
+
+/// A request on its way.
+#[derive(Debug, Clone)]
+#[must_use]
+pub(crate) struct Call {
+    address: SocketAddr,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+/// A session of a client with a handshake.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpSession {
+    address: SocketAddr,
+    id: String,
+}
+
+/// An answer of which the head has come.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    reader: BufReader<TcpStream>,
+    status: u16,
+    headers: BTreeMap<String, String>,
+    /// What came of the body and was not taken.
+    pending: Vec<u8>,
+    left: Left,
+}
+
+/// What is to come of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Bytes(usize),
+    Chunks,
+}
+
+/// An answer that came whole.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    headers: BTreeMap<String, String>,
+    pub(crate) body: String,
+}
+
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) data: String,
+}
+
+impl Setup {
+    /// Starts `mcpzip serve --http` on a free port of this machine, with more arguments.
+    #[track_caller]
+    pub(crate) fn serve(&self, arguments: &[&str]) -> Gateway {
+        self.serve_at("127.0.0.1:0", arguments)
+    }
+
+    /// Starts `mcpzip serve --http` at this address.
+    #[track_caller]
+    pub(crate) fn serve_at(&self, address: &str, arguments: &[&str]) -> Gateway {
+        let process = self.start_with(&[&["serve", "--http", address], arguments].concat());
+        let line = "serving MCP on http://";
+        process.wait_for_stderr(&format!("{line}{}", address.trim_end_matches('0')));
+        process.wait_for_stderr("/mcp\n");
+        let stderr = process.stderr();
+        let url = stderr.lines().find_map(|text| text.strip_prefix(line)).expect("the URL stands on a line of its own");
+        let address = url.strip_suffix("/mcp").and_then(|address| address.parse().ok()).expect("it is an address");
+        Gateway { process, address }
+    }
+}
+
+impl Gateway {
+    pub(crate) fn process(&mut self) -> &mut Client {
+        &mut self.process
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A request; its `Host` is where it goes to.
+    pub(crate) fn call(&self, method: &str, path: &str) -> Call {
+        Call::new(self.address, method, path)
+    }
+
+    /// A message to the endpoint, with the headers that every client sends.
+    pub(crate) fn post(&self, body: &str) -> Call {
+        Call::post(self.address, body)
+    }
+
+    /// A request of revision 2026-07-28 with the headers that belong to it; `members` are those of its `params`.
+    pub(crate) fn modern(&self, method: &str, members: &str) -> Call {
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        let comma = if members.is_empty() { "" } else { "," };
+        let params = format!("{{{members}{comma}{meta}}}");
+        let name =
+            serde_json::from_str::<Value>(&params).ok().and_then(|params| params["name"].as_str().map(str::to_owned));
+        let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#);
+        let call = self.post(&body).header("MCP-Protocol-Version", "2026-07-28").header("Mcp-Method", method);
+        match name {
+            Some(name) => call.header("Mcp-Name", &name),
+            None => call,
+        }
+    }
+
+    /// A modern call of a tool behind `execute_tool`.
+    pub(crate) fn modern_execute(&self, name: &str, more: &str) -> Call {
+        self.modern("tools/call", &format!(r#""name":"execute_tool","arguments":{{"name":"{name}"}}{more}"#))
+    }
+
+    /// Opens a session as a client of 2025-11-25 does.
+    #[track_caller]
+    pub(crate) fn session(&self) -> HttpSession {
+        self.session_of("2025-11-25", &json!({}))
+    }
+
+    /// Opens a session as a client of `version` with these capabilities does.
+    #[track_caller]
+    pub(crate) fn session_of(&self, version: &str, capabilities: &Value) -> HttpSession {
+        let answer = self.post(&initialize(version, capabilities)).send();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let session = HttpSession { address: self.address, id: answer.header("mcp-session-id").to_owned() };
+        assert!(!session.id.is_empty(), "{answer:?}");
+        let done = session.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).send();
+        assert_eq!((done.status, done.body.as_str()), (202, ""));
+        session
+    }
+}
+
+/// The request that opens a session.
+pub(crate) fn initialize(version: &str, capabilities: &Value) -> String {
+    let params = json!({
+        "protocolVersion": version, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" },
+    });
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string()
+}
+
+impl HttpSession {
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A message in this session.
+    pub(crate) fn post(&self, body: &str) -> Call {
+        Call::post(self.address, body).header("Mcp-Session-Id", &self.id)
+    }
+
+    /// A request in this session.
+    pub(crate) fn request(&self, id: u64, method: &str, params: &str) -> Call {
+        self.post(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#))
+    }
+
+    /// A call of a tool behind `execute_tool`; `more` is put behind its parameters.
+    pub(crate) fn execute(&self, id: u64, name: &str, more: &str) -> Call {
+        self.request(id, "tools/call", &format!(r#"{{"name":"execute_tool","arguments":{{"name":"{name}"}}{more}}}"#))
+    }
+
+    /// Opens the stream of unasked messages.
+    #[track_caller]
+    pub(crate) fn listen(&self) -> Incoming {
+        let call = Call::new(self.address, "GET", "/mcp").header("Accept", "text/event-stream");
+        let stream = call.header("Mcp-Session-Id", &self.id).open();
+        assert_eq!((stream.status, stream.header("content-type")), (200, "text/event-stream"));
+        stream
+    }
+
+    /// Ends the session.
+    pub(crate) fn delete(&self) -> Answer {
+        Call::new(self.address, "DELETE", "/mcp").header("Mcp-Session-Id", &self.id).send()
+    }
+}
+
+impl Call {
+    fn new(address: SocketAddr, method: &str, path: &str) -> Self {
+        let headers = vec![("Host".to_owned(), address.to_string())];
+        Self { address, method: method.to_owned(), path: path.to_owned(), headers, body: Vec::new() }
+    }
+
+    fn post(address: SocketAddr, body: &str) -> Self {
+        Self::new(address, "POST", "/mcp")
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json, text/event-stream")
+            .body(body)
+    }
+
+    /// Sets a header in place of one of that name.
+    pub(crate) fn header(self, name: &str, value: &str) -> Self {
+        let mut call = self.without(name);
+        call.headers.push((name.to_owned(), value.to_owned()));
+        call
+    }
+
+    /// Takes a header out.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    pub(crate) fn body(mut self, body: &str) -> Self {
+        self.body = body.as_bytes().to_vec();
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        self.headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+        let has_length =
+            |name: &str| ["content-length", "transfer-encoding"].iter().any(|own| name.eq_ignore_ascii_case(own));
+        if !self.headers.iter().any(|(name, _)| has_length(name)) {
+            head.push_str(&format!("content-length: {}\r\n", self.body.len()));
+        }
+        [head.as_bytes(), b"\r\n", &self.body].concat()
+    }
+
+    /// Writes the request on a connection of its own, and leaves it at that.
+    #[track_caller]
+    pub(crate) fn begin(&self) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).expect("the server takes connections");
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&self.bytes()).expect("the server reads");
+        stream
+    }
+
+    /// Sends the request and waits for the head of the answer.
+    #[track_caller]
+    pub(crate) fn open(&self) -> Incoming {
+        Incoming::read(BufReader::new(self.begin()))
+    }
+
+    /// Sends the request and waits for the whole answer.
+    #[track_caller]
+    pub(crate) fn send(&self) -> Answer {
+        self.open().whole().0
+    }
+
+    /// Sends the request on a connection that carried others, and waits for the whole answer.
+    #[track_caller]
+    pub(crate) fn send_on(&self, connection: BufReader<TcpStream>) -> (Answer, BufReader<TcpStream>) {
+        connection.get_ref().write_all(&self.bytes()).expect("the server reads");
+        Incoming::read(connection).whole()
+    }
+}
+
+impl Incoming {
+    /// Reads the head of an answer.
+    #[track_caller]
+    pub(crate) fn read(mut reader: BufReader<TcpStream>) -> Self {
+        let mut line = || {
+            let mut line = String::new();
+            reader.read_line(&mut line).expect("the server answers");
+            line.trim_end().to_owned()
+        };
+        let start = line();
+        let status = start.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status: {start:?}"));
+        let mut headers = BTreeMap::new();
+        loop {
+            let line = line();
+            let Some((name, value)) = line.split_once(": ") else { break };
+            headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        }
+        let left = match headers.get("content-length") {
+            Some(length) => Left::Bytes(length.parse().unwrap()),
+            None if headers.contains_key("transfer-encoding") => Left::Chunks,
+            None => Left::Bytes(0),
+        };
+        Self { reader, status, headers, pending: Vec::new(), left }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// A header, empty where there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// Reads more of the body; whether there was more.
+    #[track_caller]
+    fn more(&mut self) -> bool {
+        let length = match self.left {
+            Left::Bytes(length) => length,
+            Left::Chunks => {
+                let mut line = String::new();
+                self.reader.read_line(&mut line).expect("a chunk comes");
+                if line.is_empty() {
+                    // The connection was closed.
+                    return false;
+                }
+                usize::from_str_radix(line.trim(), 16).unwrap_or_else(|_| panic!("no size of a chunk: {line:?}"))
+            }
+        };
+        let start = self.pending.len();
+        self.pending.resize(start + length, 0);
+        self.reader.read_exact(&mut self.pending[start..]).expect("the body comes");
+        if self.left == Left::Chunks {
+            self.reader.read_exact(&mut [0; 2]).expect("a chunk has an end");
+        } else {
+            self.left = Left::Bytes(0);
+        }
+        length > 0
+    }
+
+    /// Waits for the end of the body; the connection can carry another request.
+    #[track_caller]
+    pub(crate) fn whole(mut self) -> (Answer, BufReader<TcpStream>) {
+        while self.more() {}
+        let body = String::from_utf8(self.pending).expect("the body is UTF-8");
+        (Answer { status: self.status, headers: self.headers, body }, self.reader)
+    }
+
+    /// Waits for the next event; `None` at the end of the stream.
+    #[track_caller]
+    pub(crate) fn event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(end) = self.pending.windows(2).position(|pair| pair == b"\n\n") {
+                let text: Vec<u8> = self.pending.drain(..end + 2).collect();
+                if let Some(event) = Event::parse(std::str::from_utf8(&text).expect("events are UTF-8")) {
+                    return Some(event);
+                }
+                continue;
+            }
+            if !self.more() {
+                return None;
+            }
+        }
+    }
+
+    /// Waits for the next message.
+    #[track_caller]
+    pub(crate) fn message(&mut self) -> Message {
+        let event = self.event().expect("the stream goes on");
+        assert_eq!(event.kind, "message");
+        Message::new(event.data)
+    }
+}
+
+impl Event {
+    /// `None` for a comment.
+    fn parse(text: &str) -> Option<Self> {
+        let field = |name: &str| -> Vec<&str> {
+            text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).collect()
+        };
+        let (kind, data) = (field("event"), field("data"));
+        assert!(data.len() <= 1, "more than one line of data: {text:?}");
+        Some(Self { kind: (*kind.first()?).to_owned(), data: (*data.first()?).to_owned() })
+    }
+}
+
+impl Answer {
+    /// A header, empty where there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// The one message that it is, whatever its form: the last of a stream.
+    #[track_caller]
+    pub(crate) fn message(&self) -> Message {
+        if self.header("content-type") == "application/json" {
+            return Message::new(self.body.clone());
+        }
+        let last = self.body.split("\n\n").filter_map(Event::parse).last();
+        Message::new(last.unwrap_or_else(|| panic!("no message: {self:?}")).data)
+    }
+
+    /// Its status, and the code of the error that it is.
+    #[track_caller]
+    pub(crate) fn fault(&self) -> (u16, i64) {
+        (self.status, self.message().error_code())
+    }
+}
