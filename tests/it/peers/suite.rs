@@ -46,6 +46,9 @@ struct Outcome {
     failed: Vec<(String, String)>,
 }
 
+/// Of a scenario that was not run.
+const NOTHING: Outcome = Outcome { passed: 0, failed: Vec::new() };
+
 /// Which scenarios a revision requires, and which it only reports.
 #[derive(Debug, Default)]
 struct Requirements {
@@ -78,24 +81,29 @@ impl Leg {
         let requirements = Requirements::read(peers, self.side, self.revision)?;
         let expected: BTreeMap<String, BTreeMap<String, String>> =
             serde_json::from_str(EXPECTED).expect("the expected failures are JSON");
-        self.judge(&requirements, &outcomes, &expected.get(&self.name).cloned().unwrap_or_default())
+        let expected = expected.get(&self.name).cloned().unwrap_or_default();
+        let judgement = Judgement { requirements, outcomes, expected };
+        let (line, problems) = (judgement.line(&self.name), judgement.problems());
+        if problems.is_empty() { Ok(line) } else { Err(format!("{line}\n{problems}")) }
     }
+}
 
-    /// `expected` has the reason for each failure.
-    fn judge(
-        &self,
-        requirements: &Requirements,
-        outcomes: &BTreeMap<String, Outcome>,
-        expected: &BTreeMap<String, String>,
-    ) -> Result<String, String> {
-        let nothing = Outcome::default();
-        let outcome = |scenario: &String| outcomes.get(scenario).unwrap_or(&nothing);
+/// What a leg required, what came of it, and what was expected to fail, with the reasons.
+struct Judgement {
+    requirements: Requirements,
+    outcomes: BTreeMap<String, Outcome>,
+    expected: BTreeMap<String, String>,
+}
+
+impl Judgement {
+    /// What is not as expected, to the better or the worse; a line each.
+    fn problems(&self) -> String {
         let mut problems = String::new();
         let mut used = BTreeSet::new();
-        for scenario in requirements.required.iter().chain(&requirements.reported) {
-            let entries: Vec<&String> = expected.keys().filter(|entry| is_about(entry, scenario)).collect();
+        for scenario in self.requirements.required.iter().chain(&self.requirements.reported) {
+            let entries: Vec<&String> = self.entries(scenario).map(|(entry, _)| entry).collect();
             used.extend(entries.iter().copied());
-            let failed = &outcome(scenario).failed;
+            let Outcome { passed, failed } = self.outcomes.get(scenario).unwrap_or(&NOTHING);
             let excuses = |entry: &str, check: &str| entry.split_once(':').is_none_or(|(_, excused)| excused == check);
             for (check, words) in failed {
                 if !entries.iter().any(|entry| excuses(entry, check)) {
@@ -103,38 +111,46 @@ impl Leg {
                 }
             }
             for entry in &entries {
-                if outcome(scenario).passed > 0 && !failed.iter().any(|(check, _)| excuses(entry, check)) {
+                if *passed > 0 && !failed.iter().any(|(check, _)| excuses(entry, check)) {
                     let _ = writeln!(problems, "{scenario} passes now: take `{entry}` out of the expected failures");
                 }
             }
-            if failed.is_empty() && outcome(scenario).passed == 0 && entries.is_empty() {
+            if failed.is_empty() && *passed == 0 && entries.is_empty() {
                 let _ = writeln!(problems, "{scenario} FAILED: nothing was checked");
             }
         }
-        for stale in expected.keys().filter(|entry| !used.contains(entry)) {
+        for stale in self.expected.keys().filter(|entry| !used.contains(entry)) {
             let _ = writeln!(problems, "no scenario is `{stale}`: take it out of the expected failures");
         }
-        let count = |scenarios: &BTreeSet<String>| scenarios.iter().filter(|name| outcome(name).is_passed()).count();
-        let (required, reported) = (&requirements.required, &requirements.reported);
-        let passed = count(required);
-        let mut line = format!("conformance, {}: {passed} passed / {} required", self.name, required.len());
-        let needs_oauth = |scenario: &&String| {
-            let mut reasons = expected.iter().filter(|(entry, _)| is_about(entry, scenario)).map(|(_, reason)| reason);
-            reasons.any(|reason| reason.starts_with(NEEDS_OAUTH))
-        };
+        problems
+    }
+
+    /// The figures, and what is expected to fail.
+    fn line(&self, name: &str) -> String {
+        let Requirements { required, reported } = &self.requirements;
+        let is_passed = |scenario: &&String| self.outcomes.get(*scenario).is_some_and(Outcome::is_passed);
+        let count = |scenarios: &BTreeSet<String>| scenarios.iter().filter(is_passed).count();
+        let mut line = format!("conformance, {name}: {} passed / {} required", count(required), required.len());
+        let needs_oauth =
+            |scenario: &&String| self.entries(scenario).any(|(_, reason)| reason.starts_with(NEEDS_OAUTH));
         let without_oauth = required.iter().filter(needs_oauth).count();
         if without_oauth > 0 {
             let _ = write!(line, " ({without_oauth} need OAuth)");
         }
         let _ = write!(line, "; of what is only reported: {} / {}", count(reported), reported.len());
         let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (entry, reason) in expected {
+        for (entry, reason) in &self.expected {
             by_reason.entry(reason).or_default().push(entry);
         }
         for (reason, entries) in by_reason {
             let _ = write!(line, "\n  expected to fail: {}: {reason}", entries.join(", "));
         }
-        if problems.is_empty() { Ok(line) } else { Err(format!("{line}\n{problems}")) }
+        line
+    }
+
+    /// The entries about a scenario, or about one check of it.
+    fn entries<'a>(&'a self, scenario: &'a str) -> impl Iterator<Item = (&'a String, &'a String)> {
+        self.expected.iter().filter(move |(entry, _)| is_about(entry, scenario))
     }
 }
 
