@@ -139,6 +139,7 @@ impl Pool {
     pub fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
         let Some(slots) = slots.get(server) else { return };
+        slots.first.follow(&uris);
         if uris.is_empty() && slots.subscriptions.get().is_none() {
             return;
         }

@@ -182,6 +182,17 @@ impl Slot {
         }
     }
 
+    /// Notes which of the server's resources somebody follows; a modern server is told of all of them at once.
+    pub(super) fn follow(&self, uris: &BTreeSet<String>) {
+        self.followed.send_if_modified(|followed| {
+            let differs = followed != uris;
+            if differs {
+                followed.clone_from(uris);
+            }
+            differs
+        });
+    }
+
     /// The connection, if it is live.
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
         match &self.link().phase {
