@@ -47,7 +47,7 @@ struct Outcome {
 }
 
 /// Of a scenario that was not run.
-const NOTHING: Outcome = Outcome { passed: 0, failed: Vec::new() };
+static NOTHING: Outcome = Outcome { passed: 0, failed: Vec::new() };
 
 /// Which scenarios a revision requires, and which it only reports.
 #[derive(Debug, Default)]
