@@ -86,6 +86,8 @@ fn read(path: &Path, output: &Output) -> Result<String, Exit> {
             output.note(&format!("others can read the token file `{}`; `chmod 600` keeps it to you", path.display()));
         }
     }
+    #[cfg(not(unix))]
+    let _ = output;
     std::fs::read_to_string(path).map_err(failed)
 }
 

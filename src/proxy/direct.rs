@@ -4,59 +4,85 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use super::error::failed_call;
+use super::page::{Cursor, FIRST_LISTING, PAGE};
 use super::relay::{Errand, Relayed};
 use super::{Caller, Failure, Proxy, Reply};
-use crate::catalog::{Snapshot, Tool};
+use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
+use crate::tool::ToolName;
 use crate::upstream;
 
 /// The longest name that every client and model takes.
 const LONGEST: usize = 64;
 
-/// How long the first list waits for servers that nothing is known of yet; what comes later is announced.
-const FIRST_LISTING: Duration = Duration::from_secs(5);
-
-/// The tools of a snapshot by the names that clients see.
+/// The tools of a snapshot by the names that clients see, made when they are first wanted.
 #[derive(Debug, Default)]
-pub(super) struct DirectNames(Mutex<Option<(Arc<Snapshot>, Arc<HashMap<String, Tool>>)>>);
+pub(super) struct DirectNames(Mutex<Option<Named>>);
+
+#[derive(Debug)]
+struct Named {
+    of: Arc<Snapshot>,
+    tools: Arc<HashMap<String, Tool>>,
+}
 
 impl DirectNames {
     /// The names of `snapshot`, made once.
     fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<HashMap<String, Tool>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, names)) = &*known
-            && Arc::ptr_eq(of, snapshot)
-        {
-            return names.clone();
+        if let Some(named) = known.as_ref().filter(|named| Arc::ptr_eq(&named.of, snapshot)) {
+            return named.tools.clone();
         }
-        let names: HashMap<_, _> = tools(snapshot).map(|tool| (direct_name(&tool), tool)).collect();
-        let names = Arc::new(names);
-        *known = Some((snapshot.clone(), names.clone()));
-        names
+        let foreign = snapshot.tools().filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
+        let tools: Arc<HashMap<_, _>> = Arc::new(foreign.map(|tool| (direct_name(&tool), tool)).collect());
+        *known = Some(Named { of: snapshot.clone(), tools: tools.clone() });
+        tools
     }
 }
 
 impl Proxy {
-    /// All tools of all servers, each entry in its server's own bytes but for the name.
-    pub(super) async fn direct_tools(&self, modern: bool) -> Reply {
+    /// A page of all tools of all servers, each entry in its server's own bytes but for the name.
+    pub(super) async fn direct_tools(&self, params: &Object<'_>, modern: bool) -> Reply {
+        let cursor = match Cursor::of(params) {
+            Ok(cursor) => cursor,
+            Err(refusal) => return refusal,
+        };
         self.refresh.known(None, FIRST_LISTING).await;
+        self.refresh.renew();
         let snapshot = self.snapshot();
-        let mut entries = Vec::new();
-        for tool in tools(&snapshot) {
-            let Some(json) = self.definition(&tool) else { continue };
-            // What is in the catalog was read as an object.
-            let Ok(object) = Object::parse(&json) else { continue };
-            entries.push(object.with("name", &quoted(&direct_name(&tool))));
-        }
-        Reply::changing(format!(r#"{{"tools":[{}]}}"#, entries.join(",")).into(), modern)
+        let start = |server: &ServerTools| match &cursor {
+            None => Some(0),
+            Some(cursor) => cursor.start(server.name(), |key| server.position(&ToolName::new(key).ok()?)),
+        };
+        let servers = snapshot.servers().filter(|server| server.name().as_str() != BUILT_IN_SERVER);
+        let behind = servers.flat_map(|server| {
+            let count = server.entries().len();
+            (start(server).unwrap_or(count)..count).map(move |index| (server, index))
+        });
+        let mut places: Vec<_> = behind.take(PAGE + 1).collect();
+        let has_more = places.len() > PAGE;
+        places.truncate(PAGE);
+        let next = places.last().filter(|_| has_more).map(|(server, index)| {
+            let key = server.entries()[*index].name.to_string();
+            Cursor { server: server.name().clone(), index: *index, key }.next_member()
+        });
+        let tools =
+            places.iter().filter_map(|(server, index)| snapshot.tool(server.name(), &server.entries()[*index].name));
+        let entries: Vec<String> = tools
+            .filter_map(|tool| {
+                let json = self.definition(&tool)?;
+                // What is in the catalog was read as an object.
+                Some(Object::parse(&json).ok()?.with("name", &quoted(&direct_name(&tool))))
+            })
+            .collect();
+        let next = next.unwrap_or_default();
+        Reply::changing(format!(r#"{{"tools":[{}]{next}}}"#, entries.join(",")).into(), modern)
     }
 
     /// Calls a tool with what the client gave, and brings what its server answers.
@@ -113,10 +139,6 @@ impl Proxy {
             },
         }
     }
-}
-
-fn tools(snapshot: &Snapshot) -> impl Iterator<Item = Tool> + '_ {
-    snapshot.tools().filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER)
 }
 
 /// `server__tool` where every client takes that; otherwise as much of it as they do, and a mark that tells it apart.

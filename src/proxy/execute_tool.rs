@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::arguments::{Checked, Schema};
 use super::error::{failed_call, refused_call, unfit_arguments};
-use super::relay::{Relayed, wants_urls};
+use super::relay::Relayed;
 use super::{Caller, Errand, Proxy, Reply, builtin, join_all};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
@@ -165,9 +165,7 @@ impl Proxy {
             Ok(upstream::Reply::Result(_)) => {
                 Err(Failure::Refused(refused_call(&name, "its result is not a JSON object", None)))
             }
-            Ok(upstream::Reply::Error(error))
-                if wants_urls(&error) && call.errand.is_some_and(Errand::elicits_urls) =>
-            {
+            Ok(upstream::Reply::Error(error)) if call.errand.is_some_and(|errand| errand.concerns_client(&error)) => {
                 Ok(Reply::RelayedError(error))
             }
             Ok(upstream::Reply::Error(error)) => {

@@ -156,7 +156,8 @@ impl Proxy {
                 tasks: tasks.clone(),
             }
         });
-        tasks.spawn(subscriptions::keep(Arc::downgrade(&proxy), tasks.clone()));
+        let keep = subscriptions::keep(Arc::downgrade(&proxy));
+        tasks.spawn(tasks.stop().clone().run_until_cancelled_owned(keep));
         proxy
     }
 
@@ -219,7 +220,10 @@ impl Proxy {
             self.audience.seen(caller.capabilities);
         }
         match method {
-            "tools/list" if self.mode == Mode::Direct => self.direct_tools(modern).await,
+            "tools/list" if self.mode == Mode::Direct => {
+                let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+                self.direct_tools(&params, modern).await
+            }
             "tools/list" => Reply::constant(DEFINITIONS.into(), modern),
             "tools/call" => self.call(caller, params, line).await,
             "server/discover" => Reply::constant(self.discover().into(), true),

@@ -18,7 +18,7 @@ use crate::mcp::{ErrorCode, Object};
 use crate::tool::ServerName;
 
 /// Entries on a page.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 
 /// How long a list may count as fresh where its servers say nothing; what changes before is told.
 const FRESH_FOR: Duration = Duration::from_secs(60);
@@ -42,13 +42,29 @@ pub(super) struct List {
 
 /// Where a page ends, and the next one begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Cursor {
-    server: ServerName,
-    index: usize,
-    key: String,
+pub(super) struct Cursor {
+    pub(super) server: ServerName,
+    pub(super) index: usize,
+    pub(super) key: String,
 }
 
 impl Cursor {
+    /// The cursor of a request, if it has one.
+    pub(super) fn of(params: &Object<'_>) -> Result<Option<Self>, Reply> {
+        match params.get("cursor").filter(|raw| raw.get() != "null") {
+            None => Ok(None),
+            Some(_) => match params.text("cursor").and_then(|text| Self::parse(&text)) {
+                Some(cursor) => Ok(Some(cursor)),
+                None => Err(Reply::error(ErrorCode::INVALID_PARAMS, "`cursor` is none of ours".to_owned())),
+            },
+        }
+    }
+
+    /// The member that tells a client to go on here.
+    pub(super) fn next_member(&self) -> String {
+        format!(r#","nextCursor":{}"#, quoted(&self.to_text()))
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let text = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
         let mut parts = text.splitn(3, '\n');
@@ -63,11 +79,12 @@ impl Cursor {
         URL_SAFE_NO_PAD.encode(format!("{}\n{}\n{}", self.server, self.index, self.key))
     }
 
-    /// Where in the list of `server` the next page begins; `None` where it has none of it any more.
-    fn start(&self, server: &ServerName, entries: &Entries) -> Option<usize> {
+    /// Where in the list of `server` the next page begins, from the place of an entry there; `None` where it has none of
+    /// it any more.
+    pub(super) fn start(&self, server: &ServerName, place: impl Fn(&str) -> Option<usize>) -> Option<usize> {
         match server.cmp(&self.server) {
             std::cmp::Ordering::Less => None,
-            std::cmp::Ordering::Equal => Some(entries.position(&self.key).map_or(self.index, |at| at + 1)),
+            std::cmp::Ordering::Equal => Some(place(&self.key).map_or(self.index, |at| at + 1)),
             std::cmp::Ordering::Greater => Some(0),
         }
     }
@@ -83,12 +100,9 @@ impl Proxy {
 
     /// Answers a request for a page of `list`.
     pub(super) async fn page(&self, caller: &Caller, params: &Object<'_>, list: List) -> Reply {
-        let cursor = match params.get("cursor").filter(|raw| raw.get() != "null") {
-            None => None,
-            Some(_) => match params.text("cursor").and_then(|text| Cursor::parse(&text)) {
-                Some(cursor) => Some(cursor),
-                None => return Reply::error(ErrorCode::INVALID_PARAMS, "`cursor` is none of ours".to_owned()),
-            },
+        let cursor = match Cursor::of(params) {
+            Ok(cursor) => cursor,
+            Err(refusal) => return refusal,
         };
         self.refresh.known(None, FIRST_LISTING).await;
         self.refresh.renew();
@@ -102,7 +116,7 @@ impl Proxy {
         for server in unreadable {
             self.refresh.discard(&server);
         }
-        let next = next.map(|next| format!(r#","nextCursor":{}"#, quoted(&next.to_text()))).unwrap_or_default();
+        let next = next.map(|next| next.next_member()).unwrap_or_default();
         // What a list says may depend on the user's own servers and logins.
         let freshness = if caller.revision.is_modern() {
             format!(r#""ttlMs":{},"cacheScope":"private","#, fresh_for.as_millis())
@@ -117,7 +131,7 @@ impl Proxy {
 fn page(servers: &[Arc<ServerTools>], list: List, cursor: Option<&Cursor>) -> (Vec<(usize, usize)>, Option<Cursor>) {
     let all = servers.iter().enumerate().flat_map(|(at, server)| {
         let entries = (list.entries)(server);
-        let start = cursor.map_or(Some(0), |cursor| cursor.start(server.name(), entries));
+        let start = cursor.map_or(Some(0), |cursor| cursor.start(server.name(), |key| entries.position(key)));
         (start.unwrap_or(entries.len())..entries.len()).map(move |index| (at, index))
     });
     let mut places: Vec<(usize, usize)> = all.take(PAGE + 1).collect();

@@ -21,7 +21,7 @@ use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::secret::random_token;
 use crate::tool::ServerName;
-use crate::upstream::{Call, CallError, Host, Question, Reply};
+use crate::upstream::{self, Call, CallError, Host, Question, Reply};
 
 /// How often one request may ask back.
 const MOST_ROUNDS: usize = 16;
@@ -104,9 +104,15 @@ impl Errand {
         }
     }
 
-    /// Whether the client can send its user to a URL, and knows that it may have to before a call.
-    pub(super) fn elicits_urls(&self) -> bool {
-        self.is_askable && self.caller.capabilities.elicits_urls()
+    /// Whether an error of the server is for the client rather than for the agent: a place to send the user to, a capability
+    /// that the client did not declare, a state that it did not keep.
+    pub(super) fn concerns_client(&self, refusal: &[u8]) -> bool {
+        let is_modern = self.caller.revision.is_modern();
+        match upstream::code_of(refusal) {
+            Some(ErrorCode::URL_ELICITATION_REQUIRED) => self.is_askable && self.caller.capabilities.elicits_urls(),
+            Some(ErrorCode::MISSING_CAPABILITY) => is_modern,
+            _ => is_modern && self.state.is_some(),
+        }
     }
 
     /// The same for one of several calls in one request: a modern client cannot be asked back for one of them, and
@@ -400,7 +406,7 @@ pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
 /// in the modern era.
 fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
     let Reply::Error(refusal) = reply else { return None };
-    if !wants_urls(refusal) {
+    if upstream::code_of(refusal) != Some(ErrorCode::URL_ELICITATION_REQUIRED) {
         return None;
     }
     let refusal: &RawValue = serde_json::from_slice(refusal).ok()?;
@@ -418,13 +424,6 @@ fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
         requests.join(",")
     );
     Some(Reply::Result(result.into()))
-}
-
-/// Whether an error object says that the user has to be at a URL first.
-pub(super) fn wants_urls(error: &[u8]) -> bool {
-    let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
-    let code = raw.and_then(|raw| Object::parse(raw).ok()?.get("code"));
-    code.is_some_and(|code| code.get() == ErrorCode::URL_ELICITATION_REQUIRED.to_string())
 }
 
 fn error(code: ErrorCode, message: &str) -> Reply {

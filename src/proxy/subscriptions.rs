@@ -10,7 +10,6 @@ use super::resources::{Place, no_uri, not_found, several};
 use super::{Caller, Change, Interests, Mode, Proxy, Reply};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
-use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 
 /// How long a server has to take a subscription, its start included.
@@ -93,14 +92,11 @@ impl Proxy {
     }
 }
 
-/// Has servers asked for what clients want to follow, whenever that changes.
-pub(super) async fn keep(proxy: Weak<Proxy>, tasks: Tasks) {
+/// Has servers asked for what clients want to follow, whenever that changes; without end.
+pub(super) async fn keep(proxy: Weak<Proxy>) {
     let Some(changed) = proxy.upgrade().map(|proxy| proxy.audience.changes()) else { return };
     loop {
-        tokio::select! {
-            () = changed.notified() => {}
-            () = tasks.stopped() => return,
-        }
+        changed.notified().await;
         let Some(proxy) = proxy.upgrade() else { return };
         // What is not known yet cannot be found.
         proxy.refresh().loaded().await;

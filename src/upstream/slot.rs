@@ -57,7 +57,7 @@ pub(super) struct Slot {
     audience: Arc<dyn Audience>,
     mirrors: Arc<Mirrors>,
     /// The resources that somebody follows, by the server's own URIs.
-    followed: watch::Sender<BTreeSet<String>>,
+    pub(super) followed: watch::Sender<BTreeSet<String>>,
 }
 
 type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;

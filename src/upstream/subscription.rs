@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio_util::sync::DropGuard;
 
 use super::connection::{Connection, Reply};
 use super::host::Audience;
@@ -21,11 +22,12 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// What came of each subscription, on the connection of now; missing while it is not known.
 type Outcomes = BTreeMap<String, Result<(), String>>;
 
-/// What is wanted of one server. Dropping it ends its task.
+/// What is followed of one server. Dropping it ends its task.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
-    wanted: watch::Sender<BTreeSet<String>>,
+    slot: Arc<Slot>,
     outcomes: watch::Receiver<Outcomes>,
+    _keeper: DropGuard,
 }
 
 /// The task behind it.
@@ -40,27 +42,22 @@ struct Keeper {
 impl Subscriptions {
     /// Nothing is wanted yet.
     pub(super) fn new(slot: Arc<Slot>, environment: &Arc<Environment>, audience: Arc<dyn Audience>) -> Self {
-        let (wanted, outcomes) = (watch::Sender::new(BTreeSet::new()), watch::Sender::new(Outcomes::new()));
+        let (sender, outcomes) = watch::channel(Outcomes::new());
         let keeper = Keeper {
-            slot,
+            wanted: slot.followed.subscribe(),
+            slot: slot.clone(),
             environment: environment.clone(),
             audience,
-            wanted: wanted.subscribe(),
-            outcomes: outcomes.clone(),
+            outcomes: sender,
         };
-        let tasks = environment.tasks.clone();
-        environment.tasks.spawn(async move {
-            tokio::select! {
-                () = keeper.keep() => {}
-                () = tasks.stopped() => {}
-            }
-        });
-        Self { outcomes: outcomes.subscribe(), wanted }
+        let stop = environment.tasks.stop().child_token();
+        environment.tasks.spawn(stop.clone().run_until_cancelled_owned(keeper.keep()));
+        Self { slot, outcomes, _keeper: stop.drop_guard() }
     }
 
     /// From now on, these URIs are wanted and no others.
     pub(super) fn want(&self, uris: BTreeSet<String>) {
-        self.wanted.send_if_modified(|wanted| {
+        self.slot.followed.send_if_modified(|wanted| {
             let differs = *wanted != uris;
             *wanted = uris;
             differs
@@ -105,7 +102,7 @@ impl Keeper {
             if !self.wanted.borrow().is_empty() {
                 tokio::select! {
                     () = tokio::time::sleep(backoff(failures)) => {}
-                    changed = self.wanted.changed() => if changed.is_err() { return },
+                    _ = self.wanted.changed() => {}
                 }
             }
         }
@@ -144,15 +141,15 @@ impl Keeper {
             }
             active = wanted;
             tokio::select! {
-                changed = self.wanted.changed() => if changed.is_err() { return },
+                _ = self.wanted.changed() => {}
                 () = lease.ended() => return,
             }
         }
     }
 }
 
-/// Subscribes or unsubscribes where there is a handshake; a modern server is told of all URIs at once by
-/// `subscriptions/listen`.
+/// Subscribes or unsubscribes where there is a handshake; a modern server is told of all URIs at once, by what hears its
+/// news.
 async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<Reply, CallError> {
     if connection.introduction().revision.is_modern() {
         return Ok(Reply::Result(b"{}"[..].into()));

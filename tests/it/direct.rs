@@ -1,6 +1,6 @@
 //! Direct mode: every tool by itself, everything in its server's own bytes.
 
-use crate::support::script::{answer, echo, error, line, result, sleep};
+use crate::support::script::{answer, change_tools, echo, error, line, result, sleep};
 use crate::support::{Client, Server, Setup};
 
 const DEFINITION: &str = r#"{"description":"odd","name":"t\u0031","inputSchema":{"type":"object","x":1e400},"annotations":{"z":null},"new":"\ud83d"}"#;
@@ -15,6 +15,11 @@ fn names(client: &mut Client) -> Vec<String> {
     let listed = client.ask("tools/list", "{}").result().replace("1e400", "1").replace(r"\ud83d", "");
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn hear_of_other_tools(client: &mut Client) {
+    client.expect("the news", |message| message.is_notification("notifications/tools/list_changed"));
 }
 
 #[test]
@@ -66,6 +71,31 @@ fn names_are_such_that_every_client_takes_them() {
 }
 
 #[test]
+fn a_long_list_comes_in_pages_and_whole() {
+    let many = |prefix: &str, count: usize| {
+        (0..count).fold(Server::new(), |server, at| server.tool(&format!("{prefix}{at}"), [answer("fine")]))
+    };
+    let setup = Setup::new().server("a", many("x", 700)).server("b", many("y", 400));
+    let mut client = direct(&setup);
+    let (mut found, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let page = client.ask("tools/list", &format!("{{{cursor}}}")).value();
+        let tools = page["tools"].as_array().unwrap();
+        found.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+        pages += 1;
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!(r#""cursor":"{next}""#),
+            None => break,
+        }
+    }
+    let expected: Vec<String> =
+        (0..700).map(|at| format!("a__x{at}")).chain((0..400).map(|at| format!("b__y{at}"))).collect();
+    assert_eq!((pages, found), (3, expected));
+    assert_eq!(client.ask("tools/list", r#"{"cursor":"nonsense"}"#).error_code(), -32602);
+    client.finish();
+}
+
+#[test]
 fn a_modern_server_tells_of_other_tools_and_the_client_hears_of_it() {
     let capabilities = r#"{"tools":{"listChanged":true}}"#;
     let discovered = format!(
@@ -80,11 +110,26 @@ fn a_modern_server_tells_of_other_tools_and_the_client_hears_of_it() {
     let setup = Setup::new().server("s", server);
     let mut client = direct(&setup);
     assert_eq!(names(&mut client), ["s__old"]);
+    hear_of_other_tools(&mut client);
     let asked = |text: &str| setup.home().count("s", text);
     crate::support::until("the subscription", || {
         (asked(r#""params":{"notifications":{"toolsListChanged":true},"_meta""#) > 0).then_some(())
     });
     crate::support::until("another list", || (asked(r#""method":"tools/list""#) > 1).then_some(()));
+    assert_eq!(client.left_over().len(), 0, "nothing is different");
+    client.finish();
+}
+
+#[test]
+fn a_client_is_told_that_the_list_is_another() {
+    let other = r#"{"name":"new","inputSchema":{"type":"object"}}"#;
+    let setup = Setup::new().server("s", Server::new().tool("old", [change_tools(&[other]), answer("changed")]));
+    let mut client = direct(&setup);
+    assert_eq!(names(&mut client), ["s__old"]);
+    hear_of_other_tools(&mut client);
+    assert_eq!(client.call("s__old", "{}").text(), "changed");
+    hear_of_other_tools(&mut client);
+    assert_eq!(names(&mut client), ["s__new"]);
     client.finish();
 }
 

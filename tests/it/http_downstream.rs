@@ -477,7 +477,7 @@ fn old_clients_get_everything_on_one_stream() {
     let mut stream = gateway.call("GET", "/sse").header("Accept", "text/event-stream").open();
     let endpoint = stream.event().unwrap();
     assert_eq!(endpoint.kind, "endpoint");
-    let path = endpoint.data.clone();
+    let path = endpoint.data;
     assert!(path.starts_with('/'), "{path}");
     let post =
         |body: &str| -> Call { gateway.call("POST", &path).header("Content-Type", "application/json").body(body) };

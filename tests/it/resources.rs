@@ -284,8 +284,8 @@ fn modern_then(setup: &Setup, older: Server) {
     client.execute("a__t");
     client.call("proxy_refresh", "{}");
     client.finish();
-    let mut client = setup.clone().server("a", older.tool("t", [fine])).connect();
     let before = setup.home().starts("a");
+    let mut client = setup.clone().server("a", older.tool("t", [fine])).connect();
     assert!(!client.execute("a__t").is_tool_error(), "the first call falls back");
     assert_eq!(setup.home().starts("a"), before + 2, "each era gets a process of its own");
     client.finish();

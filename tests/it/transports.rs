@@ -22,9 +22,6 @@ struct Transport {
     is_modern: bool,
     /// Whether there is a way for progress to come during a call: an answer of JSON is all that there is.
     has_progress: bool,
-    /// Whether it is heard at once that the tools have changed. A modern server behind HTTP says so to those who
-    /// subscribe only.
-    hears_changes: bool,
     /// How a server learns that a call was given up: by a notification, or by the end of the exchange.
     cancels_by_notification: bool,
 }
@@ -35,23 +32,14 @@ const TRANSPORTS: &[Transport] = &[
         form: None,
         is_modern: false,
         has_progress: true,
-        hears_changes: true,
         cancels_by_notification: true,
     },
-    Transport {
-        name: "stdio, modern",
-        form: None,
-        is_modern: true,
-        has_progress: true,
-        hears_changes: true,
-        cancels_by_notification: true,
-    },
+    Transport { name: "stdio, modern", form: None, is_modern: true, has_progress: true, cancels_by_notification: true },
     Transport {
         name: "Streamable HTTP, legacy, JSON",
         form: Some(Form::Json),
         is_modern: false,
         has_progress: false,
-        hears_changes: true,
         cancels_by_notification: true,
     },
     Transport {
@@ -59,7 +47,6 @@ const TRANSPORTS: &[Transport] = &[
         form: Some(Form::Events),
         is_modern: false,
         has_progress: true,
-        hears_changes: true,
         cancels_by_notification: true,
     },
     Transport {
@@ -67,7 +54,6 @@ const TRANSPORTS: &[Transport] = &[
         form: Some(Form::Json),
         is_modern: true,
         has_progress: false,
-        hears_changes: false,
         cancels_by_notification: false,
     },
     Transport {
@@ -75,7 +61,6 @@ const TRANSPORTS: &[Transport] = &[
         form: Some(Form::Events),
         is_modern: true,
         has_progress: true,
-        hears_changes: false,
         cancels_by_notification: false,
     },
     Transport {
@@ -83,7 +68,6 @@ const TRANSPORTS: &[Transport] = &[
         form: Some(Form::Old),
         is_modern: false,
         has_progress: true,
-        hears_changes: true,
         cancels_by_notification: true,
     },
 ];
@@ -352,12 +336,17 @@ fn many_calls_run_side_by_side_and_each_gets_its_own_answer() {
 #[test]
 fn changed_tools_are_listed_anew() {
     let new = r#"{"name":"fresh","description":"Came later.","inputSchema":{"type":"object"}}"#;
-    let script = with([change_tools(&[new]), answer("changed")]).hidden("fresh", [answer("here")]);
+    let discovered = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"}"#;
+    let script = with([change_tools(&[new]), answer("changed")])
+        .hidden("fresh", [answer("here")])
+        .on("server/discover", [result(discovered)])
+        .on("subscriptions/listen", [hang()]);
     on_each(&script, |case| {
-        assert_eq!(case.client.execute("s__t").text(), "changed");
-        if !case.transport.hears_changes {
-            case.client.execute("mcpzip__refresh");
+        case.check_goes_on();
+        if case.transport.is_modern {
+            until("the subscription", || (case.received("subscriptions/listen") == 1).then_some(()));
         }
+        assert_eq!(case.client.execute("s__t").text(), "changed");
         until("the new tool", || (case.client.execute("s__fresh").text() == "here").then_some(()));
         assert!(case.client.execute("s__fine").tool_error().contains("no tool `s__fine`"));
     });

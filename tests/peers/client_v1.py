@@ -1,4 +1,4 @@
-"""Python SDK 1.x: `client_v1.py MODE CALLS COMMAND ARG...`; there is one MODE, "legacy". See README.md for the output."""
+"""Python SDK 1.x: `client_v1.py MODE CALLS SERVER...`; there is one MODE, "legacy". See README.md for both ends."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 
 async def main() -> None:
@@ -21,7 +22,11 @@ async def main() -> None:
     def plain(result) -> dict:
         return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
-    async with stdio_client(StdioServerParameters(command=command, args=args)) as (read, write):
+    if command.startswith("http://"):
+        streams = streamable_http_client(command)
+    else:
+        streams = stdio_client(StdioServerParameters(command=command, args=args))
+    async with streams as (read, write, *_):
         limit = timedelta(seconds=60)
         async with ClientSession(read, write, read_timeout_seconds=limit, message_handler=on_message) as session:
             hello = await session.initialize()

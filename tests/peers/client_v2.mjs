@@ -1,6 +1,6 @@
-// TypeScript SDK 2.x: `client_v2.mjs MODE CALLS COMMAND ARG...`; MODE is "legacy" or "auto". See README.md for the output.
+// TypeScript SDK 2.x: `client_v2.mjs MODE CALLS SERVER...`; MODE is "legacy" or "auto". See README.md for both ends.
 
-import { Client } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 const [mode, calls, command, ...args] = process.argv.slice(2);
@@ -8,7 +8,10 @@ const complaints = [];
 const client = new Client({ name: "client-v2", version: "1" }, { versionNegotiation: { mode } });
 client.onerror = (error) => complaints.push(String(error));
 
-await client.connect(new StdioClientTransport({ command, args, stderr: "inherit" }));
+const transport = command.startsWith("http://")
+  ? new StreamableHTTPClientTransport(new URL(command))
+  : new StdioClientTransport({ command, args, stderr: "inherit" });
+await client.connect(transport);
 const { tools } = await client.listTools();
 const results = [];
 for (const [name, given] of JSON.parse(calls)) {

@@ -1,4 +1,4 @@
-"""Python SDK 2.x: `client_v2.py MODE CALLS COMMAND ARG...`; MODE is "legacy" or "auto". See README.md for the output."""
+"""Python SDK 2.x: `client_v2.py MODE CALLS SERVER...`; MODE is "legacy" or "auto". See README.md for both ends."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ async def main() -> None:
     def plain(result) -> dict:
         return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
-    parameters = StdioServerParameters(command=command, args=args)
-    async with Client(parameters, mode=mode, message_handler=on_message, read_timeout_seconds=60) as client:
+    server = command if command.startswith("http://") else StdioServerParameters(command=command, args=args)
+    async with Client(server, mode=mode, message_handler=on_message, read_timeout_seconds=60) as client:
         tools = await client.list_tools()
         results = [plain(await client.call_tool(name, arguments)) for name, arguments in json.loads(calls)]
         report = {

@@ -140,7 +140,10 @@ fn nothing(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response
 }
 
 fn whole(frame: Frame, is_modern: bool) -> Response {
-    let status = frame.error_code().map_or(StatusCode::OK, |code| status(code, is_modern));
+    // What a server behind us refuses is no fault of the request that came here.
+    let is_own = frame.body.is_empty();
+    let code = frame.error_code().filter(|code| is_own || *code == ErrorCode::MISSING_CAPABILITY);
+    let status = code.map_or(StatusCode::OK, |code| status(code, is_modern));
     refusal::json(status, body::whole(frame))
 }
 
@@ -159,8 +162,22 @@ fn status(code: ErrorCode, is_modern: bool) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use serde_json::value::RawValue;
 
     use super::*;
+
+    #[test]
+    fn only_an_error_of_our_own_has_a_status_of_its_own() {
+        let id = RequestId::parse(&RawValue::from_string("1".to_owned()).unwrap()).unwrap();
+        let own = |code| whole(Frame::error(Some(&id), code, "no", None), true).status().as_u16();
+        let relayed = |code: i64| {
+            let error = format!(r#"{{"code":{code},"message":"no"}}"#);
+            whole(Frame::relayed_error(&id, error.into()), true).status().as_u16()
+        };
+        assert_eq!((own(ErrorCode::METHOD_NOT_FOUND), relayed(-32601)), (404, 200));
+        assert_eq!((own(ErrorCode::INVALID_PARAMS), relayed(-32602)), (200, 200));
+        assert_eq!((own(ErrorCode::MISSING_CAPABILITY), relayed(-32021)), (400, 400));
+    }
 
     #[test]
     fn what_a_client_accepts_is_read_leniently() {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::direct::Direct;
 use super::install::Peers;
+use super::served::Served;
 use super::{announce, peers, process, servers, table};
 use crate::support::{Setup, program};
 
@@ -69,30 +70,33 @@ fn real_clients_use_the_three_tools_and_do_not_complain() {
     let listed = setup.run(&["tools"]).code(0);
     assert!(listed.stdout.contains("everything__echo"), "{listed}");
     let definition = definition_of_echo(peers);
-    let mut rows = vec![["client", "mode", "revision", "time", "outcome"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["client", "mode", "transport", "revision", "time", "outcome"].map(str::to_owned).to_vec()];
     let mut failed = 0;
-    let mut note = |name: &str, mode: &str, revision: &str, see: &dyn Fn() -> Result<(), String>| {
+    let mut note = |what: [&str; 4], see: &dyn Fn() -> Result<(), String>| {
         let start = Instant::now();
         let outcome = see();
         failed += usize::from(outcome.is_err());
         let time = format!("{:.1} s", start.elapsed().as_secs_f64());
         let outcome = outcome.map_or_else(|problem| format!("FAILED: {problem}"), |()| "ok".to_owned());
-        rows.push(vec![name.to_owned(), mode.to_owned(), revision.to_owned(), time, outcome]);
+        rows.push(what.map(str::to_owned).into_iter().chain([time, outcome]).collect());
     };
-    for peer in &PEERS {
-        note(peer.name, peer.mode, peer.protocol, &|| {
-            let report = peer.report(peers, &setup)?;
-            same("protocol", &report.protocol.as_str(), &peer.protocol)?;
-            same("server", &report.server.as_str(), &"mcpzip")?;
-            same("start of the instructions", &report.instructions.get(..12), &Some("everything ("))?;
-            same("complaints", &report.complaints, &Vec::new())?;
-            check(&report.tools, &report.results, &definition)
+    let served = Served::start(&mut setup.command(&["serve", "--http", "127.0.0.1:0"]));
+    for (transport, server) in [("stdio", serve(&setup)), ("HTTP", vec![format!("{}/mcp", served.address)])] {
+        for peer in &PEERS {
+            note([peer.name, peer.mode, transport, peer.protocol], &|| {
+                let report = peer.report(peers, &setup, &server)?;
+                same("protocol", &report.protocol.as_str(), &peer.protocol)?;
+                same("server", &report.server.as_str(), &"mcpzip")?;
+                same("start of the instructions", &report.instructions.get(..12), &Some("everything ("))?;
+                same("complaints", &report.complaints, &Vec::new())?;
+                check(&report.tools, &report.results, &definition)
+            });
+        }
+        note(["Inspector 2.12.0", "cli --strict", transport, "2025-11-25"], &|| {
+            let (tools, results) = inspect(peers, &setup, &server)?;
+            check(&tools, &results, &definition)
         });
     }
-    note("Inspector 2.12.0", "cli", "2025-11-25", &|| {
-        let (tools, results) = inspect(peers, &setup)?;
-        check(&tools, &results, &definition)
-    });
     let table = table(&rows);
     announce(&format!("Real clients before mcpzip\n{table}"));
     assert_eq!(failed, 0, "{table}");
@@ -171,11 +175,12 @@ fn is_content(ended: &process::Ended) -> Result<(), String> {
 }
 
 impl Peer {
-    fn report(&self, peers: &Peers, setup: &Setup) -> Result<Report, String> {
+    /// `server` is a command, or a URL.
+    fn report(&self, peers: &Peers, setup: &Setup, server: &[String]) -> Result<Report, String> {
         let program = (self.program)(peers);
         let mut command = Command::new(&program[0]);
         let calls = json!(calls()).to_string();
-        command.args(&program[1..]).args([self.mode, &calls]).args(serve(setup));
+        command.args(&program[1..]).args([self.mode, &calls]).args(server);
         let ended = run(&mut command, setup)?;
         is_content(&ended)?;
         printed(&ended)
@@ -183,10 +188,14 @@ impl Peer {
 }
 
 /// The Inspector makes one request per run. It also judges whether the tools' schemas fit the models of all vendors.
-fn inspect(peers: &Peers, setup: &Setup) -> Result<(Vec<Value>, Vec<Value>), String> {
+fn inspect(peers: &Peers, setup: &Setup, server: &[String]) -> Result<(Vec<Value>, Vec<Value>), String> {
     let inspector = |arguments: &[String]| {
-        let mut command = Command::new(&peers.inspector_node);
-        command.arg(peers.npm("mcp-inspector")).arg("--cli").args(arguments).arg("--").args(serve(setup));
+        let mut command = Command::new(&peers.new_node);
+        command.arg(peers.npm("mcp-inspector")).arg("--cli");
+        match server {
+            [url] => command.args([url, "--transport", "http"]).args(arguments),
+            _ => command.args(arguments).arg("--").args(server),
+        };
         let ended = run(&mut command, setup)?;
         let answer: Value = printed(&ended)?;
         // It tells a tool's own error by its exit code, and on stderr.

@@ -14,20 +14,23 @@ const SKIP: &str = "MCPZIP_TEST_SKIP_PEERS";
 /// Where the pins and the client scripts are.
 const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers");
 
+/// What the server on rmcp is made of.
+const RMCP: [&str; 3] = ["rmcp-server/Cargo.toml", "rmcp-server/Cargo.lock", "rmcp-server/src/main.rs"];
+
 /// A slow net is no reason to fail.
 const INSTALLATION: Duration = Duration::from_secs(900);
 
-/// The oldest Node.js for the servers, and for the Inspector.
+/// The oldest Node.js for the servers, and for the Inspector and the conformance suite.
 const NODE: Version = Version(20, 0);
-const INSPECTOR_NODE: Version = Version(22, 19);
+const NEW_NODE: Version = Version(22, 19);
 const PYTHON: Version = Version(3, 10);
 
 /// What is installed.
 #[derive(Debug)]
 pub(super) struct Peers {
     root: PathBuf,
-    /// A Node.js that is new enough for the Inspector.
-    pub(super) inspector_node: PathBuf,
+    /// A Node.js that is new enough for the Inspector and the conformance suite.
+    pub(super) new_node: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +68,16 @@ impl Peers {
         self.node_directory().join(name)
     }
 
+    /// The server on rmcp.
+    pub(super) fn rmcp_server(&self) -> PathBuf {
+        self.root.join("rmcp/debug/rmcp-server")
+    }
+
+    /// What `PYTHONPATH` must be for the server `mcp_everything_server`, which runs in the environment of `python-2.txt`.
+    pub(super) fn fixture(&self) -> PathBuf {
+        self.root.join("fixture/server")
+    }
+
     /// The directory of the npm packages.
     pub(super) fn node_directory(&self) -> PathBuf {
         self.root.join("node")
@@ -94,16 +107,29 @@ fn install() -> Result<Peers, String> {
         let parts = [
             scope.spawn(|| made_of(&root.join("node"), &["package.json", "package-lock.json"], npm)),
             scope.spawn(|| made_of(&root.join("python-1"), &["python-1.txt"], pip)),
-            scope.spawn(|| made_of(&root.join("python-2"), &["python-2.txt"], pip)),
+            scope.spawn(|| {
+                made_of(&root.join("python-2"), &["python-2.txt"], pip)?;
+                made_of(&root.join("fixture"), &["fixture.txt"], fixture)
+            }),
+            scope.spawn(|| made_of(&root.join("rmcp"), &RMCP, cargo)),
         ];
         parts.into_iter().try_for_each(|part| part.join().expect("an installation does not panic"))
     })?;
-    for script in ["client_v1.mjs", "client_v2.mjs", "client_v1.py", "client_v2.py"] {
-        fs::copy(Path::new(PINS).join(script), root.join("node").join(script))
-            .map_err(|error| failed("no copy of a script", error))?;
+    copy_scripts(&root.join("node")).map_err(|error| failed("no copy of the scripts", error))?;
+    let new_node = if node >= NEW_NODE { "node".into() } else { packaged_node(&root.join("node"))? };
+    Ok(Peers { root, new_node })
+}
+
+/// Copies the scripts of `tests/peers` to where they find what they import.
+fn copy_scripts(directory: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(PINS)? {
+        let script = entry?.path();
+        if script.extension().is_some_and(|extension| extension == "mjs" || extension == "py") {
+            let name = script.file_name().expect("a script is a file");
+            fs::copy(&script, directory.join(name))?;
+        }
     }
-    let inspector_node = if node >= INSPECTOR_NODE { "node".into() } else { packaged_node(&root.join("node"))? };
-    Ok(Peers { root, inspector_node })
+    Ok(())
 }
 
 /// Makes `directory` with `make`, unless it was made of the same pins before.
@@ -145,12 +171,37 @@ fn pip(directory: &Path, pins: &[PathBuf]) -> Result<(), String> {
     succeed(pip)
 }
 
+/// Takes the server out of the source distribution, which is unpacked but not installed.
+fn fixture(directory: &Path, pins: &[PathBuf]) -> Result<(), String> {
+    let python = directory.with_file_name("python-2").join("bin/python");
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", "mcp"]);
+    pip.args(["--require-hashes", "--dest"]).arg(directory).arg("--requirement").args(pins);
+    succeed(pip)?;
+    let io = |error: std::io::Error| format!("{}: {error}", directory.display());
+    let mut archives = fs::read_dir(directory).map_err(io)?.flatten().map(|entry| entry.path());
+    let archive = archives.find(|path| path.extension().is_some_and(|extension| extension == "gz"));
+    let mut unpack = Command::new(&python);
+    unpack.args(["-m", "tarfile", "--extract"]).arg(archive.ok_or("pip brought no archive")?).arg(directory);
+    succeed(unpack)?;
+    let mut unpacked = fs::read_dir(directory).map_err(io)?.flatten().map(|entry| entry.path());
+    let unpacked = unpacked.find(|path| path.is_dir());
+    let server = unpacked.ok_or("the archive is empty")?.join("examples/servers/everything-server");
+    fs::rename(&server, directory.join("server")).map_err(|error| format!("no {}: {error}", server.display()))
+}
+
+fn cargo(directory: &Path, pins: &[PathBuf]) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(&pins[0]).arg("--target-dir").arg(directory);
+    succeed(command)
+}
+
 fn succeed(mut command: Command) -> Result<(), String> {
     let ended = process::run(&mut command, "", INSTALLATION)?;
     if ended.code == Some(0) { Ok(()) } else { Err(format!("{command:?} failed: {ended}")) }
 }
 
-/// The Node.js that npm brought, for machines whose own is too old for the Inspector.
+/// The Node.js that npm brought, for machines whose own is too old for the Inspector and the conformance suite.
 fn packaged_node(directory: &Path) -> Result<PathBuf, String> {
     let packages = fs::read_dir(directory.join("node_modules")).map_err(|error| error.to_string())?.flatten();
     let node = packages
@@ -158,7 +209,7 @@ fn packaged_node(directory: &Path) -> Result<PathBuf, String> {
         .map(|package| package.path().join("bin/node"))
         .find(|node| node.is_file());
     node.ok_or_else(|| {
-        "the Inspector needs Node.js 22.19 or newer, and npm has none for this system: install it".to_owned()
+        "the Inspector and the conformance suite need Node.js 22.19 or newer, and npm has none for this system: install it".to_owned()
     })
 }
 

@@ -4,6 +4,7 @@
 //! fail and say what to install; only `MCPZIP_TEST_SKIP_PEERS=1` leaves them out, and that is said too.
 
 mod clients;
+mod conformance;
 mod direct;
 mod example;
 mod install;
@@ -12,7 +13,10 @@ mod kill;
 mod page;
 mod process;
 mod real_servers;
+mod served;
 mod servers;
+mod suite;
+mod upstreams;
 
 use install::Peers;
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::install::Peers;
 use super::page;
+use super::served::Served;
 
 /// A server's entry in a configuration.
 #[derive(Debug, Clone)]
@@ -50,6 +51,13 @@ impl Entry {
 /// The server with a bit of everything.
 pub(super) fn everything(peers: &Peers) -> Entry {
     Entry::new(peers.npm("mcp-server-everything"), &[])
+}
+
+/// The server of the Python SDK that has all that the conformance suite asks for, over Streamable HTTP in both eras.
+pub(super) fn fixture(peers: &Peers) -> Served {
+    let mut command = Command::new(peers.python(2, "python"));
+    command.args(["-m", "mcp_everything_server", "--port", "0"]).env("PYTHONPATH", peers.fixture());
+    Served::start(&mut command)
 }
 
 /// All of them. They work on `scratch`, and the one that remembers does so in the file `memory`.

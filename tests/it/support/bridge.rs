@@ -100,7 +100,13 @@ impl Bridge {
         };
         let Some(process) = process else { return reply.whole("404 Not Found", "", "") };
         let message: Message<'_> = serde_json::from_str(&request.text).unwrap_or_default();
-        match (request.method.as_str(), message.method, message.id) {
+        match (request.method.as_str(), message.method.as_deref(), message.id) {
+            ("POST", Some("subscriptions/listen"), Some(id)) if is_modern => {
+                let news = process.hear();
+                process.write(&request.text);
+                reply.events("");
+                relay(&news, Some(id.get()), reply);
+            }
             ("POST", Some(_), Some(id)) => {
                 let lines = process.expect(id.get(), token_of(message.params));
                 process.write(&request.text);
@@ -112,7 +118,7 @@ impl Bridge {
             }
             ("GET", ..) if !is_modern => {
                 reply.events("");
-                relay(&process.hear(), reply);
+                relay(&process.hear(), None, reply);
             }
             ("DELETE", ..) if !is_modern => {
                 process.kill();
@@ -159,7 +165,7 @@ impl Bridge {
                 let lines = process.hear();
                 reply.events("");
                 reply.raw(b"event: endpoint\ndata: /messages\n\n");
-                relay(&lines, reply);
+                relay(&lines, None, reply);
                 process.kill();
             }
             ("POST", Some(process)) if request.path == "/messages" => {
@@ -264,11 +270,22 @@ impl Routes {
     }
 }
 
-/// Writes events until there are no more, or nobody listens.
-fn relay(lines: &Receiver<Vec<u8>>, reply: &mut Reply) {
+/// Writes events until there are no more, or nobody listens; those of a subscription say so, and the first of them is
+/// that there is one.
+fn relay(lines: &Receiver<Vec<u8>>, subscription: Option<&str>, reply: &mut Reply) {
+    let notification = |id: &str, method: &str| {
+        let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+    };
+    if let Some(id) = subscription {
+        reply.event(notification(id, "notifications/subscriptions/acknowledged").as_bytes());
+    }
     loop {
         match lines.recv_timeout(Duration::from_millis(10)) {
-            Ok(line) => reply.event(&line),
+            Ok(line) => match subscription {
+                Some(id) => reply.event(notification(id, "notifications/tools/list_changed").as_bytes()),
+                None => reply.event(&line),
+            },
             Err(RecvTimeoutError::Timeout) if !reply.is_gone() => {}
             Err(_) => return,
         }

@@ -11,27 +11,30 @@ pub(crate) fn mcpzip() -> &'static Path {
     &PROGRAM
 }
 
-/// The fake server, an example. Cargo builds examples with `cargo test`, but not with `cargo test --test it`; where it is
-/// missing or older than its source, it is built here.
+/// The fake server, an example.
 pub(crate) fn fake_server() -> &'static Path {
-    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/fake_server.rs");
-        if let Some(built) = beside_the_tests("examples/fake_server").filter(|built| is_newer(built, source.as_ref())) {
-            return built;
-        }
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--example", "fake_server", "--manifest-path"]);
-        cargo.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-        if profile_directory().ends_with("release") {
-            cargo.arg("--release");
-        }
-        let status = cargo.status().expect("cargo runs");
-        assert!(status.success(), "the fake server could not be built: {cargo:?}: {status}");
-        beside_the_tests("examples/fake_server").unwrap_or_else(|| {
-            panic!("no fake server at {}/examples/fake_server after {cargo:?}", profile_directory().display())
-        })
-    });
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| example("fake_server", "fake_server.rs"));
     &PROGRAM
+}
+
+/// An example; `source` is its file or directory. Cargo builds examples with `cargo test`, but not with
+/// `cargo test --test it`; where it is missing or older than its source, it is built here.
+pub(crate) fn example(name: &str, source: &str) -> PathBuf {
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).join(source);
+    let program = format!("examples/{name}");
+    if let Some(built) = beside_the_tests(&program).filter(|built| is_newer(built, &source)) {
+        return built;
+    }
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--example", name, "--manifest-path"]);
+    cargo.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+    if profile_directory().ends_with("release") {
+        cargo.arg("--release");
+    }
+    let status = cargo.status().expect("cargo runs");
+    assert!(status.success(), "`{name}` could not be built: {cargo:?}: {status}");
+    beside_the_tests(&program)
+        .unwrap_or_else(|| panic!("no `{name}` at {}/examples after {cargo:?}", profile_directory().display()))
 }
 
 /// The directory that cargo builds this profile into: the tests are in `deps` under it.
@@ -45,8 +48,11 @@ fn beside_the_tests(name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
+/// Whether `built` is newer than `source`, a file or a directory of files.
 fn is_newer(built: &Path, source: &Path) -> bool {
-    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
+    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let files = std::fs::read_dir(source).into_iter().flatten().flatten().map(|entry| entry.path());
+    let newest = files.chain([source.to_owned()]).filter_map(|path| modified(&path)).max();
     // A source that is not there any more cannot be built either.
-    matches!((modified(built), modified(source)), (Ok(built), Ok(source)) if built >= source) || !source.exists()
+    newest.is_none_or(|newest| modified(built).is_some_and(|built| built >= newest))
 }
