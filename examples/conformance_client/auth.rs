@@ -30,7 +30,8 @@ pub(crate) fn play(scenario: &str, url: &str, era: &str, context: &Value) -> Res
         let mut wants_login = names.is_empty();
         for name in names {
             let call = home.run(&["call", &name, "{}"])?;
-            wants_login |= String::from_utf8_lossy(&call.stdout).contains("login needed");
+            wants_login |=
+                [call.stdout, call.stderr].iter().any(|said| String::from_utf8_lossy(said).contains("login needed"));
         }
         if !wants_login {
             return Ok(());

@@ -561,3 +561,34 @@ fn odd_words_on_what_is_seen_are_reported() {
         &[r#"fault 1:45: server `s`: `expose` must be an object like {"key": …}, found true"#],
     );
 }
+
+#[test]
+fn what_a_login_needs_is_read_and_its_secret_masked() {
+    let entry = r#"{"url": "https://x/mcp", "oauth": {"client_id": "me", "client_secret": "${GITHUB_TOKEN}",
+        "scopes": ["a b", "c"], "redirect_port": 8976}}"#;
+    let server = server(entry);
+    let oauth = &remote(&server).unwrap().oauth;
+    assert_eq!((oauth.client_id.as_deref(), oauth.redirect_port), (Some("me"), Some(8976)));
+    assert_eq!(oauth.scopes, ["a", "b", "c"]);
+    assert_eq!(oauth.client_secret.as_ref().map(|secret| secret.expose().as_str()), Some("ghp_0123456789"));
+    assert!(!format!("{oauth:?}").contains("ghp_"), "{oauth:?}");
+    let masked = parse(&format!(r#"{{"mcpServers": {{"s": {entry}}}}}"#)).masker;
+    assert_eq!(masked.mask("is ghp_0123456789"), "is ***");
+}
+
+#[test]
+fn a_login_that_cannot_be_made_so_says_what_to_write() {
+    #[track_caller]
+    fn check(oauth: &str, words: &str) {
+        let config = parse(&format!(r#"{{"mcpServers": {{"s": {{"url": "https://x/mcp", "oauth": {oauth}}}}}}}"#));
+        let said: Vec<String> = config.faults.iter().map(ToString::to_string).collect();
+        let odd = config.warnings.iter().map(ToString::to_string);
+        assert!(said.iter().cloned().chain(odd).any(|text| text.contains(words)), "{words}: {said:?}");
+    }
+    check(r#"{"grant": "client_credentials", "client_id": "me"}"#, "needs a `client_id`, and a `client_secret`");
+    check(r#"{"grant": "password"}"#, r#"`oauth.grant` must be "authorization_code""#);
+    check(r#"{"redirect_port": 70000}"#, "`oauth.redirect_port` must be a port from 1 to 65535");
+    check(r#"{"client_metadata_url": "http://x/y"}"#, "`oauth.client_metadata_url` must begin with `https://`");
+    check(r#"{"private_key_file": "/nowhere"}"#, "`oauth.private_key_file`: `/nowhere` cannot be read");
+    check(r#"{"clientid": "me"}"#, "did you mean `client_id`");
+}

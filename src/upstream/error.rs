@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::HttpError;
+use super::oauth::Need;
 use crate::tool::ServerName;
 
 /// Why a server cannot be reached. Shared by everybody who waited for the same attempt.
@@ -67,7 +68,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// It cannot be spoken with over HTTP.
-    #[error("server `{server}` {error}")]
+    #[error("server `{server}` {error}{}", cure(.server, .error))]
     Http {
         /// Its name.
         server: ServerName,
@@ -122,7 +123,7 @@ pub enum CallError {
         reason: String,
     },
     /// It was not answered as it is over HTTP.
-    #[error("server `{server}` {error}")]
+    #[error("server `{server}` {error}{}", cure(.server, .error))]
     Http {
         /// Its name.
         server: ServerName,
@@ -165,6 +166,20 @@ impl CallError {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
+    }
+}
+
+/// What a person has to do for a server that wants a login; whoever reads of it is told.
+fn cure(server: &ServerName, error: &HttpError) -> String {
+    let HttpError::Login { need, .. } = error else { return String::new() };
+    let login = format!("; login needed: run `mcpzip login {server}`");
+    match need {
+        Need::Credentials => String::new(),
+        Need::Login => login,
+        Need::Renewal => format!("{login}, as the login there was is over"),
+        Need::Scopes(scopes) => format!("{login}, as the login there is lacks the scopes {}", scopes.join(", ")),
+        Need::Rights => "; the login there is does not allow this, and a new one would not change that".to_owned(),
+        Need::Patience(reason) => format!("; no token is to be had now: {reason}"),
     }
 }
 

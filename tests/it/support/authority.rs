@@ -137,6 +137,11 @@ impl Authority {
         self.state.lock().unwrap()
     }
 
+    /// Looks at what came; `state` twice in one expression would wait for itself.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state())
+    }
+
     /// Ends all access tokens, as a server that lost its memory does; refresh tokens too, if `all`.
     pub(crate) fn revoke(&self, all: bool) {
         let mut state = self.state();
