@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::{self, Config, ConfigWatch, Environment, Paths};
 use crate::downstream::{self, http};
-use crate::proxy::{Mode, Places, Proxy, Start};
+use crate::proxy::{Mode, Places, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 use crate::upstream;
 
@@ -91,10 +91,18 @@ impl App {
 /// Takes over edits of the configuration file; one that cannot be read changes nothing.
 async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks: Tasks) {
     let mut file = ConfigWatch::new(paths.config_file.clone());
+    let logins = paths.state_dir.join(upstream::oauth::DIRECTORY);
+    // It changes with each file that is replaced in it.
+    let changed = || std::fs::metadata(&logins).and_then(|directory| directory.modified()).ok();
+    let mut known = changed();
     loop {
         tokio::select! {
             () = tokio::time::sleep(WATCH) => {}
             () = tasks.stopped() => return,
+        }
+        let now = changed();
+        if std::mem::replace(&mut known, now) != now {
+            ask_again(&proxy);
         }
         if !file.changed() {
             continue;
@@ -106,6 +114,15 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
                 proxy.configure(config);
             }
             Err(error) => tracing::error!(%error, "the edited configuration is not used, the one before stays"),
+        }
+    }
+}
+
+/// Somebody has logged in, perhaps: servers that did not list their tools may do so now.
+fn ask_again(proxy: &Proxy) {
+    for (server, progress) in proxy.refresh().progress() {
+        if matches!(progress, Progress::Failed(_)) {
+            proxy.refresh().poke(&server);
         }
     }
 }

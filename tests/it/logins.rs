@@ -23,7 +23,7 @@ fn a_login_is_made_once_and_serves_every_process_after() {
     assert_eq!(status["issuer"], authority.issuer("/one"));
     assert_eq!((&status["scopes"], &status["refreshable"]), (&json!(["basic"]), &json!(true)));
     // The process that runs notices it, and so does a new one.
-    assert_eq!(client.execute("web__t").text(), "fine");
+    until("the login to be noticed", || (client.execute("web__t").text() == "fine").then_some(()));
     client.finish();
     setup.connect().execute("web__t").text();
     assert_eq!(authority.read(|state| (state.registrations, state.token_requests)), (1, 1));

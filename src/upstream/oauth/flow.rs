@@ -127,7 +127,7 @@ impl Flow {
                     Ok(answer) => return Ok(Answer { visitor: Some(visitor), ..answer }),
                     // Anybody on this machine can come here, so whoever does not belong here ends nothing.
                     Err(_) => {
-                        visitor.show("400 Bad Request", "This does not belong to the login that is under way").await
+                        visitor.show("400 Bad Request", "This does not belong to the login that is under way").await;
                     }
                 }
             }
@@ -173,7 +173,7 @@ impl Flow {
             match &outcome {
                 Ok(_) => visitor.show("200 OK", &format!("mcpzip is logged in at the server <b>{server}</b>")).await,
                 Err(_) => {
-                    visitor.show("400 Bad Request", "The login failed; mcpzip says why where it was started").await
+                    visitor.show("400 Bad Request", "The login failed; mcpzip says why where it was started").await;
                 }
             }
         }
