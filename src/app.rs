@@ -8,6 +8,7 @@ use crate::config::{self, Config, ConfigWatch, Environment, Paths};
 use crate::downstream::{self, http};
 use crate::proxy::{Mode, Places, Proxy, Start};
 use crate::shutdown::{self, Tasks};
+use crate::upstream;
 
 /// How often the configuration file is looked at.
 const WATCH: Duration = Duration::from_secs(1);
@@ -34,6 +35,7 @@ impl App {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join("logs")),
             results: Some(paths.state_dir.join("results")),
+            logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
         Ok(Self { proxy, tasks, paths, environment })

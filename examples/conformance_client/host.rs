@@ -252,7 +252,7 @@ fn capabilities() -> Value {
 }
 
 /// Cargo builds examples into a directory below that of the program.
-fn mcpzip() -> Result<PathBuf, Failure> {
+pub(crate) fn mcpzip() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
     let directory = own.parent().and_then(Path::parent).ok_or("an example is in a directory")?;
     Ok(directory.join("mcpzip").with_extension(std::env::consts::EXE_EXTENSION))

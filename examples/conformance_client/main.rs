@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stderr, reason = "what went wrong is for whoever reads the suite's report")]
 
+mod auth;
 mod host;
 mod input;
 
@@ -28,10 +29,16 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let url = std::env::args().nth(1).ok_or("no URL given")?;
+    if url == auth::BROWSE {
+        return auth::browse(&std::env::args().nth(2).ok_or("no page given")?);
+    }
     let scenario = variable("MCP_CONFORMANCE_SCENARIO").ok_or("no scenario given")?;
     let revision = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_else(|| "2025-11-25".to_owned());
     if scenario.starts_with("auth/") {
-        return Err("needs OAuth (next issue)".into());
+        let context =
+            variable("MCP_CONFORMANCE_CONTEXT").map_or(Ok(Value::Null), |text| serde_json::from_str(&text))?;
+        let era = if revision == "2026-07-28" { "modern" } else { "legacy" };
+        return auth::play(&scenario, &url, era, &context);
     }
     let mut host = Host::start(&url, &revision)?;
     play(&scenario, &mut host)?;

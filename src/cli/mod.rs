@@ -1,9 +1,12 @@
 //! The command line: one file per command, each arguments in, work, a few lines out.
 
+mod auth;
+mod browser;
 mod call;
 mod demo;
 mod describe;
 mod diagnostics;
+mod login;
 mod output;
 mod search;
 mod serve;
@@ -77,6 +80,13 @@ enum Command {
     Tools(tools::Arguments),
     /// Connect to every server and show its state
     Servers,
+    /// Log in to a remote server, in the browser
+    Login(login::LoginArguments),
+    /// Forget the login at a server, and end it there
+    Logout(login::LogoutArguments),
+    /// Look after logins
+    #[command(subcommand)]
+    Auth(auth::Command),
     /// Try it: real servers from inside the binary, searched and called as an agent would
     Demo,
     /// Watch over the servers' processes
@@ -146,6 +156,15 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
         let way = arguments.way(&environment, output)?;
         return serve::run(way, App::new(paths, environment, Start::Everything, mode)?, output).await;
     }
+    if matches!(command, Command::Login(_) | Command::Logout(_) | Command::Auth(_)) {
+        let accounts = login::Accounts::new(&paths, environment)?;
+        let outcome = tokio::select! {
+            outcome = of_accounts(&command, &accounts, output) => outcome,
+            signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
+        };
+        accounts.finish().await;
+        return outcome;
+    }
     let app = App::new(paths, environment, Start::Unknown, Mode::MetaTools)?;
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
@@ -155,6 +174,15 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     outcome
 }
 
+async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Output) -> Result<(), Exit> {
+    match command {
+        Command::Login(arguments) => login::log_in(arguments, accounts, output).await,
+        Command::Logout(arguments) => login::log_out(arguments, accounts, output).await,
+        Command::Auth(command) => auth::run(command, accounts, output),
+        _ => unreachable!("only these have to do with accounts"),
+    }
+}
+
 async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Exit> {
     match command {
         Command::Search(arguments) => search::run(&arguments, app, output).await,
@@ -162,9 +190,14 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
         Command::Servers => servers::run(app, output).await,
-        Command::Serve(_) | Command::Demo | Command::Guard { .. } | Command::Select | Command::DemoServer(_) => {
-            unreachable!("handled before")
-        }
+        Command::Serve(_)
+        | Command::Login(_)
+        | Command::Logout(_)
+        | Command::Auth(_)
+        | Command::Demo
+        | Command::Guard { .. }
+        | Command::Select
+        | Command::DemoServer(_) => unreachable!("handled before"),
     }
 }
 

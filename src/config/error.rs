@@ -176,6 +176,14 @@ pub enum Fault {
         /// What is wrong with it.
         problem: String,
     },
+    /// A private key that is not one.
+    #[error("`oauth.private_key_file`: `{path}` {problem}")]
+    PrivateKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A name or value that the system or the protocol cannot carry.
     #[error("`{key}` {problem}")]
     Unusable {

@@ -13,7 +13,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
-use super::{Era, IdleTimeout, SearchOptions, duration};
+use super::{Era, Grant, IdleTimeout, SearchOptions, duration};
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -64,6 +64,7 @@ pub(super) struct Entry {
     pub(super) headers: Read<BTreeMap<String, At<String>>>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
+    pub(super) oauth: Read<OAuthEntry>,
     pub(super) disabled: Read<bool>,
     pub(super) timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
@@ -71,6 +72,18 @@ pub(super) struct Entry {
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+}
+
+/// The `oauth` of a server's entry.
+#[derive(Default)]
+pub(super) struct OAuthEntry {
+    pub(super) grant: Option<Grant>,
+    pub(super) client_id: Option<At<String>>,
+    pub(super) client_secret: Option<At<String>>,
+    pub(super) client_metadata_url: Option<At<String>>,
+    pub(super) private_key_file: Option<At<String>>,
+    pub(super) scopes: Option<Vec<At<String>>>,
+    pub(super) redirect_port: Option<u16>,
 }
 
 /// Parses `text`; nothing when there is nothing in it.
@@ -158,6 +171,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         headers: members.read("headers", Field::text_map),
         proxy: members.read("proxy", Field::text),
         ca_file: members.read("ca_file", Field::text),
+        oauth: members.read("oauth", |field| oauth(field, scope, report)),
         disabled: members.read("disabled", Field::flag),
         timeout: members.read("timeout", Field::positive_duration),
         idle_timeout: members.read("idle_timeout", idle_timeout),
@@ -168,6 +182,34 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
     };
     members.finish();
     Ok(entry)
+}
+
+fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, scope, "oauth.", report);
+    let entry = OAuthEntry {
+        grant: members.read("grant", grant)?,
+        client_id: members.read("client_id", Field::text)?,
+        client_secret: members.read("client_secret", Field::text)?,
+        client_metadata_url: members.read("client_metadata_url", Field::text)?,
+        private_key_file: members.read("private_key_file", Field::text)?,
+        scopes: members.read("scopes", Field::texts)?,
+        redirect_port: members.read("redirect_port", port)?,
+    };
+    members.finish();
+    Ok(entry)
+}
+
+fn grant(field: &Field<'_>) -> Result<Grant, At<Fault>> {
+    match field.word() {
+        Some("authorization_code") => Ok(Grant::AuthorizationCode),
+        Some("client_credentials") => Ok(Grant::ClientCredentials),
+        _ => Err(field.wrong("\"authorization_code\" or \"client_credentials\"")),
+    }
+}
+
+fn port(field: &Field<'_>) -> Result<u16, At<Fault>> {
+    let wrong = || field.wrong("a port from 1 to 65535");
+    u16::try_from(field.count().map_err(|_| wrong())?.get()).map_err(|_| wrong())
 }
 
 fn command(field: &Field<'_>) -> Result<At<String>, At<Fault>> {

@@ -77,7 +77,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Proxy;
+    use crate::config::{OAuth, Proxy};
 
     fn stdio(command: &str, args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> ConfigHash {
         ConfigHash::of(&Transport::Stdio(Stdio {
@@ -90,7 +90,8 @@ mod tests {
 
     fn remote(url: &str, sse: bool) -> ConfigHash {
         let (url, headers) = (url.to_owned(), BTreeMap::new());
-        let remote = Remote { url, headers, proxy: Proxy::default(), certificates: None };
+        let (proxy, oauth) = (Proxy::default(), OAuth::default());
+        let remote = Remote { url, headers, proxy, certificates: None, oauth };
         ConfigHash::of(&if sse { Transport::Sse(remote) } else { Transport::Http(remote) })
     }
 

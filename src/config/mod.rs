@@ -12,6 +12,7 @@ mod expand;
 mod file;
 mod hash;
 mod nearest;
+mod oauth;
 mod paths;
 mod reader;
 mod server;
@@ -24,6 +25,7 @@ pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
 pub use nearest::distance;
+pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use watch::ConfigWatch;
 
@@ -126,6 +128,8 @@ pub struct Remote {
     pub proxy: Proxy,
     /// Trusted beside the system's certificates.
     pub certificates: Option<Certificates>,
+    /// How we log in, where the server wants it and `headers` has no `Authorization`.
+    pub oauth: OAuth,
 }
 
 /// By which way a server elsewhere is reached; one on this machine is always reached directly.

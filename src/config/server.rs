@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf, is_separator};
 
 use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
-use super::file::Entry;
+use super::file::{Entry, OAuthEntry};
+use super::oauth::{Grant, OAuth, PrivateKey};
 use super::reader::{At, Read, Report};
 use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
@@ -50,7 +51,7 @@ impl<'a> Resolver<'a> {
         let kind = entry.kind?.map(|written| kind(&written).map(|kind| (kind, written.value))).transpose()?;
         let (args, env, cwd) = (entry.args?.unwrap_or_default(), entry.env?.unwrap_or_default(), entry.cwd?);
         let headers = entry.headers?.unwrap_or_default();
-        let (proxy, ca_file) = (entry.proxy?, entry.ca_file?);
+        let (proxy, ca_file, oauth) = (entry.proxy?, entry.ca_file?, entry.oauth?);
         let unused = |key: &str, is_there: bool, target| {
             if is_there {
                 self.report.add(offset, Oddity::Unused { key: format!("mcpServers.{name}.{key}"), target });
@@ -67,6 +68,7 @@ impl<'a> Resolver<'a> {
                     unused("headers", !headers.is_empty(), "command");
                     unused("proxy", proxy.is_some(), "command");
                     unused("ca_file", ca_file.is_some(), "command");
+                    unused("oauth", oauth.is_some(), "command");
                     self.stdio(&command, args, env, cwd)?
                 }
             },
@@ -76,7 +78,7 @@ impl<'a> Resolver<'a> {
                     unused("args", !args.is_empty(), "url");
                     unused("env", !env.is_empty(), "url");
                     unused("cwd", cwd.is_some(), "url");
-                    let remote = self.remote(&url, headers, proxy, ca_file)?;
+                    let remote = self.remote(&url, headers, proxy, ca_file, oauth.unwrap_or_default())?;
                     match kind {
                         Some((Kind::Sse, _)) => Transport::Sse(remote),
                         _ => Transport::Http(remote),
@@ -127,6 +129,7 @@ impl<'a> Resolver<'a> {
         headers: Texts,
         proxy: Option<At<String>>,
         ca_file: Option<At<String>>,
+        oauth: OAuthEntry,
     ) -> Result<Remote, At<Fault>> {
         let offset = url.offset;
         let url = self.plain("url", url)?.trim().to_owned();
@@ -143,7 +146,59 @@ impl<'a> Resolver<'a> {
             Some(path) => Some(self.certificates(&path)?),
             None => self.certificates.clone()?,
         };
-        Ok(Remote { url, headers, proxy, certificates })
+        let oauth = self.oauth(oauth, offset)?;
+        Ok(Remote { url, headers, proxy, certificates, oauth })
+    }
+
+    /// `offset` is that of the entry's URL, for what is missing.
+    fn oauth(&mut self, entry: OAuthEntry, offset: usize) -> Result<OAuth, At<Fault>> {
+        let mut text = |key: &str, written: Option<At<String>>| {
+            let text = written.map(|written| self.plain(&format!("oauth.{key}"), &written)).transpose();
+            // A variable that is set to nothing is no identity.
+            text.map(|text| text.filter(|text| !text.trim().is_empty()))
+        };
+        let metadata_offset = entry.client_metadata_url.as_ref().map_or(offset, |at| at.offset);
+        let client_id = text("client_id", entry.client_id)?;
+        let client_secret = text("client_secret", entry.client_secret)?.map(Secret::new);
+        let metadata_url = text("client_metadata_url", entry.client_metadata_url)?;
+        if metadata_url.as_deref().is_some_and(|url| !is_url(url, &["https"])) {
+            let problem = "must begin with `https://` and name a host";
+            return Err(At::new(
+                metadata_offset,
+                Fault::Unusable { key: "oauth.client_metadata_url".to_owned(), problem },
+            ));
+        }
+        self.secrets.extend(client_secret.clone());
+        let private_key = entry.private_key_file.map(|written| self.private_key(&written)).transpose()?;
+        let scopes = entry.scopes.unwrap_or_default().into_iter().enumerate();
+        let scopes = scopes.map(|(index, scope)| self.plain(&format!("oauth.scopes[{index}]"), &scope));
+        let scopes = scopes
+            .collect::<Result<Vec<_>, _>>()?
+            .iter()
+            .flat_map(|text| text.split_whitespace())
+            .map(str::to_owned)
+            .collect();
+        let grant = entry.grant.unwrap_or_default();
+        if grant == Grant::ClientCredentials
+            && (client_id.is_none() || client_secret.is_none() && private_key.is_none())
+        {
+            let problem = "\"client_credentials\" needs a `client_id`, and a `client_secret` or a `private_key_file`";
+            return Err(At::new(offset, Fault::Unusable { key: "oauth.grant".to_owned(), problem }));
+        }
+        Ok(OAuth {
+            grant,
+            client_id,
+            client_secret,
+            client_metadata_url: metadata_url,
+            private_key,
+            scopes,
+            redirect_port: entry.redirect_port,
+        })
+    }
+
+    fn private_key(&mut self, written: &At<String>) -> Result<PrivateKey, At<Fault>> {
+        let path = PathBuf::from(self.path("oauth.private_key_file", written).map(|path| self.absolute(&path))?);
+        PrivateKey::read(&path).map_err(|problem| At::new(written.offset, Fault::PrivateKey { path, problem }))
     }
 
     fn proxy(&mut self, written: &At<String>) -> Result<Proxy, At<Fault>> {

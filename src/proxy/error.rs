@@ -2,6 +2,7 @@
 
 use super::arguments::Fault;
 use crate::tool::QualifiedName;
+use crate::upstream::oauth::Need;
 use crate::upstream::{CallError, ConnectError, HttpError};
 
 /// No tool has this name.
@@ -43,6 +44,9 @@ pub(super) fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature:
 
 /// A call has no answer; what to do about it.
 pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
+    if let Some(next) = login_needed(error) {
+        return format!("`{name}` failed: {error}. Next: {next}.");
+    }
     let next = match error {
         CallError::Connect(error) => match &**error {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => "check its entry in the configuration",
@@ -64,6 +68,27 @@ pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
         CallError::Busy { .. } => "call again later",
     };
     format!("`{name}` failed: {error}. Next: {next}.")
+}
+
+/// What a person has to do for a server that wants a login.
+fn login_needed(error: &CallError) -> Option<String> {
+    let (server, need) = match error {
+        CallError::Http { server, error: HttpError::Login { need, .. } } => (server, need),
+        CallError::Connect(error) => match &**error {
+            ConnectError::Http { server, error: HttpError::Login { need, .. } } => (server, need),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let login = format!("login needed: run `mcpzip login {server}`");
+    match need {
+        Need::Credentials => None,
+        Need::Login => Some(login),
+        Need::Renewal => Some(format!("{login}; the login there was is over")),
+        Need::Scopes(scopes) => Some(format!("{login}; the login there is lacks the scopes {}", scopes.join(", "))),
+        Need::Rights => Some("the login there is does not allow this, and a new one would not change that".to_owned()),
+        Need::Patience(reason) => Some(format!("call again later, as no token was to be had now: {reason}")),
+    }
 }
 
 fn after_http(error: &HttpError) -> &'static str {

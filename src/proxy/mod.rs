@@ -101,6 +101,8 @@ pub struct Places {
     pub logs: Option<std::path::PathBuf>,
     /// Results that were too large to be shown; a temporary directory without it.
     pub results: Option<std::path::PathBuf>,
+    /// The logins at remote servers; `None` knows none.
+    pub logins: Option<std::path::PathBuf>,
 }
 
 impl Proxy {
@@ -120,7 +122,8 @@ impl Proxy {
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
-            let environment = Environment::new(tasks.clone(), variables, places.logs.clone());
+            let mut environment = Environment::new(tasks.clone(), variables, places.logs.clone());
+            environment.login_directory.clone_from(&places.logins);
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
             let refresh = Refresh::new(

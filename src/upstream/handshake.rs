@@ -42,6 +42,18 @@ pub(super) fn client_info() -> String {
     format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
 }
 
+/// The requests that open a connection in either era, whole: their revision, method and body.
+pub(super) fn openings() -> [(Revision, &'static str, String); 2] {
+    let whole =
+        |method: &str, params: String| format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{params}}}"#);
+    let (legacy, modern) = ("initialize", "server/discover");
+    let discover = format!(r#"{{"_meta":{{{}}}}}"#, modern_meta(ClientCapabilities::NONE));
+    [
+        (Revision::NEWEST_LEGACY, legacy, whole(legacy, initialize_params(ClientCapabilities::NONE))),
+        (Revision::V2026_07_28, modern, whole(modern, discover)),
+    ]
+}
+
 impl Introduction {
     /// Members for the `_meta` of a request for `host` (2026-07-28, basic/index); empty for a server with a handshake.
     pub(super) fn request_meta(&self, host: Option<&dyn Host>) -> String {
@@ -60,11 +72,7 @@ impl Introduction {
         capabilities: ClientCapabilities,
         limit: Duration,
     ) -> Result<Self, Refusal> {
-        let params = format!(
-            r#"{{"protocolVersion":"{}","capabilities":{capabilities},"clientInfo":{}}}"#,
-            Revision::NEWEST_LEGACY,
-            client_info()
-        );
+        let params = initialize_params(capabilities);
         let result = answer(wire.request("initialize".into(), |_| Frame::from(params), limit, None).await)?;
         let result = object(&result)?;
         let version =
@@ -103,6 +111,14 @@ impl Introduction {
         let capabilities = result.get("capabilities").map(ServerCapabilities::new).unwrap_or_default();
         Self { revision, software, instructions, capabilities }
     }
+}
+
+fn initialize_params(capabilities: ClientCapabilities) -> String {
+    format!(
+        r#"{{"protocolVersion":"{}","capabilities":{capabilities},"clientInfo":{}}}"#,
+        Revision::NEWEST_LEGACY,
+        client_info()
+    )
 }
 
 fn modern_meta(capabilities: ClientCapabilities) -> String {

@@ -14,6 +14,7 @@ mod host;
 mod listing;
 mod log;
 mod news;
+pub mod oauth;
 mod pool;
 mod process_group;
 mod reception;
@@ -57,6 +58,8 @@ pub struct Environment {
     pub variables: Variables,
     /// Where the servers' stderr is kept; `None` keeps none.
     pub log_directory: Option<PathBuf>,
+    /// Where logins are kept; without it there are none.
+    pub login_directory: Option<PathBuf>,
     /// How long a server has to answer the handshake.
     pub handshake_limit: Duration,
     guard: Arc<Guard>,
@@ -71,6 +74,7 @@ impl Environment {
             tasks,
             variables,
             log_directory,
+            login_directory: None,
             handshake_limit: Duration::from_secs(30),
             guard: Arc::new(Guard::new()),
             clients: Clients::default(),

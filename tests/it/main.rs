@@ -23,6 +23,7 @@ mod http_downstream;
 mod http_faults;
 mod http_upstream;
 mod listing;
+mod logins;
 mod meta_tools;
 mod prompts;
 mod resources;

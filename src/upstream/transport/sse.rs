@@ -36,7 +36,7 @@ pub(in crate::upstream) async fn open(
     let accept = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
     let response = site.send(Method::GET, &site.url, accept, Bytes::new()).await?;
     if !response.status().is_success() {
-        return Err(site.error(body::refusal(response).await.0));
+        return Err(site.error(site.refusal(response).await.0));
     }
     if let Content::Other(_) | Content::Json = body::content(&response) {
         return Err(site.error(HttpError::NoEndpoint { reason: "it opens no event stream".to_owned() }));
@@ -151,6 +151,6 @@ impl Posts {
         if response.status().is_success() {
             return Ok(());
         }
-        Err(self.site.error(body::refusal(response).await.0))
+        Err(self.site.error(self.site.refusal(response).await.0))
     }
 }

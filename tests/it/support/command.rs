@@ -43,6 +43,11 @@ fn read_all(mut reader: impl Read + Send + 'static) -> std::thread::JoinHandle<S
 }
 
 impl Outcome {
+    /// A run that was seen to its end elsewhere.
+    pub(crate) fn of(command: &str, code: Option<i32>, stdout: String, stderr: String) -> Self {
+        Self { command: command.to_owned(), code, stdout, stderr }
+    }
+
     /// Fails unless the command ended with this code.
     #[track_caller]
     pub(crate) fn code(self, expected: i32) -> Self {

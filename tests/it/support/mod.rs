@@ -2,6 +2,7 @@
 //!
 //! A test reads as a sentence: `Setup::new().server("a", Server::new().tool("t", [echo()])).connect().execute("a__t")`.
 
+pub(crate) mod authority;
 pub(crate) mod bridge;
 pub(crate) mod client;
 pub(crate) mod command;

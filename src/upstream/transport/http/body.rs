@@ -8,6 +8,7 @@ use reqwest::{Response, StatusCode};
 
 use super::error::{HttpError, words};
 use super::headers::origin;
+use crate::upstream::oauth::Need;
 
 /// What is read of a body that says no: a JSON-RPC error may be long.
 const REFUSAL_LIMIT: usize = 1024 * 1024;
@@ -78,7 +79,7 @@ pub(super) async fn next_chunk(response: &mut Response) -> reqwest::Result<Optio
 }
 
 /// Puts an answer that is no success in words; the body too, where it may hold a JSON-RPC error.
-pub(in crate::upstream) async fn refusal(response: Response) -> (HttpError, Option<Bytes>) {
+pub(super) async fn refusal(response: Response) -> (HttpError, Option<Bytes>) {
     let status = response.status();
     if let Some(to) = redirect(&response) {
         return (HttpError::Redirect { to }, None);
@@ -89,7 +90,7 @@ pub(in crate::upstream) async fn refusal(response: Response) -> (HttpError, Opti
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let said = quoted(&String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]));
     let error = if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        HttpError::Login { status: status.as_u16(), said }
+        HttpError::Login { status: status.as_u16(), need: Need::default(), said }
     } else {
         HttpError::Status { status: status.as_u16(), said, retry_after }
     };

@@ -13,7 +13,8 @@ use reqwest::{Certificate, Client, StatusCode, Url};
 
 use super::error::{HttpError, unsent};
 use super::headers::origin;
-use crate::config::{Certificates, Proxy, Remote};
+use crate::config::{Certificates, Environment, Proxy, Remote};
+use crate::upstream::oauth::Guard;
 
 /// How long a connection may take until it stands, TLS included.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -36,6 +37,8 @@ struct Way {
     is_tls: bool,
     /// Whether a connection is kept for the next request.
     keeps: bool,
+    /// Whether it reaches the internet only.
+    is_guarded: bool,
     proxy: Proxy,
     certificates: Option<Certificates>,
 }
@@ -53,13 +56,34 @@ impl Clients {
         (!way.is_tls && is_local(url)).then(|| self.get(way)).transpose()
     }
 
+    /// The client for a URL that a server of the internet named: it reaches nothing private but proxies.
+    pub(in crate::upstream) fn guarded(
+        &self,
+        remote: &Remote,
+        url: &Url,
+        variables: &Environment,
+    ) -> Result<Client, HttpError> {
+        let way = Way { is_guarded: true, ..Way::to(remote, url) };
+        let named = variables.iter().filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"));
+        let proxies = named.map(|(_, value)| value);
+        let guard = match &remote.proxy {
+            Proxy::Url(proxy) => Guard::sparing(proxies.chain([proxy.as_str()])),
+            Proxy::Environment | Proxy::None => Guard::sparing(proxies),
+        };
+        self.get_with(way, Some(guard))
+    }
+
     fn get(&self, way: Way) -> Result<Client, HttpError> {
+        self.get_with(way, None)
+    }
+
+    fn get_with(&self, way: Way, guard: Option<Guard>) -> Result<Client, HttpError> {
         // It is held while a client is built, so that each is built once; nothing is awaited meanwhile.
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }
-        let client = build(&way).map_err(unsent)?;
+        let client = build(&way, guard).map_err(unsent)?;
         clients.insert(way, client.clone());
         Ok(client)
     }
@@ -69,11 +93,11 @@ impl Way {
     fn to(remote: &Remote, url: &Url) -> Self {
         let is_tls = url.scheme() == "https";
         let proxy = if is_local(url) { Proxy::None } else { remote.proxy.clone() };
-        Self { is_tls, keeps: true, proxy, certificates: remote.certificates.clone() }
+        Self { is_tls, keeps: true, is_guarded: false, proxy, certificates: remote.certificates.clone() }
     }
 }
 
-fn build(way: &Way) -> reqwest::Result<Client> {
+fn build(way: &Way, guard: Option<Guard>) -> reqwest::Result<Client> {
     // It is there already when a client was made before; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -92,6 +116,7 @@ fn build(way: &Way) -> reqwest::Result<Client> {
         Proxy::None => builder.no_proxy(),
         Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url)?),
     };
+    let builder = guard.into_iter().fold(builder, |builder, guard| builder.dns_resolver(guard));
     // No certificates are loaded for what needs none; a proxy before a plain server may be behind TLS.
     let builder = if way.is_tls || way.proxy != Proxy::None {
         let extra = way.certificates.iter().flat_map(Certificates::iter).map(Certificate::from_der);

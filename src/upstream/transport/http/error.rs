@@ -1,6 +1,8 @@
 use std::error::Error;
 use std::io;
 
+use crate::upstream::oauth::Need;
+
 /// What goes wrong with servers that are reached over HTTP. It reads on after the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
@@ -31,6 +33,8 @@ pub enum HttpError {
     Login {
         /// 401, or 403.
         status: u16,
+        /// What it takes.
+        need: Need,
         /// The beginning of what it said.
         said: String,
     },
@@ -64,6 +68,15 @@ pub(super) fn unsent(error: reqwest::Error) -> HttpError {
         (None, None) => innermost(&error),
     };
     HttpError::Unreachable { reason }
+}
+
+/// Why a request that is no message has no answer; it reads on after whom it went to.
+pub(in crate::upstream) fn reason(error: reqwest::Error) -> String {
+    if error.is_connect() || error.is_builder() {
+        unsent(error).to_string()
+    } else {
+        format!("gave no answer ({})", words(error))
+    }
 }
 
 /// The innermost cause, which says most; without any URL.

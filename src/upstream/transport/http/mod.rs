@@ -11,4 +11,5 @@ pub(in crate::upstream) mod mirrors;
 mod site;
 
 pub use error::HttpError;
+pub(in crate::upstream) use error::reason;
 pub(in crate::upstream) use site::Site;

@@ -4,18 +4,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Response, Url};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 
 use super::error::{HttpError, unsent, words};
-use super::headers;
+use super::{body, headers};
 use crate::config::Remote;
 use crate::tool::ServerName;
+use crate::upstream::oauth::Session;
 use crate::upstream::{CallError, ConnectError, Environment};
 
 /// An answer that took so long probably waited for a delayed acknowledgement; so many in a row surely did.
 const DELAYED: RangeInclusive<Duration> = Duration::from_millis(38)..=Duration::from_millis(52);
 const STALLS: u32 = 3;
+
+/// How often a request that was refused for its login is sent again.
+const MOST_LOGINS: usize = 2;
 
 /// A server's address, and what is sent there and nowhere else.
 #[derive(Debug, Clone)]
@@ -30,6 +34,8 @@ pub(in crate::upstream) struct Site {
     stalls: Arc<AtomicU32>,
     /// The configured headers; ours go before them.
     headers: HeaderMap,
+    /// The login, where the configured headers have none.
+    login: Option<Arc<Session>>,
 }
 
 impl Site {
@@ -37,7 +43,7 @@ impl Site {
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
-        environment: &Environment,
+        environment: &Arc<Environment>,
     ) -> Result<Self, ConnectError> {
         let configuration = |reason| ConnectError::Configuration { server: server.to_string(), reason };
         let url =
@@ -46,10 +52,12 @@ impl Site {
         let failed = |error| ConnectError::Http { server: server.clone(), error };
         let client = environment.clients.of(remote, &url).map_err(failed)?;
         let unpooled = environment.clients.unpooled(remote, &url).map_err(failed)?;
-        Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers })
+        let login = Session::of(server, remote, environment);
+        Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers, login })
     }
 
-    /// Sends a request to `url`, which is of this site's origin, and waits for the head of the answer.
+    /// Sends a request to `url`, which is of this site's origin, and waits for the head of the answer. One that was refused
+    /// for its login, and so did nothing, is sent again with a better one, if there is any.
     ///
     /// # Errors
     /// When none comes; whether the request may have acted is told apart.
@@ -65,6 +73,31 @@ impl Site {
         for (name, value) in ours {
             headers.insert(name, value);
         }
+        let Some(login) = &self.login else { return self.send_once(method, url, headers, body).await };
+        let mut bearer = login.bearer().await;
+        for _ in 0..MOST_LOGINS {
+            let mut headers = headers.clone();
+            headers.extend(bearer.as_ref().map(|bearer| (AUTHORIZATION, bearer.value.clone())));
+            let response = self.send_once(method.clone(), url, headers, body.clone()).await?;
+            if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Ok(response);
+            }
+            match login.after_refusal(&response, bearer.as_ref()).await {
+                Some(better) => bearer = Some(better),
+                None => return Ok(response),
+            }
+        }
+        headers.extend(bearer.map(|bearer| (AUTHORIZATION, bearer.value)));
+        self.send_once(method, url, headers, body).await
+    }
+
+    async fn send_once(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, CallError> {
         let mut request = self.client().request(method, url.clone()).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
@@ -79,6 +112,23 @@ impl Site {
                 self.lost(&words(error), true)
             }
         })
+    }
+
+    /// Puts an answer that is no success in words, with what it takes to be let in; the body too, where it may hold a
+    /// JSON-RPC error.
+    pub(in crate::upstream) async fn refusal(&self, response: Response) -> (HttpError, Option<Bytes>) {
+        let (error, body) = body::refusal(response).await;
+        let Some(login) = &self.login else { return (error, body) };
+        let error = match error {
+            HttpError::Login { status, said, .. } => {
+                HttpError::Login { status, need: login.need(), said: login.masked(&said) }
+            }
+            HttpError::Status { status, said, retry_after } => {
+                HttpError::Status { status, said: login.masked(&said), retry_after }
+            }
+            other => other,
+        };
+        (error, body)
     }
 
     /// Notes how long a whole exchange took. A server that leaves its socket's delay on waits, on a connection kept

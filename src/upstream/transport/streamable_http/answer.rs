@@ -119,7 +119,7 @@ impl Endpoint {
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(gone());
         }
-        let (error, body) = body::refusal(response).await;
+        let (error, body) = self.site.refusal(response).await;
         // A wanted login is one, whatever else stands in the body.
         if matches!(error, HttpError::Status { .. })
             && let Some(refusal) = body.and_then(|body| json_rpc_error(&one_line(body)))

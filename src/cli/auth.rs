@@ -1,0 +1,61 @@
+//! `mcpzip auth status`: which logins there are.
+
+use super::diagnostics::Exit;
+use super::login::Accounts;
+use super::output::{Output, bad, faint, good, strong};
+use crate::upstream::oauth::LoginStatus;
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Show the login at each remote server: where, as whom, for what and for how long
+    Status,
+}
+
+pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    let Command::Status = command;
+    let known: Vec<_> = accounts.all().map(|(server, account)| (server.to_string(), account.status())).collect();
+    if output.is_json() {
+        output.json(&known.iter().filter_map(|(_, status)| status.as_ref()).collect::<Vec<_>>());
+        return Ok(());
+    }
+    if known.is_empty() {
+        output.line(faint("no remote server is configured that could want a login"));
+    }
+    for (server, status) in &known {
+        match status {
+            Some(status) => show(status, output),
+            None => output.line(format!("{}  {}", strong(server), faint("no login"))),
+        }
+    }
+    Ok(())
+}
+
+fn show(status: &LoginStatus, output: &Output) {
+    let life = match (status.expires_in, status.refreshable) {
+        (Some(0), false) => bad("expired"),
+        (Some(0), true) => good("renewed at the next call"),
+        (Some(seconds), true) => good(format!("renewed within {}", time(seconds))),
+        (Some(seconds), false) => good(format!("good for {}, then a new login is needed", time(seconds))),
+        (None, _) => good("good until the server says otherwise"),
+    };
+    output.line(format!("{}  {life}", strong(&status.server)));
+    let client = status.client_id.as_deref().map(|id| format!(", client {id}")).unwrap_or_default();
+    output.line(faint(format!("  at {}{client}", status.issuer)));
+    if !status.scopes.is_empty() {
+        output.line(faint(format!("  for {}", status.scopes.join(", "))));
+    }
+    if !status.missing_scopes.is_empty() {
+        let missing = status.missing_scopes.join(", ");
+        output.line(format!("  {} {missing}: run `mcpzip login {}`", bad("lacks"), status.server));
+    }
+}
+
+/// A time in its largest unit.
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

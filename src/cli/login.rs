@@ -1,0 +1,183 @@
+//! `mcpzip login` and `mcpzip logout`: a person's way in to remote servers, and out again.
+
+use std::io::BufRead as _;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::browser::Browser;
+use super::diagnostics::Exit;
+use super::output::{Output, good, strong};
+use crate::config::{Config, Environment, Paths};
+use crate::shutdown::Tasks;
+use crate::tool::ServerName;
+use crate::upstream;
+use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Wishes};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcpzip login linear
+  mcpzip login --all
+  mcpzip login linear --no-browser    then open the printed URL anywhere, and paste back where it led")]
+pub(super) struct LoginArguments {
+    /// The server, by its name in the configuration
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    server: Option<String>,
+    /// Every remote server that wants a login and has none
+    #[arg(long)]
+    all: bool,
+    /// Print the URL and open nothing
+    #[arg(long)]
+    no_browser: bool,
+    /// The scopes to ask for, in place of those that the server names; separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "SCOPE")]
+    scopes: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LogoutArguments {
+    /// The server, by its name in the configuration
+    server: String,
+}
+
+/// The accounts of a configuration, and what they need of their surroundings.
+pub(super) struct Accounts {
+    config: Config,
+    environment: Arc<upstream::Environment>,
+    tasks: Tasks,
+}
+
+impl Accounts {
+    pub(super) fn new(paths: &Paths, variables: Environment) -> Result<Self, Exit> {
+        let config = Config::load(paths, &variables)?;
+        let tasks = Tasks::new();
+        let mut environment = upstream::Environment::new(tasks.clone(), variables, None);
+        environment.login_directory = Some(paths.state_dir.join(DIRECTORY));
+        Ok(Self { config, environment: Arc::new(environment), tasks })
+    }
+
+    /// The account at one server.
+    fn of(&self, name: &str) -> Result<Account, Exit> {
+        let fault = self.config.faults.iter().find(|fault| fault.name == name);
+        if let Some(fault) = fault {
+            return Err(Exit::failed(fault.to_string()));
+        }
+        let entry = self.config.servers.iter().find(|(server, _)| server.as_str() == name);
+        let (server, entry) = entry.ok_or_else(|| Exit::failed(format!("no server `{name}` is configured")))?;
+        let account = Account::of_entry(server, entry, &self.environment).map_err(exit)?;
+        account.ok_or_else(|| {
+            Exit::failed(format!(
+                "server `{name}` needs no login: it is a local one, or its `headers` have an `Authorization`"
+            ))
+        })
+    }
+
+    /// Those of all servers that are used and may have one.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&ServerName, Account)> {
+        let used = self.config.servers.iter().filter(|(_, entry)| !entry.disabled);
+        used.filter_map(|(server, entry)| Some((server, Account::of_entry(server, entry, &self.environment).ok()??)))
+    }
+
+    /// Ends what is under way; a token that is being renewed is kept first.
+    pub(super) async fn finish(&self) {
+        self.tasks.finish().await;
+    }
+}
+
+pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    let browser = if arguments.no_browser { Browser::None } else { Browser::of(&accounts.environment.variables) };
+    let wishes = Wishes { scopes: arguments.scopes.clone() };
+    // A name of its own is asked for even where a login is there; it may lack something.
+    if let Some(name) = &arguments.server {
+        let status = one(accounts.of(name)?, &wishes, &browser, output).await.map_err(exit)?;
+        show(&status, output);
+        return Ok(());
+    }
+    let mut failed = Vec::new();
+    for (server, account) in accounts.all() {
+        if account.status().is_some_and(|status| status.missing_scopes.is_empty()) {
+            continue;
+        }
+        match one(account, &wishes, &browser, output).await {
+            Ok(status) => show(&status, output),
+            Err(LoginError::NotOffered { .. }) => {}
+            Err(error) => failed.push(format!("{server}: {:#}", anyhow::Error::from(error))),
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Exit::failed(failed.join("\n"))) }
+}
+
+pub(super) async fn log_out(arguments: &LogoutArguments, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    let was_there = accounts.of(&arguments.server)?.log_out().await.map_err(exit)?;
+    if output.is_json() {
+        output.json(&serde_json::json!({ "server": arguments.server, "logged_out": was_there }));
+    } else if was_there {
+        output.line(format!("{} logged out of {}", good("✓"), strong(&arguments.server)));
+    } else {
+        output.line(format!("there was no login at {}", strong(&arguments.server)));
+    }
+    Ok(())
+}
+
+async fn one(account: Account, wishes: &Wishes, browser: &Browser, output: &Output) -> Result<LoginStatus, LoginError> {
+    if !account.needs_person() {
+        return account.log_in_alone().await;
+    }
+    let flow = Flow::begin(account, wishes).await?;
+    let opened = browser.open(flow.url());
+    output.note(&match opened {
+        true => format!("the browser opens {}; where it does not, open this:", flow.issuer()),
+        false => format!("to log in at {}, open this:", flow.issuer()),
+    });
+    output.note(flow.url());
+    let mut pasted = lines();
+    if !opened {
+        output.note("if the browser is on another machine, paste here the URL that it ends at:");
+    }
+    let answer = loop {
+        tokio::select! {
+            answer = flow.answer() => break answer?,
+            Some(line) = pasted.recv() => match take(&flow, &line, output) {
+                Some(answer) => break answer,
+                None => continue,
+            },
+        }
+    };
+    flow.finish(answer).await
+}
+
+fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
+    if line.trim().is_empty() {
+        return None;
+    }
+    flow.pasted(line).map_err(|error| output.note(&format!("{error}; paste the whole URL"))).ok()
+}
+
+/// Lines of stdin, read by a thread that nobody waits for: it may sit on a terminal for ever.
+fn lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn show(status: &LoginStatus, output: &Output) {
+    if output.is_json() {
+        output.json(status);
+        return;
+    }
+    let scopes = if status.scopes.is_empty() { String::new() } else { format!(", for {}", status.scopes.join(", ")) };
+    output.line(format!("{} logged in to {} at {}{scopes}", good("✓"), strong(&status.server), status.issuer));
+}
+
+fn exit(error: LoginError) -> Exit {
+    match error {
+        LoginError::Web { .. } => Exit::unavailable(format!("{:#}", anyhow::Error::from(error))),
+        error => Exit::from(anyhow::Error::from(error)),
+    }
+}

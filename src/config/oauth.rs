@@ -1,0 +1,127 @@
+//! How we log in to a server: all of it optional, as most servers tell what they need when they are asked.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RsaKeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use crate::secret::Secret;
+
+/// The `oauth` of a server's entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OAuth {
+    /// Who logs in: a person, or this program by itself.
+    pub grant: Grant,
+    /// The client that was registered by hand.
+    pub client_id: Option<String>,
+    /// Its secret.
+    pub client_secret: Option<Secret<String>>,
+    /// Where a document describes us, which then is our identity (2025-11-25, basic/authorization).
+    pub client_metadata_url: Option<String>,
+    /// Signs in place of a secret (RFC 7523).
+    pub private_key: Option<PrivateKey>,
+    /// What is asked for beside what the server says it needs.
+    pub scopes: Vec<String>,
+    /// The port of the redirect URL, where the authorization server knows only one.
+    pub redirect_port: Option<u16>,
+}
+
+/// Who logs in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Grant {
+    /// A person, in a browser.
+    #[default]
+    AuthorizationCode,
+    /// The client itself, with its own credentials.
+    ClientCredentials,
+}
+
+/// A key that signs assertions of who we are: PKCS #8, of an elliptic curve (P-256) or RSA.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrivateKey {
+    der: Secret<Arc<[u8]>>,
+    algorithm: SigningAlgorithm,
+}
+
+/// How a [`PrivateKey`] signs (RFC 7518, section 3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SigningAlgorithm {
+    /// ECDSA over P-256 with SHA-256.
+    Es256,
+    /// RSA (PKCS #1) with SHA-256.
+    Rs256,
+}
+
+impl PrivateKey {
+    /// Reads the key of a PEM file.
+    ///
+    /// # Errors
+    /// What is wrong with the file; it reads on after the file's name.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let pem = std::fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
+        let der = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| "holds no private key in PEM form".to_owned())?;
+        let PrivateKeyDer::Pkcs8(key) = &der else {
+            return Err("holds a key that is not in PKCS #8 form (`-----BEGIN PRIVATE KEY-----`)".to_owned());
+        };
+        let key = key.secret_pkcs8_der();
+        let random = SystemRandom::new();
+        let algorithm = if EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random).is_ok() {
+            SigningAlgorithm::Es256
+        } else if RsaKeyPair::from_pkcs8(key).is_ok() {
+            SigningAlgorithm::Rs256
+        } else {
+            return Err("holds a key that is neither of the curve P-256 nor of RSA with 2048 bits or more".to_owned());
+        };
+        Ok(Self { der: Secret::new(key.into()), algorithm })
+    }
+
+    /// How it signs.
+    #[must_use]
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        self.algorithm
+    }
+
+    /// The signature of `message`.
+    ///
+    /// # Panics
+    /// When the system has no randomness to give.
+    #[must_use]
+    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+        const READ: &str = "the key was read before";
+        const SIGNED: &str = "a good key signs whatever it is given";
+        let (key, random) = (self.der.expose(), SystemRandom::new());
+        match self.algorithm {
+            SigningAlgorithm::Es256 => {
+                let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random).expect(READ);
+                pair.sign(&random, message).expect(SIGNED).as_ref().to_vec()
+            }
+            SigningAlgorithm::Rs256 => {
+                let pair = RsaKeyPair::from_pkcs8(key).expect(READ);
+                let mut signature = vec![0; pair.public().modulus_len()];
+                pair.sign(&ring::signature::RSA_PKCS1_SHA256, &random, message, &mut signature).expect(SIGNED);
+                signature
+            }
+        }
+    }
+}
+
+impl SigningAlgorithm {
+    /// As a token's head names it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Es256 => "ES256",
+            Self::Rs256 => "RS256",
+        }
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrivateKey({})", self.algorithm.as_str())
+    }
+}

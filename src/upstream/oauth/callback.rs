@@ -1,0 +1,108 @@
+//! Where the browser comes back to: one page on this machine, there for one login only (RFC 8252, section 7.3).
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use reqwest::Url;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::error::LoginError;
+
+/// The path of the page.
+const PATH: &str = "/callback";
+
+/// What a browser sends at most before it is heard, in bytes, and how long it may take.
+const HEAD_LIMIT: usize = 16 * 1024;
+const HEAD_TIME: Duration = Duration::from_secs(5);
+
+/// The listener and the URL that leads to it.
+#[derive(Debug)]
+pub(super) struct Callback {
+    listener: TcpListener,
+    port: u16,
+}
+
+/// A browser that waits for its page.
+#[derive(Debug)]
+pub(super) struct Visitor(TcpStream);
+
+impl Callback {
+    /// Listens on `port`, or on any for 0.
+    pub(super) async fn open(port: u16) -> Result<Self, LoginError> {
+        let failed = |source| LoginError::Port { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        Ok(Self { listener, port })
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The URL by which a browser comes back.
+    pub(super) fn url(&self) -> String {
+        url_at(self.port)
+    }
+
+    /// The next visitor of the page, with the URL that it came by. Others are told that there is nothing.
+    ///
+    /// # Cancel safety
+    /// A visitor who has come and was not heard yet is lost.
+    pub(super) async fn visitor(&self) -> Result<(Url, Visitor), LoginError> {
+        loop {
+            let (stream, _) =
+                self.listener.accept().await.map_err(|source| LoginError::Port { port: self.port, source })?;
+            let mut visitor = Visitor(stream);
+            let target = tokio::time::timeout(HEAD_TIME, visitor.target()).await.ok().flatten();
+            let url = target.and_then(|target| Url::parse(&format!("http://127.0.0.1:{}{target}", self.port)).ok());
+            match url.filter(|url| url.path() == PATH) {
+                Some(url) => return Ok((url, visitor)),
+                None => visitor.show("404 Not Found", "There is nothing here").await,
+            }
+        }
+    }
+}
+
+impl Visitor {
+    /// What a request of GET asks for.
+    async fn target(&mut self) -> Option<String> {
+        let mut head = Vec::new();
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+            if head.len() > HEAD_LIMIT || self.0.read_buf(&mut head).await.ok()? == 0 {
+                return None;
+            }
+        }
+        let head = String::from_utf8_lossy(&head);
+        let mut words = head.lines().next()?.split(' ');
+        words.next().filter(|method| *method == "GET")?;
+        words.next().filter(|target| target.starts_with('/')).map(str::to_owned)
+    }
+
+    /// Shows a page with one sentence, which has nothing in it that came from elsewhere.
+    pub(super) async fn show(mut self, status: &str, sentence: &str) {
+        let page = format!(
+            "<!doctype html><meta charset=utf-8><title>mcpzip</title>\
+             <body style=\"font:1.2em system-ui;margin:4em;color-scheme:light dark\"><p>{sentence}.<p>You may close this page.\n"
+        );
+        let answer = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
+             referrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'; style-src 'unsafe-inline'\r\n\
+             connection: close\r\n\r\n{page}",
+            page.len()
+        );
+        // Whoever left does not miss it.
+        let _ = tokio::time::timeout(HEAD_TIME, self.0.write_all(answer.as_bytes())).await;
+        let _ = tokio::time::timeout(HEAD_TIME, self.0.shutdown()).await;
+    }
+}
+
+/// The URL of the page at `port`.
+pub(super) fn url_at(port: u16) -> String {
+    format!("http://127.0.0.1:{port}{PATH}")
+}
+
+/// The port of such a URL.
+pub(super) fn port_of(url: &str) -> Option<u16> {
+    Url::parse(url).ok()?.port()
+}

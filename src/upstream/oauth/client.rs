@@ -1,0 +1,213 @@
+//! Who we are to an authorization server: registered by hand, described by a document, or registered by ourselves, in this
+//! order (2025-11-25, basic/authorization, client registration approaches).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::assertion;
+use super::discovery::Authority;
+use super::error::LoginError;
+use super::now;
+use super::store::hidden;
+use super::web::Web;
+use crate::config::{OAuth, PrivateKey};
+use crate::secret::Secret;
+
+/// A client of one authorization server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Client {
+    pub(super) id: String,
+    #[serde(with = "hidden", default)]
+    pub(super) secret: Option<Secret<String>>,
+    pub(super) method: AuthMethod,
+    /// The redirect URL that it was registered with by ourselves; others have any.
+    #[serde(default)]
+    pub(super) redirect: Option<String>,
+    /// When its secret ends, in seconds since 1970.
+    #[serde(default)]
+    secret_ends: Option<u64>,
+}
+
+/// How a client says at the token endpoint who it is, by the names of OpenID Connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum AuthMethod {
+    #[serde(rename = "none")]
+    None,
+    #[serde(rename = "client_secret_basic")]
+    Basic,
+    #[serde(rename = "client_secret_post")]
+    Post,
+    #[serde(rename = "private_key_jwt")]
+    PrivateKey,
+}
+
+/// What a registration gives (RFC 7591, section 3.2.1).
+#[derive(Deserialize)]
+struct Registration {
+    client_id: String,
+    client_secret: Option<String>,
+    #[serde(default)]
+    client_secret_expires_at: u64,
+    token_endpoint_auth_method: Option<String>,
+}
+
+impl Client {
+    /// The client that the configuration names, or that is named by a document where such are taken.
+    pub(super) fn configured(oauth: &OAuth, authority: &Authority) -> Option<Self> {
+        let named = |id: &str, secret: Option<Secret<String>>, method| Self {
+            id: id.to_owned(),
+            secret,
+            method,
+            redirect: None,
+            secret_ends: None,
+        };
+        if let Some(id) = &oauth.client_id {
+            let method = match (&oauth.private_key, &oauth.client_secret) {
+                (Some(_), _) => AuthMethod::PrivateKey,
+                (None, Some(_)) => authority.method_of_secret(),
+                (None, None) => AuthMethod::None,
+            };
+            return Some(named(id, oauth.client_secret.clone(), method));
+        }
+        let url = oauth.client_metadata_url.as_ref().filter(|_| authority.takes_metadata_urls)?;
+        let method = if oauth.private_key.is_some() { AuthMethod::PrivateKey } else { AuthMethod::None };
+        Some(named(url, None, method))
+    }
+
+    /// Registers a client for `redirect` (RFC 7591).
+    pub(super) async fn register(
+        web: &Web<'_>,
+        authority: &Authority,
+        endpoint: &Url,
+        redirect: &str,
+    ) -> Result<Self, LoginError> {
+        let wanted = authority.method_of_registration();
+        let description = json!({
+            "client_name": "mcpzip",
+            "redirect_uris": [redirect],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": wanted.as_str(),
+            // Otherwise a server may take us for a web site, which may not have such a redirect (2026-07-28).
+            "application_type": "native",
+        });
+        let answer = web.json(endpoint, &description).await?;
+        if !answer.status.is_success() {
+            return Err(super::token::refusal(&authority.issuer, &answer, &[]));
+        }
+        let Ok(given) = serde_json::from_slice::<Registration>(&answer.body) else {
+            return Err(super::web::wrong(endpoint, "registered us, and did not say as whom"));
+        };
+        let method =
+            match (given.token_endpoint_auth_method.as_deref().and_then(AuthMethod::parse), &given.client_secret) {
+                (_, None) => AuthMethod::None,
+                (Some(method), Some(_)) => method,
+                (None, Some(_)) => authority.method_of_secret(),
+            };
+        Ok(Self {
+            id: given.client_id,
+            secret: given.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new),
+            method,
+            redirect: Some(redirect.to_owned()),
+            secret_ends: Some(given.client_secret_expires_at).filter(|time| *time > 0),
+        })
+    }
+
+    /// Whether it can still say who it is.
+    pub(super) fn is_valid(&self) -> bool {
+        self.secret_ends.is_none_or(|end| end > now() + 60)
+    }
+
+    /// Adds to the fields of a request for tokens who asks, or gives the header that does.
+    pub(super) fn sign(
+        &self,
+        issuer: &str,
+        key: Option<&PrivateKey>,
+        fields: &mut Vec<(&'static str, String)>,
+    ) -> Option<HeaderValue> {
+        let secret = self.secret.as_ref().map_or("", |secret| secret.expose());
+        match self.method {
+            AuthMethod::Basic => {
+                // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined.
+                let pair = format!("{}:{}", form_encoded(&self.id), form_encoded(secret));
+                let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok()?;
+                value.set_sensitive(true);
+                return Some(value);
+            }
+            AuthMethod::Post => fields.push(("client_secret", secret.to_owned())),
+            AuthMethod::PrivateKey => {
+                if let Some(key) = key {
+                    fields.push(("client_assertion_type", assertion::TYPE.to_owned()));
+                    fields.push(("client_assertion", assertion::signed(&self.id, issuer, key)));
+                }
+            }
+            AuthMethod::None => {}
+        }
+        fields.push(("client_id", self.id.clone()));
+        None
+    }
+}
+
+impl AuthMethod {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Basic => "client_secret_basic",
+            Self::Post => "client_secret_post",
+            Self::PrivateKey => "private_key_jwt",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        [Self::None, Self::Basic, Self::Post].into_iter().find(|method| method.as_str() == name)
+    }
+}
+
+impl Authority {
+    fn takes(&self, method: AuthMethod) -> Option<bool> {
+        let methods = self.auth_methods.as_ref()?;
+        Some(methods.iter().any(|name| name == method.as_str()))
+    }
+
+    /// How a secret is shown: in the header, unless only the form is taken (RFC 8414, section 2 has the default).
+    fn method_of_secret(&self) -> AuthMethod {
+        match (self.takes(AuthMethod::Basic), self.takes(AuthMethod::Post)) {
+            (Some(false), Some(true)) => AuthMethod::Post,
+            _ => AuthMethod::Basic,
+        }
+    }
+
+    /// A program on somebody's machine keeps no secret of its own, so none is asked for where it can be helped.
+    fn method_of_registration(&self) -> AuthMethod {
+        match self.takes(AuthMethod::None) {
+            Some(false) => self.method_of_secret(),
+            _ => AuthMethod::None,
+        }
+    }
+}
+
+/// The scopes in a text, each once.
+pub(super) fn scopes_in(text: &str) -> Vec<String> {
+    let mut scopes = Vec::new();
+    add_scopes(&mut scopes, text.split_whitespace());
+    scopes
+}
+
+/// Adds those that are not there.
+pub(super) fn add_scopes<S: AsRef<str>>(scopes: &mut Vec<String>, more: impl IntoIterator<Item = S>) {
+    for scope in more {
+        if !scopes.iter().any(|known| known == scope.as_ref()) {
+            scopes.push(scope.as_ref().to_owned());
+        }
+    }
+}
+
+fn form_encoded(text: &str) -> String {
+    let mut url = Url::parse("http://form").expect("it is a URL");
+    url.query_pairs_mut().append_key_only(text);
+    url.query().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,261 @@
+//! From a server that wants a login to the authorization server that gives it: RFC 9728, then RFC 8414 or OpenID Connect
+//! discovery, in the order of the specification (2025-11-25, basic/authorization); for servers of 2025-03-26, which have no
+//! metadata of their own, what that revision says.
+
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::challenge::Challenge;
+use super::error::LoginError;
+use super::web::{Web, shown};
+
+/// Who gives the login, and where.
+#[derive(Debug, Clone)]
+pub(super) struct Authority {
+    /// Its name, as it writes it.
+    pub(super) issuer: String,
+    /// What tokens are asked for.
+    pub(super) resource: String,
+    /// Where a person logs in; there is none where only programs do.
+    pub(super) authorization_endpoint: Option<Url>,
+    pub(super) token_endpoint: Url,
+    pub(super) registration_endpoint: Option<Url>,
+    pub(super) revocation_endpoint: Option<Url>,
+    /// The scopes that the server has, by its own metadata.
+    pub(super) server_scopes: Vec<String>,
+    /// Whether it gives refresh tokens for the scope `offline_access`.
+    pub(super) has_offline_access: bool,
+    /// How clients may say who they are at the token endpoint; `None` where it does not say.
+    pub(super) auth_methods: Option<Vec<String>>,
+    /// Whether a URL may be our identity.
+    pub(super) takes_metadata_urls: bool,
+    /// Whether it protects its codes (PKCE with S256).
+    pub(super) protects_codes: bool,
+    /// Whether nobody said so, and it may all be otherwise.
+    pub(super) is_guessed: bool,
+    /// Whether every answer names its issuer (RFC 9207).
+    pub(super) names_issuer: bool,
+}
+
+/// What a server says of itself (RFC 9728, section 2).
+#[derive(Debug, Deserialize)]
+struct ResourceMetadata {
+    resource: String,
+    #[serde(default)]
+    authorization_servers: Vec<String>,
+    #[serde(default)]
+    scopes_supported: Vec<String>,
+}
+
+/// What an authorization server says of itself (RFC 8414, section 2).
+#[derive(Debug, Deserialize)]
+struct AuthorityMetadata {
+    issuer: String,
+    authorization_endpoint: Option<Endpoint>,
+    token_endpoint: Endpoint,
+    registration_endpoint: Option<Endpoint>,
+    revocation_endpoint: Option<Endpoint>,
+    #[serde(default)]
+    scopes_supported: Vec<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    code_challenge_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+}
+
+/// A URL in a document.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Endpoint(Url);
+
+impl TryFrom<String> for Endpoint {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Url::parse(&text).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// Finds who gives the login for the server at `own`, which said `challenge`. Of several, `known` is taken before the first.
+pub(super) async fn discover(
+    web: &Web<'_>,
+    own: &Url,
+    challenge: &Challenge,
+    known: Option<&str>,
+) -> Result<Authority, LoginError> {
+    let Some(metadata) = resource_metadata(web, own, challenge).await? else {
+        return without_metadata(web, own).await;
+    };
+    let issuers = &metadata.authorization_servers;
+    let issuer = issuers.iter().find(|issuer| known == Some(issuer)).or_else(|| issuers.first());
+    let Some(issuer) = issuer else { return without_metadata(web, own).await };
+    let Some(found) = authority_metadata(web, issuer).await? else {
+        return Err(unusable(format!("`{issuer}`, where one would log in, does not say how")));
+    };
+    let resource = metadata.resource;
+    Ok(authority(found, resource, metadata.scopes_supported))
+}
+
+/// The server's metadata: where its challenge points, then at the well-known places.
+async fn resource_metadata(
+    web: &Web<'_>,
+    own: &Url,
+    challenge: &Challenge,
+) -> Result<Option<ResourceMetadata>, LoginError> {
+    let pointer = match &challenge.resource_metadata {
+        Some(pointer) => {
+            Some(own.join(pointer).map_err(|_| unusable("the URL of the server's metadata is none".to_owned()))?)
+        }
+        None => None,
+    };
+    let path = own.path().trim_end_matches('/');
+    let well_known = |path: &str| located(own, &format!("/.well-known/oauth-protected-resource{path}"));
+    let mut places: Vec<Url> = pointer.into_iter().chain([well_known(path), well_known("")]).collect();
+    places.dedup();
+    for place in places {
+        let Some(document) = web.document(&place).await? else { continue };
+        let Ok(metadata) = serde_json::from_value::<ResourceMetadata>(document) else { continue };
+        if !covers(&metadata.resource, own) {
+            return Err(unusable(format!(
+                "the metadata at `{}` is that of another server, `{}`",
+                shown(&place),
+                metadata.resource
+            )));
+        }
+        return Ok(Some(metadata));
+    }
+    Ok(None)
+}
+
+/// Whether a token for `resource` is one for the server at `own`: the same origin, and a path that leads to it.
+fn covers(resource: &str, own: &Url) -> bool {
+    let Ok(resource) = Url::parse(resource) else { return false };
+    let (outer, inner) = (resource.path().trim_end_matches('/'), own.path().trim_end_matches('/'));
+    let rest = inner.strip_prefix(outer);
+    resource.origin() == own.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+async fn authority_metadata(web: &Web<'_>, issuer: &str) -> Result<Option<AuthorityMetadata>, LoginError> {
+    let base = Url::parse(issuer).map_err(|_| unusable(format!("`{issuer}` is no URL of an authorization server")))?;
+    let path = base.path().trim_end_matches('/');
+    let mut places = vec![
+        format!("/.well-known/oauth-authorization-server{path}"),
+        format!("/.well-known/openid-configuration{path}"),
+        format!("{path}/.well-known/openid-configuration"),
+    ];
+    places.dedup();
+    for place in places {
+        let place = located(&base, &place);
+        let Some(document) = web.document(&place).await? else { continue };
+        let Ok(metadata) = serde_json::from_value::<AuthorityMetadata>(document) else { continue };
+        // RFC 8414, section 3.3: otherwise anybody could pass as somebody else. That a URL without a path may be
+        // written with a slash is no difference.
+        let is_same = metadata.issuer == issuer
+            || path.is_empty() && metadata.issuer.trim_end_matches('/') == issuer.trim_end_matches('/');
+        if !is_same {
+            return Err(unusable(format!("`{}` says that it is `{}`, not `{issuer}`", shown(&place), metadata.issuer)));
+        }
+        return Ok(Some(metadata));
+    }
+    Ok(None)
+}
+
+/// A server of 2025-03-26 is its own authorization server (2025-03-26, basic/authorization, section 2.3).
+async fn without_metadata(web: &Web<'_>, own: &Url) -> Result<Authority, LoginError> {
+    let (issuer, resource) = (own.origin().ascii_serialization(), resource_of(own));
+    if let Some(found) = authority_metadata(web, &issuer).await? {
+        return Ok(authority(found, resource, Vec::new()));
+    }
+    Ok(Authority {
+        issuer,
+        resource,
+        authorization_endpoint: Some(located(own, "/authorize")),
+        token_endpoint: located(own, "/token"),
+        registration_endpoint: Some(located(own, "/register")),
+        revocation_endpoint: None,
+        server_scopes: Vec::new(),
+        has_offline_access: false,
+        auth_methods: None,
+        takes_metadata_urls: false,
+        // It was required then, and nothing says so.
+        protects_codes: true,
+        is_guessed: true,
+        names_issuer: false,
+    })
+}
+
+fn authority(found: AuthorityMetadata, resource: String, server_scopes: Vec<String>) -> Authority {
+    let methods = found.code_challenge_methods_supported.unwrap_or_default();
+    Authority {
+        issuer: found.issuer,
+        resource,
+        authorization_endpoint: found.authorization_endpoint.map(|endpoint| endpoint.0),
+        token_endpoint: found.token_endpoint.0,
+        registration_endpoint: found.registration_endpoint.map(|endpoint| endpoint.0),
+        revocation_endpoint: found.revocation_endpoint.map(|endpoint| endpoint.0),
+        server_scopes,
+        has_offline_access: found.scopes_supported.iter().any(|scope| scope == "offline_access"),
+        auth_methods: found.token_endpoint_auth_methods_supported,
+        takes_metadata_urls: found.client_id_metadata_document_supported,
+        protects_codes: methods.iter().any(|method| method == "S256"),
+        is_guessed: false,
+        names_issuer: found.authorization_response_iss_parameter_supported,
+    }
+}
+
+/// The server's URL as the name of what a token is for (RFC 8707, section 2): without a fragment.
+fn resource_of(own: &Url) -> String {
+    let mut url = own.clone();
+    url.set_fragment(None);
+    let text = url.to_string();
+    if url.path() == "/" && url.query().is_none() { text.trim_end_matches('/').to_owned() } else { text }
+}
+
+/// `path` at the origin of `url`.
+fn located(url: &Url, path: &str) -> Url {
+    let mut located = url.clone();
+    located.set_path(path);
+    located.set_query(None);
+    located.set_fragment(None);
+    located
+}
+
+fn unusable(reason: String) -> LoginError {
+    LoginError::Metadata { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_covers_what_is_below_it() {
+        for (resource, own, expected) in [
+            ("https://a.com/mcp", "https://a.com/mcp", true),
+            ("https://a.com", "https://a.com/mcp", true),
+            ("https://a.com/", "https://a.com/mcp/x", true),
+            ("https://a.com/mcp/", "https://a.com/mcp", true),
+            ("https://a.com:443/mcp", "https://A.com/mcp", true),
+            ("https://a.com/mcp", "https://a.com/mcp2", false),
+            ("https://a.com/mcp/x", "https://a.com/mcp", false),
+            ("https://b.com/mcp", "https://a.com/mcp", false),
+            ("http://a.com/mcp", "https://a.com/mcp", false),
+            ("mcp", "https://a.com/mcp", false),
+        ] {
+            assert_eq!(covers(resource, &Url::parse(own).unwrap()), expected, "{resource} for {own}");
+        }
+    }
+
+    #[test]
+    fn a_resource_is_named_without_what_servers_never_see() {
+        for (own, expected) in [
+            ("https://a.com/mcp#x", "https://a.com/mcp"),
+            ("https://a.com", "https://a.com"),
+            ("https://a.com/mcp?x=1", "https://a.com/mcp?x=1"),
+        ] {
+            assert_eq!(resource_of(&Url::parse(own).unwrap()), expected);
+        }
+    }
+}

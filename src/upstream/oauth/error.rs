@@ -1,0 +1,109 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why there is no login. No text here holds a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// It cannot be had with OAuth.
+    #[error("server `{server}` {reason}")]
+    NotOffered {
+        /// The server.
+        server: String,
+        /// Why not; it reads on after the server's name.
+        reason: String,
+    },
+    /// A URL that we were told to use must not be used.
+    #[error("`{url}` is not used for a login: {reason}")]
+    Forbidden {
+        /// Scheme, host, port and path.
+        url: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Nobody answered there, or not in time, or not what was asked for.
+    #[error("`{url}` {reason}")]
+    Web {
+        /// Scheme, host, port and path.
+        url: String,
+        /// What happened; it reads on after the URL.
+        reason: String,
+    },
+    /// What the servers say of themselves cannot be used.
+    #[error("the login is not offered as it has to be: {reason}")]
+    Metadata {
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no way to tell the authorization server who we are.
+    #[error(
+        "`{issuer}` lets no client register by itself; register one there with the redirect URL `{redirect}`, and write its \
+         id (and secret, if it has one) to the server's entry: \"oauth\": {{\"client_id\": \"…\", \"redirect_port\": {port}}}"
+    )]
+    NoClient {
+        /// The authorization server.
+        issuer: String,
+        /// What is to be registered.
+        redirect: String,
+        /// Its port.
+        port: u16,
+    },
+    /// The authorization server said no.
+    #[error("`{issuer}` refuses: {reason}")]
+    Refused {
+        /// The authorization server.
+        issuer: String,
+        /// Its error code.
+        code: String,
+        /// The code, and its words.
+        reason: String,
+    },
+    /// What came back from the browser does not belong to this login.
+    #[error("the answer does not belong to this login: {reason}")]
+    Foreign {
+        /// What gave it away.
+        reason: &'static str,
+    },
+    /// Nobody logged in.
+    #[error("nobody logged in within {} minutes", .limit.as_secs() / 60)]
+    TimedOut {
+        /// How long there was.
+        limit: std::time::Duration,
+    },
+    /// The redirect cannot be listened for.
+    #[error("port {port} of this machine cannot be listened on, which the login's redirect needs")]
+    Port {
+        /// The wanted port.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The login cannot be kept.
+    #[error("the login cannot be written to `{path}`")]
+    Store {
+        /// Where it is kept.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process holds the login for too long.
+    #[error("another process is busy with the login of server `{server}`")]
+    Busy {
+        /// The server.
+        server: String,
+    },
+    /// There is no login to be renewed.
+    #[error("there is no login that could be renewed")]
+    NothingToRenew,
+}
+
+impl LoginError {
+    /// Whether the authorization server does not know the token (any more), so that asking again is no use.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client"))
+    }
+
+    /// Whether it does not know the client (any more).
+    pub(super) fn is_unknown_client(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "invalid_client" | "unauthorized_client"))
+    }
+}

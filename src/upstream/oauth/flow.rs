@@ -1,0 +1,289 @@
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Url;
+use sha2::{Digest as _, Sha256};
+
+use super::account::{Account, LoginStatus};
+use super::callback::{Callback, Visitor, port_of};
+use super::challenge::Challenge;
+use super::client::{Client, add_scopes};
+use super::discovery::{Authority, discover};
+use super::error::LoginError;
+use super::store::Record;
+use super::token::refused;
+use super::web::Web;
+use crate::config::Grant;
+use crate::secret::{Secret, is_same_secret, random_token};
+
+/// How long a person has.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// A login of a person: a page to be opened, and an answer that comes back by the redirect or by hand.
+#[derive(Debug)]
+pub struct Flow {
+    account: Account,
+    authority: Authority,
+    client: Client,
+    callback: Callback,
+    url: Url,
+    state: Secret<String>,
+    verifier: Secret<String>,
+    scopes: Vec<String>,
+}
+
+/// What a person wants of a login.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// The scopes to ask for, in place of those that the server names.
+    pub scopes: Vec<String>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    code: Option<Secret<String>>,
+    error: Option<(String, String)>,
+    issuer: Option<String>,
+    visitor: Option<Visitor>,
+}
+
+impl Flow {
+    /// Finds out who gives the login, makes us known there where needed, and listens for the answer.
+    ///
+    /// # Errors
+    /// When the server wants no login, or does not offer it as we can take it.
+    pub async fn begin(account: Account, wishes: &Wishes) -> Result<Self, LoginError> {
+        debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
+        let probed = account.probe().await?;
+        let record = account.store.read();
+        // It may let us in as far as we asked here, and refuse what came after.
+        let wants_login = probed.is_some() || !record.wanted.is_empty() || record.pointer.is_some();
+        let mut challenge = probed.unwrap_or_default();
+        challenge.resource_metadata = challenge.resource_metadata.or_else(|| record.pointer.clone());
+        let web = account.web().await;
+        let authority = discover(&web, &account.url, &challenge, record.current.as_deref()).await?;
+        // One that lets everybody in may want a login for some of its tools, and then says where.
+        if authority.is_guessed && !wants_login {
+            return Err(account.not_offered("wants no login"));
+        }
+        let Some(endpoint) = &authority.authorization_endpoint else {
+            let reason = format!("`{}` lets no person log in", authority.issuer);
+            return Err(LoginError::Metadata { reason });
+        };
+        // Otherwise a code that somebody caught could be used by them (2025-11-25, basic/authorization).
+        if !authority.protects_codes {
+            let reason = format!("`{}` does not protect its codes (PKCE with S256)", authority.issuer);
+            return Err(LoginError::Metadata { reason });
+        }
+        web.check(endpoint)?;
+        let (client, callback) = identity(&account, &web, &authority, &record).await?;
+        let scopes = scopes(&account, &authority, &challenge, &record, wishes);
+        // Twice 128 bits: a verifier has at least 43 characters (RFC 7636, section 4.1).
+        let verifier = Secret::new(random_token() + &random_token());
+        let state = Secret::new(random_token());
+        let mut url = endpoint.clone();
+        {
+            let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose()));
+            let mut query = url.query_pairs_mut();
+            query.append_pair("response_type", "code").append_pair("client_id", &client.id);
+            query.append_pair("redirect_uri", &callback.url()).append_pair("state", state.expose());
+            query.append_pair("code_challenge", &challenge).append_pair("code_challenge_method", "S256");
+            query.append_pair("resource", &authority.resource);
+            if !scopes.is_empty() {
+                query.append_pair("scope", &scopes.join(" "));
+            }
+            if scopes.iter().any(|scope| scope == "offline_access") {
+                // OpenID Connect, section 11: without it the scope may be ignored.
+                query.append_pair("prompt", "consent");
+            }
+        }
+        drop(web);
+        Ok(Self { account, authority, client, callback, url, state, verifier, scopes })
+    }
+
+    /// The page where one logs in. It tells nothing that would let anybody else in.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Who gives the login.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.authority.issuer
+    }
+
+    /// Waits for the browser to come back.
+    ///
+    /// # Errors
+    /// When nobody comes in time.
+    pub async fn answer(&self) -> Result<Answer, LoginError> {
+        let waiting = async {
+            loop {
+                let (url, visitor) = self.callback.visitor().await?;
+                match self.read(&url) {
+                    Ok(answer) => return Ok(Answer { visitor: Some(visitor), ..answer }),
+                    // Anybody on this machine can come here, so whoever does not belong here ends nothing.
+                    Err(_) => {
+                        visitor.show("400 Bad Request", "This does not belong to the login that is under way").await
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, waiting).await.unwrap_or(Err(LoginError::TimedOut { limit: LIMIT }))
+    }
+
+    /// Takes the redirect URL that a person copied out of a browser on another machine.
+    ///
+    /// # Errors
+    /// When it is not that of this login.
+    pub fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
+        let text = text.trim();
+        let query = text.split_once('?').map_or(text, |(_, query)| query);
+        let url = Url::parse(&format!("{}?{query}", self.callback.url()));
+        self.read(&url.map_err(|_| LoginError::Foreign { reason: "it is no URL" })?)
+    }
+
+    /// Reads the answer out of the URL that was come back by.
+    fn read(&self, url: &Url) -> Result<Answer, LoginError> {
+        let parameter = |wanted: &str| {
+            let mut found = url.query_pairs().filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
+            found.next().filter(|value| !value.is_empty())
+        };
+        let state = parameter("state").unwrap_or_default();
+        if !is_same_secret(&state, self.state.expose()) {
+            return Err(LoginError::Foreign { reason: "its `state` is another" });
+        }
+        let error = parameter("error").map(|code| (code, parameter("error_description").unwrap_or_default()));
+        let (code, issuer) = (parameter("code").map(Secret::new), parameter("iss"));
+        Ok(Answer { code, error, issuer, visitor: None })
+    }
+
+    /// Takes the answer: checks it, gets the token, keeps it, and shows the waiting browser how it went.
+    ///
+    /// # Errors
+    /// When the answer is a refusal or not that of this issuer, or no token is to be had for it.
+    pub async fn finish(self, mut answer: Answer) -> Result<LoginStatus, LoginError> {
+        let visitor = answer.visitor.take();
+        let server = self.account.server.to_string();
+        let outcome = self.exchange(answer).await;
+        if let Some(visitor) = visitor {
+            match &outcome {
+                Ok(_) => visitor.show("200 OK", &format!("mcpzip is logged in at the server <b>{server}</b>")).await,
+                Err(_) => {
+                    visitor.show("400 Bad Request", "The login failed; mcpzip says why where it was started").await
+                }
+            }
+        }
+        outcome
+    }
+
+    async fn exchange(self, answer: Answer) -> Result<LoginStatus, LoginError> {
+        // First of all: what another issuer says counts for nothing, not even its error (RFC 9207, section 2.4).
+        match &answer.issuer {
+            Some(issuer) if *issuer != self.authority.issuer => {
+                return Err(LoginError::Foreign { reason: "it comes from another authorization server" });
+            }
+            None if self.authority.names_issuer => {
+                return Err(LoginError::Foreign { reason: "it does not say which authorization server it comes from" });
+            }
+            _ => {}
+        }
+        if let Some((code, words)) = answer.error {
+            return Err(refused(&self.authority.issuer, &code, &words, &[self.state, self.verifier]));
+        }
+        let Some(code) = answer.code else { return Err(LoginError::Foreign { reason: "it has no code" }) };
+        let Self { account, authority, client, callback, verifier, scopes, .. } = self;
+        let redirect = callback.url();
+        let web = account.web().await;
+        let grant = [
+            ("grant_type", "authorization_code"),
+            ("code", code.expose().as_str()),
+            ("redirect_uri", redirect.as_str()),
+            ("code_verifier", verifier.expose().as_str()),
+        ];
+        let asked = account.counter(&web, &authority, &client).ask(&grant, &scopes).await;
+        let _lock = account.store.lock().await?;
+        let mut record = account.store.read();
+        match asked {
+            Ok(token) => account.keep(&mut record, &authority, client, Some(token))?,
+            Err(error) => {
+                // It forgot the client that we registered; the next login registers a new one.
+                if error.is_unknown_client() && record.logins.remove(&authority.issuer).is_some() {
+                    account.store.write(&record)?;
+                }
+                return Err(error);
+            }
+        }
+        account.status().ok_or(LoginError::NothingToRenew)
+    }
+}
+
+/// Who we are, and a listener at the redirect URL that goes with it.
+async fn identity(
+    account: &Account,
+    web: &Web<'_>,
+    authority: &Authority,
+    record: &Record,
+) -> Result<(Client, Callback), LoginError> {
+    let oauth = &account.remote.oauth;
+    let wanted_port = oauth.redirect_port.unwrap_or(0);
+    if let Some(client) = Client::configured(oauth, authority) {
+        return Ok((client, Callback::open(wanted_port).await?));
+    }
+    let registered = record.logins.get(&authority.issuer).and_then(|login| login.client.clone());
+    if let Some(client) = registered.filter(Client::is_valid)
+        && let Some(port) = client.redirect.as_deref().and_then(port_of)
+        && oauth.redirect_port.is_none_or(|wanted| wanted == port)
+        // Its port may be somebody else's by now.
+        && let Ok(callback) = Callback::open(port).await
+    {
+        return Ok((client, callback));
+    }
+    let callback = Callback::open(wanted_port).await?;
+    let (redirect, port) = (callback.url(), callback.port());
+    let Some(endpoint) = &authority.registration_endpoint else {
+        return Err(LoginError::NoClient { issuer: authority.issuer.clone(), redirect, port });
+    };
+    let client = Client::register(web, authority, endpoint, &redirect).await.map_err(|error| match error {
+        LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => account
+            .not_offered("offers no login by OAuth; perhaps it wants a key, which `headers` in its entry can give"),
+        error => error,
+    })?;
+    // Kept at once, so that a login that is broken off does not leave a client behind each time.
+    let _lock = account.store.lock().await?;
+    account.keep(&mut account.store.read(), authority, client.clone(), None)?;
+    Ok((client, callback))
+}
+
+/// What is asked for (2025-11-25, basic/authorization, scope selection): what a person or the configuration wants, or the
+/// server's challenge names, or its metadata; with what the last login had and what was missing since.
+fn scopes(
+    account: &Account,
+    authority: &Authority,
+    challenge: &Challenge,
+    record: &Record,
+    wishes: &Wishes,
+) -> Vec<String> {
+    if !wishes.scopes.is_empty() {
+        return wishes.scopes.clone();
+    }
+    let configured = &account.remote.oauth.scopes;
+    let mut scopes = if configured.is_empty() && challenge.scopes.is_empty() && record.wanted.is_empty() {
+        authority.server_scopes.clone()
+    } else {
+        configured.clone()
+    };
+    add_scopes(&mut scopes, &challenge.scopes);
+    if !record.wanted.is_empty() {
+        let earlier = record.logins.get(&authority.issuer).and_then(|login| login.token.as_ref());
+        add_scopes(&mut scopes, earlier.map(|token| &token.scopes).into_iter().flatten());
+        add_scopes(&mut scopes, &record.wanted);
+    }
+    if authority.has_offline_access && !scopes.is_empty() {
+        add_scopes(&mut scopes, ["offline_access"]);
+    }
+    scopes
+}

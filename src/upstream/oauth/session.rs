@@ -1,0 +1,232 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::Response;
+use reqwest::header::HeaderValue;
+
+use super::account::Account;
+use super::challenge::Challenge;
+use super::token::Token;
+use crate::config::{Grant, Remote};
+use crate::secret::Masker;
+use crate::tool::ServerName;
+use crate::upstream::Environment;
+
+/// How often the kept login is looked at: another process may have logged in, or out.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// A running server's login: it gives requests their token, renews it, and knows what to do when one is refused.
+#[derive(Debug)]
+pub(in crate::upstream) struct Session {
+    account: Account,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    token: Option<Token>,
+    checked: Option<Instant>,
+    /// Why the last refusal could not be met.
+    need: Need,
+}
+
+/// What it takes until a server lets us in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Need {
+    /// Credentials of the configuration, which has them or must get them.
+    #[default]
+    Credentials,
+    /// A login, as there is none.
+    Login,
+    /// A new login, as the one there was is over.
+    Renewal,
+    /// A login that is good for more.
+    Scopes(Vec<String>),
+    /// Nothing that we could do: the login is good for all that was asked for.
+    Rights,
+    /// The login to be renewed, which did not work just now.
+    Patience(String),
+}
+
+/// A token on its way.
+#[derive(Debug, Clone)]
+pub(in crate::upstream) struct Bearer {
+    token: Token,
+    /// The value of the header `Authorization`.
+    pub(in crate::upstream) value: HeaderValue,
+}
+
+impl Bearer {
+    fn new(token: Token) -> Option<Self> {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.access.expose())).ok()?;
+        value.set_sensitive(true);
+        Some(Self { token, value })
+    }
+}
+
+impl Session {
+    /// The session of `server`, where it may have one.
+    pub(in crate::upstream) fn of(
+        server: &ServerName,
+        remote: &Remote,
+        environment: &Arc<Environment>,
+    ) -> Option<Arc<Self>> {
+        // A URL that cannot be used is told by whoever connects to it.
+        let account = Account::of(server, remote, environment).ok()??;
+        Some(Arc::new(Self { account, state: Mutex::default() }))
+    }
+
+    /// The token to send, renewed where it is about to end; nothing before the first login.
+    pub(in crate::upstream) async fn bearer(self: &Arc<Self>) -> Option<Bearer> {
+        let is_checked = self.state().checked.is_some_and(|time| time.elapsed() < CHECK);
+        let token = if is_checked { self.state().token.clone() } else { self.look().await };
+        let token = token?;
+        if !token.is_ending() {
+            return Bearer::new(token);
+        }
+        match self.renewed(&token).await {
+            Some(renewed) => Bearer::new(renewed),
+            // It may be good for a moment yet; and a server's clock may be another.
+            None => self.state().token.clone().and_then(Bearer::new),
+        }
+    }
+
+    /// The token to send a refused request with again; nothing when that is no use.
+    pub(in crate::upstream) async fn after_refusal(
+        self: &Arc<Self>,
+        response: &Response,
+        sent: Option<&Bearer>,
+    ) -> Option<Bearer> {
+        let challenge = Challenge::of(response.headers());
+        let sent = sent.map(|bearer| &bearer.token);
+        // Somebody may have logged in while this was under way.
+        let kept = self.look().await;
+        if let Some(other) = kept.filter(|kept| sent.is_none_or(|sent| sent.access != kept.access) && !kept.is_over()) {
+            return Bearer::new(other);
+        }
+        if response.status().as_u16() == 403 {
+            return if challenge.wants_more_scopes() {
+                self.step_up(challenge, sent).await
+            } else {
+                self.give_up(Need::Rights)
+            };
+        }
+        if self.account.remote.oauth.grant == Grant::ClientCredentials {
+            return self.obtain(challenge, sent.cloned()).await;
+        }
+        match sent {
+            None => {
+                self.note(&challenge.scopes, &challenge).await;
+                self.give_up(Need::Login)
+            }
+            Some(sent) if sent.refresh.is_some() => self.renewed(sent).await.and_then(Bearer::new),
+            Some(_) => self.give_up(Need::Renewal),
+        }
+    }
+
+    /// What it takes after a refusal.
+    pub(in crate::upstream) fn need(&self) -> Need {
+        self.state().need.clone()
+    }
+
+    /// `text`, which a server wrote, without our token.
+    pub(in crate::upstream) fn masked(&self, text: &str) -> String {
+        let token = self.state().token.clone();
+        let secrets = token.into_iter().flat_map(|token| [Some(token.access), token.refresh]).flatten();
+        Masker::new(secrets).mask(text).into_owned()
+    }
+
+    async fn step_up(self: &Arc<Self>, challenge: Challenge, sent: Option<&Token>) -> Option<Bearer> {
+        let Some(sent) = sent else { return self.give_up(Need::Login) };
+        let missing: Vec<String> =
+            challenge.scopes.iter().filter(|scope| !sent.scopes.contains(scope)).cloned().collect();
+        if missing.is_empty() {
+            return self.give_up(Need::Rights);
+        }
+        if self.account.remote.oauth.grant == Grant::ClientCredentials {
+            return self.obtain(challenge, Some(sent.clone())).await;
+        }
+        self.note(&missing, &challenge).await;
+        self.give_up(Need::Scopes(missing))
+    }
+
+    async fn note(&self, scopes: &[String], challenge: &Challenge) {
+        if let Err(error) = self.account.note(scopes, challenge.resource_metadata.as_deref()).await {
+            tracing::warn!(server = %self.account.server, %error, "what the server wants could not be noted");
+        }
+    }
+
+    /// Asks for a token as a program; it is not cut off half way.
+    async fn obtain(self: &Arc<Self>, challenge: Challenge, sent: Option<Token>) -> Option<Bearer> {
+        let account = self.account.clone();
+        let asking = async move { account.obtain(&challenge, sent.as_ref()).await };
+        match self.account.environment.tasks.spawn(asking).await {
+            Ok(Ok(token)) => Bearer::new(self.keep(token)),
+            Ok(Err(error)) => self.give_up(Need::Patience(chain(&error))),
+            Err(_) => None,
+        }
+    }
+
+    /// A token in place of `token`. What asks for it is a task of its own: were it dropped with the call that needs it,
+    /// the new refresh token would be lost on its way, and the old one is good no more.
+    async fn renewed(self: &Arc<Self>, token: &Token) -> Option<Token> {
+        let (session, token) = (self.clone(), token.clone());
+        let renewing = async move {
+            if session.account.remote.oauth.grant == Grant::ClientCredentials {
+                session.account.obtain(&Challenge::default(), Some(&token)).await
+            } else {
+                session.account.renew(&token).await
+            }
+        };
+        match self.account.environment.tasks.spawn(renewing).await {
+            Ok(Ok(token)) => Some(self.keep(token)),
+            Ok(Err(error)) => {
+                tracing::warn!(server = %self.account.server, error = chain(&error), "the login was not renewed");
+                let mut state = self.state();
+                if error.is_final() || matches!(error, super::LoginError::NothingToRenew) {
+                    state.need = Need::Renewal;
+                    state.token = state.token.take().filter(|token| !token.is_over());
+                } else {
+                    state.need = Need::Patience(chain(&error));
+                }
+                None
+            }
+            // The run is ending.
+            Err(_) => None,
+        }
+    }
+
+    /// Reads what is kept.
+    async fn look(self: &Arc<Self>) -> Option<Token> {
+        let store = self.account.store.clone();
+        let read = self.account.environment.tasks.spawn_blocking(move || store.read().token().cloned()).await;
+        let token = read.ok().flatten();
+        let mut state = self.state();
+        state.checked = Some(Instant::now());
+        state.token.clone_from(&token);
+        token
+    }
+
+    fn keep(&self, token: Token) -> Token {
+        let mut state = self.state();
+        state.token = Some(token.clone());
+        state.checked = Some(Instant::now());
+        token
+    }
+
+    fn give_up(&self, need: Need) -> Option<Bearer> {
+        self.state().need = need;
+        None
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is whole before anything can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

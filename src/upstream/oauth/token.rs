@@ -1,0 +1,173 @@
+//! Tokens: how they are asked for, and what they are good for.
+
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::client::{Client, scopes_in};
+use super::error::LoginError;
+use super::now;
+use super::store::{hidden, plain};
+use super::web::{Answer, Web, wrong};
+use crate::config::PrivateKey;
+use crate::secret::{Masker, Secret};
+
+/// An error's words are quoted up to so many characters.
+const QUOTED: usize = 200;
+
+/// What a login gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Token {
+    #[serde(with = "plain")]
+    pub(super) access: Secret<String>,
+    #[serde(with = "hidden", default)]
+    pub(super) refresh: Option<Secret<String>>,
+    /// When it was given, in seconds since 1970 by our own clock.
+    pub(super) given: u64,
+    /// When it ends, by the same; `None` where nobody said.
+    #[serde(default)]
+    pub(super) ends: Option<u64>,
+    pub(super) scopes: Vec<String>,
+}
+
+/// Where tokens are given, and to whom.
+pub(super) struct Counter<'a> {
+    pub(super) web: &'a Web<'a>,
+    pub(super) issuer: &'a str,
+    pub(super) endpoint: &'a Url,
+    pub(super) resource: &'a str,
+    pub(super) client: &'a Client,
+    pub(super) key: Option<&'a PrivateKey>,
+}
+
+/// RFC 6749, section 5.1. Some servers write numbers as texts.
+#[derive(Deserialize)]
+struct Given {
+    access_token: String,
+    token_type: Option<String>,
+    refresh_token: Option<String>,
+    expires_in: Option<serde_json::Value>,
+    scope: Option<String>,
+}
+
+/// RFC 6749, section 5.2.
+#[derive(Deserialize)]
+struct Problem {
+    error: String,
+    error_description: Option<String>,
+}
+
+impl Token {
+    /// Whether it is better renewed before it is used: with a tenth of its life left, and a minute at most.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ends.is_some_and(|end| end.saturating_sub(now()) <= (end.saturating_sub(self.given) / 10).min(60))
+    }
+
+    /// Whether it is no good any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.ends.is_some_and(|end| end <= now())
+    }
+}
+
+impl Counter<'_> {
+    /// Asks for a token by `grant`, a list of fields; `scopes` are those it is for where the answer does not say.
+    pub(super) async fn ask(&self, grant: &[(&'static str, &str)], scopes: &[String]) -> Result<Token, LoginError> {
+        let mut fields: Vec<_> = grant.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        // RFC 8707, section 2.2: the token is good for this server and no other.
+        fields.push(("resource", self.resource.to_owned()));
+        let authorization = self.client.sign(self.issuer, self.key, &mut fields);
+        let secrets: Vec<Secret<String>> = fields
+            .iter()
+            .filter(|(name, _)| {
+                matches!(*name, "code" | "code_verifier" | "refresh_token" | "client_secret" | "client_assertion")
+            })
+            .map(|(_, value)| value.clone().into())
+            .chain(self.client.secret.clone())
+            .collect();
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let answer = self.web.form(self.endpoint, &fields, authorization).await?;
+        let given = match serde_json::from_slice::<Given>(&answer.body) {
+            Ok(given) if answer.status.is_success() => given,
+            _ => return Err(refusal(self.issuer, &answer, &secrets)),
+        };
+        if given.token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+            return Err(wrong(self.endpoint, "gives tokens of a kind that is not `Bearer`"));
+        }
+        if given.access_token.is_empty() || given.access_token.contains(|c: char| !c.is_ascii_graphic()) {
+            return Err(wrong(self.endpoint, "gave a token that no header can carry"));
+        }
+        let life = given.expires_in.and_then(|value| match value {
+            serde_json::Value::Number(number) => number.as_f64(),
+            serde_json::Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        });
+        let now = now();
+        // A float becomes the nearest whole number there is, and what is below zero becomes zero.
+        let ends = life.map(|life| now.saturating_add(life as u64));
+        Ok(Token {
+            access: given.access_token.into(),
+            refresh: given.refresh_token.filter(|token| !token.is_empty()).map(Secret::new),
+            given: now,
+            ends,
+            scopes: given.scope.map_or_else(|| scopes.to_vec(), |text| scopes_in(&text)),
+        })
+    }
+}
+
+/// What an authorization server said when it said no, without the `secrets` that were sent.
+pub(super) fn refusal(issuer: &str, answer: &Answer, secrets: &[Secret<String>]) -> LoginError {
+    let (code, words) = match serde_json::from_slice::<Problem>(&answer.body) {
+        Ok(Problem { error, error_description }) => (error, error_description.unwrap_or_default()),
+        Err(_) if answer.status.is_success() => (String::new(), "it gave no token".to_owned()),
+        Err(_) => (String::new(), format!("HTTP {}", answer.status.as_u16())),
+    };
+    refused(issuer, &code, &words, secrets)
+}
+
+/// The same for what came by the redirect.
+pub(super) fn refused(issuer: &str, code: &str, words: &str, secrets: &[Secret<String>]) -> LoginError {
+    let masker = Masker::new(secrets.iter().cloned());
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let colon = if code.is_empty() || words.is_empty() { "" } else { ": " };
+    let reason = format!("{code}{colon}{}", words.join(" "));
+    let reason: String = masker.mask(&reason).chars().filter(|c| !c.is_control()).take(QUOTED).collect();
+    LoginError::Refused { issuer: issuer.to_owned(), code: code.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(given_ago: u64, life: Option<u64>) -> Token {
+        let given = now() - given_ago;
+        let ends = life.map(|life| given + life);
+        Token { access: "a".to_owned().into(), refresh: None, given, ends, scopes: Vec::new() }
+    }
+
+    #[test]
+    fn a_token_is_renewed_shortly_before_its_end() {
+        for (ago, life, is_ending, is_over) in [
+            (0, None, false, false),
+            (0, Some(3600), false, false),
+            (3550, Some(3600), true, false),
+            (3600, Some(3600), true, true),
+            (0, Some(30), false, false),
+            (28, Some(30), true, false),
+            (0, Some(0), true, true),
+            (9999, Some(10), true, true),
+        ] {
+            let token = token(ago, life);
+            assert_eq!((token.is_ending(), token.is_over()), (is_ending, is_over), "{ago} s of {life:?} s");
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_no_secret() {
+        let error = refused(
+            "https://a",
+            "invalid_grant",
+            "token  hunter2-and-more\nis bad",
+            &["hunter2-and-more".to_owned().into()],
+        );
+        assert_eq!(error.to_string(), "`https://a` refuses: invalid_grant: token *** is bad");
+    }
+}

@@ -1,0 +1,214 @@
+//! Fetches of a login: each with limits of size and time, and only to where it may go.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, StatusCode, Url};
+
+use super::address::is_public;
+use super::error::LoginError;
+use crate::config::Remote;
+use crate::upstream::Environment;
+use crate::upstream::transport::http::body::{Broken, whole};
+use crate::upstream::transport::http::reason;
+
+/// How long one fetch may take.
+const FETCH_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a document or an answer may have at most, in bytes.
+const SIZE_LIMIT: usize = 256 * 1024;
+
+/// Where the fetches for one server go.
+pub(super) struct Web<'a> {
+    remote: &'a Remote,
+    environment: &'a Environment,
+    own: Url,
+    /// The server is one of the internet, and sends us nowhere else.
+    is_public: bool,
+}
+
+/// What came.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+}
+
+impl<'a> Web<'a> {
+    /// The way to whatever the server at `own` names.
+    pub(super) async fn of(own: &Url, remote: &'a Remote, environment: &'a Environment) -> Self {
+        Self { remote, environment, own: own.clone(), is_public: !is_private(own).await }
+    }
+
+    /// Gets a document of JSON; nothing where there is none.
+    pub(super) async fn document(&self, url: &Url) -> Result<Option<serde_json::Value>, LoginError> {
+        let get = || self.send(Method::GET, url, None, Bytes::new(), None);
+        let answer = match get().await {
+            // A connection that was kept may be gone just then; asking again does no harm.
+            Err(LoginError::Web { .. }) => get().await?,
+            first => first?,
+        };
+        if answer.status.is_server_error() {
+            return Err(wrong(url, format!("answered with HTTP {}", answer.status.as_u16())));
+        }
+        Ok(if answer.status.is_success() { serde_json::from_slice(&answer.body).ok() } else { None })
+    }
+
+    /// Posts a form; `authorization` tells who we are.
+    pub(super) async fn form(
+        &self,
+        url: &Url,
+        fields: &[(&str, &str)],
+        authorization: Option<HeaderValue>,
+    ) -> Result<Answer, LoginError> {
+        // A URL's query is encoded as a form is.
+        let mut form = Url::parse("http://form").expect("it is a URL");
+        form.query_pairs_mut().extend_pairs(fields);
+        let body = form.query().unwrap_or_default().to_owned();
+        self.send(Method::POST, url, Some("application/x-www-form-urlencoded"), body.into(), authorization).await
+    }
+
+    /// Posts JSON.
+    pub(super) async fn json(&self, url: &Url, body: &serde_json::Value) -> Result<Answer, LoginError> {
+        self.send(Method::POST, url, Some("application/json"), body.to_string().into(), None).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        kind: Option<&'static str>,
+        body: Bytes,
+        authorization: Option<HeaderValue>,
+    ) -> Result<Answer, LoginError> {
+        self.check(url)?;
+        let is_guarded = self.is_public && url.origin() != self.own.origin();
+        let clients = &self.environment.clients;
+        let client = if is_guarded {
+            clients.guarded(self.remote, url, &self.environment.variables)
+        } else {
+            clients.of(self.remote, url)
+        };
+        let client = client.map_err(|error| wrong(url, error.to_string()))?;
+        let mut request = client.request(method, url.clone()).header(ACCEPT, "application/json").body(body);
+        if let Some(kind) = kind {
+            request = request.header(CONTENT_TYPE, kind);
+        }
+        if let Some(value) = authorization {
+            request = request.header(AUTHORIZATION, value);
+        }
+        let fetch = async {
+            let response = request.send().await.map_err(reason)?;
+            let status = response.status();
+            let body = whole(response, SIZE_LIMIT).await.map_err(|broken| match broken {
+                Broken::TooLarge(_) => format!("answered with more than {SIZE_LIMIT} bytes"),
+                Broken::Lost(reason) => format!("broke off its answer ({reason})"),
+            })?;
+            Ok::<_, String>(Answer { status, body })
+        };
+        match tokio::time::timeout(FETCH_LIMIT, fetch).await {
+            Ok(fetched) => fetched.map_err(|reason| wrong(url, reason)),
+            Err(_) => Err(wrong(url, format!("did not answer within {FETCH_LIMIT:?}"))),
+        }
+    }
+
+    /// Whether anything may be sent to `url`.
+    pub(super) fn check(&self, url: &Url) -> Result<(), LoginError> {
+        let forbidden = |reason| Err(LoginError::Forbidden { url: shown(url), reason });
+        let address = literal(url);
+        let is_loopback = address.map_or(url.host_str() == Some("localhost"), |address| address.is_loopback());
+        match url.scheme() {
+            "https" => {}
+            "http" if is_loopback => {}
+            // A server without TLS is spoken to as it is; others are not led there.
+            "http" if url.origin() == self.own.origin() => {}
+            _ => return forbidden("only https is, or what is on this machine"),
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return forbidden("it has a user or a password in it");
+        }
+        let is_private = url.host_str() == Some("localhost") || address.is_some_and(|address| !is_public(address));
+        if self.is_public && is_private && url.origin() != self.own.origin() {
+            return forbidden("a server of the internet may not lead to a private address");
+        }
+        Ok(())
+    }
+}
+
+/// A URL as it may be shown: without a query.
+pub(super) fn shown(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
+pub(super) fn wrong(url: &Url, reason: impl Into<String>) -> LoginError {
+    LoginError::Web { url: shown(url), reason: reason.into() }
+}
+
+fn literal(url: &Url) -> Option<IpAddr> {
+    url.host_str()?.trim_matches(['[', ']']).parse().ok()
+}
+
+/// Whether a server stands in a private network. One that cannot be told, behind a proxy say, does not.
+async fn is_private(url: &Url) -> bool {
+    if let Some(address) = literal(url) {
+        return !is_public(address);
+    }
+    let Some(host) = url.host_str() else { return false };
+    let found = tokio::time::timeout(FETCH_LIMIT, tokio::net::lookup_host((host, 0))).await;
+    found.is_ok_and(|found| found.is_ok_and(|mut found| found.any(|address| !is_public(address.ip()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{OAuth, Proxy};
+    use crate::shutdown::Tasks;
+
+    #[track_caller]
+    fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
+        let remote = Remote {
+            url: own.to_owned(),
+            headers: std::collections::BTreeMap::new(),
+            proxy: Proxy::None,
+            certificates: None,
+            oauth: OAuth::default(),
+        };
+        let environment = Environment::new(Tasks::new(), crate::config::Environment::default(), None);
+        let web = Web { remote: &remote, environment: &environment, own: Url::parse(own).unwrap(), is_public };
+        let checked = web.check(&Url::parse(url).unwrap()).map_err(|error| error.to_string());
+        match (&checked, expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err(words)) if error.contains(words) => {}
+            _ => panic!("{url} for {own}: {checked:?}"),
+        }
+    }
+
+    #[test]
+    fn a_server_of_the_internet_leads_to_nothing_private() {
+        let own = "https://mcp.example.com/mcp";
+        for url in [
+            "https://10.0.0.1/x",
+            "https://[::1]/x",
+            "https://localhost/x",
+            "http://127.0.0.1:1/x",
+            "https://[::ffff:10.0.0.1]/",
+        ] {
+            check(own, true, url, Err("may not lead to a private address"));
+        }
+        check(own, true, "http://login.example.com/x", Err("only https"));
+        check(own, true, "ftp://login.example.com/x", Err("only https"));
+        check(own, true, "https://me:secret@login.example.com/x", Err("a user or a password"));
+        check(own, true, "https://login.example.com/x", Ok(()));
+        check("https://10.0.0.1/mcp", false, "https://10.0.0.2/x", Ok(()));
+        check("http://10.0.0.1/mcp", false, "http://10.0.0.1/x", Ok(()));
+        check("http://10.0.0.1/mcp", false, "http://10.0.0.2/x", Err("only https"));
+    }
+
+    #[tokio::test]
+    async fn a_server_is_private_where_its_address_is() {
+        for (url, expected) in [("http://127.0.0.1/", true), ("http://localhost/", true), ("https://8.8.8.8/", false)] {
+            assert_eq!(is_private(&Url::parse(url).unwrap()).await, expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! Logins at remote servers: the flow, what is kept of it, and what happens when it ends.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::authority::{Authority, Login, Manner, browse, get, location, log_in};
+use crate::support::http::HttpServer;
+use crate::support::script::answer;
+use crate::support::{Server, Setup, until};
+
+#[test]
+fn a_login_is_made_once_and_serves_every_process_after() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    let mut client = setup.clone().server("b", Server::new().tool("v", [answer("too")])).connect();
+    let text = client.execute("web__t").tool_error();
+    assert!(text.contains("login needed: run `mcpzip login web`"), "{text}");
+    assert_eq!(client.execute("b__v").text(), "too");
+    // Nothing is asked of the authorization server before a person wants it.
+    assert_eq!((authority.state().registrations, authority.state().token_requests), (0, 0));
+    let status = log_in(&setup).json();
+    assert_eq!(status["issuer"], authority.issuer("/one"));
+    assert_eq!((&status["scopes"], &status["refreshable"]), (&json!(["basic"]), &json!(true)));
+    // The process that runs notices it, and so does a new one.
+    assert_eq!(client.execute("web__t").text(), "fine");
+    client.finish();
+    setup.connect().execute("web__t").text();
+    assert_eq!((authority.state().registrations, authority.state().token_requests), (1, 1));
+}
+
+#[test]
+fn what_is_kept_is_for_its_user_alone() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let logins = setup.home().path("state/logins");
+    let files: Vec<_> = std::fs::read_dir(&logins).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.iter().any(|path| path.extension().is_some_and(|end| end == "json")), "{files:?}");
+    #[cfg(unix)]
+    for path in files.iter().chain([&logins]) {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn configured_headers_go_before_every_login() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let setup = authority.setup(json!({ "headers": { "authorization": "Bearer of-my-own" } }));
+    let mut client = setup.connect();
+    let text = client.execute("web__t").tool_error();
+    assert!(text.contains("credentials in the configuration") && !text.contains("login needed"), "{text}");
+    client.finish();
+    assert_eq!(authority.web.requests().last().unwrap().header("authorization"), "Bearer of-my-own");
+    let refused = setup.run(&["login", "web"]).code(1);
+    assert!(refused.stderr.contains("needs no login"), "{refused}");
+}
+
+#[test]
+fn a_token_is_renewed_before_it_ends_and_when_it_is_refused() {
+    // It lives for longer than it says, so whoever renews it did so ahead of its end.
+    let authority = Authority::start(Manner { expires_in: Some(1), ..Manner::default() });
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    authority.state().manner.expires_in = None;
+    std::thread::sleep(Duration::from_millis(1100));
+    let mut client = setup.connect();
+    assert_eq!(client.execute("web__t").text(), "fine");
+    assert_eq!((authority.state().refreshes, authority.state().reuses), (1, 0));
+    authority.revoke(false);
+    assert_eq!(client.execute("web__t").text(), "fine");
+    assert_eq!(client.execute("web__u").text(), "fine");
+    assert_eq!((authority.state().refreshes, authority.state().reuses), (2, 0));
+}
+
+#[test]
+fn ten_processes_renew_a_token_once() {
+    let authority = Authority::start(Manner { pause: Duration::from_millis(200), ..Manner::default() });
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let mut clients: Vec<_> = (0..10).map(|_| setup.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.execute("web__t").text(), "fine");
+    }
+    authority.revoke(false);
+    let calls: Vec<u64> = clients.iter_mut().map(|client| client.begin_execute("web__t")).collect();
+    for (client, call) in clients.iter_mut().zip(calls) {
+        assert_eq!(client.answer(call).text(), "fine");
+    }
+    assert_eq!((authority.state().refreshes, authority.state().reuses), (1, 0));
+}
+
+#[test]
+fn a_login_that_is_over_is_told_and_tried_once() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let mut client = setup.connect();
+    assert_eq!(client.execute("web__t").text(), "fine");
+    authority.revoke(true);
+    for _ in 0..3 {
+        let text = client.execute("web__t").tool_error();
+        assert!(text.contains("login needed: run `mcpzip login web`"), "{text}");
+    }
+    assert_eq!(authority.state().reuses, 1);
+    // The client is known yet, so that the way back is short.
+    log_in(&setup);
+    assert_eq!(client.execute("web__t").text(), "fine");
+    assert_eq!(authority.state().registrations, 1);
+}
+
+#[test]
+fn a_confidential_client_renews_after_a_restart() {
+    for method in ["client_secret_basic", "client_secret_post"] {
+        let authority = Authority::start(Manner { method, ..Manner::default() });
+        let setup = authority.setup(json!({}));
+        log_in(&setup);
+        authority.revoke(false);
+        assert_eq!(setup.connect().execute("web__t").text(), "fine", "{method}");
+        assert_eq!((authority.state().refreshes, authority.state().registrations), (1, 1), "{method}");
+    }
+}
+
+#[test]
+fn a_client_registered_by_hand_is_used_and_one_that_is_missing_is_explained() {
+    let manner = || Manner { method: "client_secret_post", registers: false, ..Manner::default() };
+    let authority = Authority::start(Manner { known: Some(("me", "hand-made-secret")), ..manner() });
+    let oauth = json!({ "oauth": { "client_id": "me", "client_secret": "${SECRET}", "scopes": ["extra"] } });
+    let setup = authority.setup(oauth).variable("SECRET", "hand-made-secret");
+    let status = log_in(&setup).json();
+    assert_eq!(status["scopes"], json!(["basic", "extra"]));
+    assert_eq!(setup.connect().execute("web__t").text(), "fine");
+    let authority = Authority::start(manner());
+    let refused = authority.setup(json!({})).run(&["login", "web"]).code(1);
+    for word in ["lets no client register by itself", "http://127.0.0.1:", "client_id"] {
+        assert!(refused.stderr.contains(word), "{refused}");
+    }
+}
+
+#[test]
+fn a_broken_off_login_costs_nothing_whatever_its_step() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    // It is killed when it waits, and when its code is under way.
+    Login::start(&setup, &[]).kill();
+    authority.state().manner.pause = Duration::from_millis(500);
+    let login = Login::start(&setup, &[]);
+    let to = location(&get(&login.url)).unwrap();
+    let browser = std::thread::spawn(move || drop(std::panic::catch_unwind(|| get(&to))));
+    std::thread::sleep(Duration::from_millis(200));
+    login.kill();
+    browser.join().unwrap();
+    authority.state().manner.pause = Duration::ZERO;
+    log_in(&setup);
+    assert_eq!(setup.connect().execute("web__t").text(), "fine");
+    assert_eq!(authority.state().registrations, 1, "each login left a client behind");
+}
+
+#[test]
+fn a_kill_in_the_middle_of_writing_loses_nothing() {
+    // What was given out and never arrived may be asked for again here, so that only the writing is tried.
+    let authority = Authority::start(Manner { expires_in: Some(0), is_strict: false, ..Manner::default() });
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    for delay in [0, 3, 10, 20, 40, 80] {
+        // Every request renews the token, so it is written all the time.
+        let mut client = setup.connect();
+        client.execute("web__t").text();
+        let calls = (0..4).map(|_| client.begin_execute("web__u")).collect::<Vec<_>>();
+        std::thread::sleep(Duration::from_millis(delay));
+        drop((client, calls));
+        let known = setup.run(&["auth", "status"]).code(0).json();
+        assert_eq!(known[0]["server"], "web", "after {delay} ms: {known}");
+    }
+    assert!(!setup.home().listing().contains("damaged"), "{}", setup.home().listing());
+}
+
+#[test]
+fn missing_scopes_are_told_and_asked_for_with_the_earlier_ones() {
+    let authority = Authority::start(Manner { needed: &["write"], ..Manner::default() });
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let mut client = setup.connect();
+    let text = client.execute("web__t").tool_error();
+    assert!(text.contains("run `mcpzip login web`") && text.contains("lacks the scopes write"), "{text}");
+    assert_eq!(client.execute("web__u").text(), "fine");
+    let known = setup.run(&["auth", "status"]).code(0).json();
+    assert_eq!(known[0]["missing_scopes"], json!(["write"]));
+    let status = log_in(&setup).json();
+    assert_eq!(status["scopes"], json!(["basic", "write"]));
+    assert_eq!(client.execute("web__t").text(), "fine");
+    // A server that wants what there is already is not logged in to for ever.
+    authority.state().manner.needed = &["write", "basic", "nobody-has-this"];
+    let text = client.execute("web__t").tool_error();
+    assert!(text.contains("lacks the scopes nobody-has-this"), "{text}");
+}
+
+#[test]
+fn a_machine_logs_in_by_itself_and_takes_the_scopes_it_needs() {
+    let known = Some(("me", "hand-made-secret"));
+    let authority =
+        Authority::start(Manner { method: "client_secret_basic", known, needed: &["write"], ..Manner::default() });
+    let oauth = json!({ "grant": "client_credentials", "client_id": "me", "client_secret": "hand-made-secret" });
+    let setup = authority.setup(json!({ "oauth": oauth }));
+    let mut client = setup.connect();
+    assert_eq!(client.execute("web__u").text(), "fine");
+    assert_eq!(client.execute("web__t").text(), "fine");
+    authority.revoke(true);
+    assert_eq!(client.execute("web__t").text(), "fine");
+    let first = authority.web.requests().into_iter().find(|request| request.path == "/one/token").unwrap();
+    assert_eq!(first.header("authorization"), "Basic bWU6aGFuZC1tYWRlLXNlY3JldA==");
+    let scopes = |text: &str| text.contains("scope=basic+write");
+    assert!(authority.web.requests().iter().any(|request| scopes(&request.text)));
+}
+
+#[test]
+fn another_issuer_gets_nothing_of_the_first() {
+    let authority = Authority::start(Manner { method: "client_secret_post", ..Manner::default() });
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let first = authority.state().secrets.clone();
+    authority.state().manner.issuer = "/two";
+    authority.revoke(true);
+    let seen = authority.web.requests().len();
+    let status = log_in(&setup).json();
+    assert_eq!(status["issuer"], authority.issuer("/two"));
+    assert_eq!(authority.state().registrations, 2);
+    for request in &authority.web.requests()[seen..] {
+        let is_two = request.path.starts_with("/two");
+        assert!(!is_two || !first.iter().any(|secret| request.text.contains(secret)), "{request:?}");
+    }
+    assert_eq!(setup.connect().execute("web__t").text(), "fine");
+}
+
+#[test]
+fn an_answer_that_is_not_of_this_login_is_not_taken() {
+    // From another issuer.
+    let authority = Authority::start(Manner { iss: Some("https://evil.example"), ..Manner::default() });
+    let login = Login::start(&authority.setup(json!({})), &[]);
+    let page = login.browse();
+    let refused = login.end().code(1);
+    assert!(refused.stderr.contains("comes from another authorization server"), "{refused}");
+    assert!(page.contains("failed") && !page.contains("evil"), "{page}");
+    assert_eq!(authority.state().token_requests, 0);
+    // With another state, from a page that wants us to log in as somebody else; nor does it end the login.
+    authority.state().manner.iss = None;
+    let login = Login::start(&authority.setup(json!({})), &[]);
+    let to = location(&get(&login.url)).unwrap();
+    let forged = to.replace("state=", "state=x");
+    assert!(get(&forged).starts_with("HTTP/1.1 400"));
+    assert!(get(&to.replace("/callback", "/other")).starts_with("HTTP/1.1 404"));
+    assert_eq!(authority.state().token_requests, 0);
+    assert!(browse(&to).contains("logged in"));
+    login.end().code(0);
+}
+
+#[test]
+fn a_refusal_of_the_user_is_told() {
+    let authority = Authority::start(Manner::default());
+    let login = Login::start(&authority.setup(json!({})), &[]);
+    let to = location(&get(&login.url)).unwrap();
+    let code = to.find("code=").unwrap()..to.find("&state").unwrap();
+    let denied = to.replace(&to[code], "error=access_denied&error_description=not%20today");
+    assert!(get(&denied).contains("failed"));
+    let refused = login.end().code(1);
+    assert!(refused.stderr.contains("access_denied: not today"), "{refused}");
+}
+
+#[test]
+fn metadata_that_lies_ends_the_login_before_it_begins() {
+    #[track_caller]
+    fn check(metadata: serde_json::Value, words: &str) {
+        let authority = Authority::start(Manner { metadata, ..Manner::default() });
+        let refused = authority.setup(json!({})).run(&["login", "web"]);
+        assert!(refused.code.is_some_and(|code| code != 0) && refused.stderr.contains(words), "{words}: {refused}");
+        assert_eq!(authority.state().registrations, 0);
+    }
+    check(json!({ "issuer": "https://other.example/one" }), "says that it is `https://other.example/one`");
+    check(json!({ "code_challenge_methods_supported": ["plain"] }), "does not protect its codes");
+    check(json!({ "authorization_endpoint": "http://example.com/authorize" }), "only https is");
+    check(json!({ "registration_endpoint": "file:///etc/passwd" }), "only https is");
+    check(json!({ "registration_endpoint": "http://10.0.0.1/register" }), "only https is");
+    let endless = json!({ "filler": "x".repeat(300 * 1024) });
+    check(endless, "more than 262144 bytes");
+}
+
+#[test]
+fn a_pasted_url_is_as_good_as_a_browser_here() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    let mut login = Login::start(&setup, &[]);
+    let to = location(&get(&login.url)).unwrap();
+    login.paste("");
+    login.paste("what now");
+    login.paste(&to);
+    let outcome = login.end().code(0);
+    assert!(outcome.stderr.contains("paste the whole URL"), "{outcome}");
+    assert_eq!(setup.connect().execute("web__t").text(), "fine");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_browser_is_a_command() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    let (script, page) = (setup.home().path("browser"), setup.home().path("opened"));
+    std::fs::write(&script, format!("#!/bin/sh\nprintf '%s' \"$2\" > {}\n", page.display())).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let setup = setup.variable("MCPZIP_BROWSER", &format!("{} --new-tab", script.display()));
+    let login = Login::start(&setup, &[]);
+    let opened = until("the browser", || std::fs::read_to_string(&page).ok().filter(|url| !url.is_empty()));
+    assert_eq!(opened, login.url);
+    browse(&opened);
+    login.end().code(0);
+    std::fs::remove_file(&page).unwrap();
+    let login = Login::start(&setup, &["--no-browser", "--scopes", "a,b"]);
+    assert!(login.url.contains("scope=a+b"), "{}", login.url);
+    browse(&login.url);
+    login.end().code(0);
+    assert!(!page.exists());
+}
+
+#[test]
+fn a_logout_ends_the_login_here_and_there() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let mut client = setup.connect();
+    assert_eq!(client.execute("web__t").text(), "fine");
+    assert_eq!(setup.run(&["logout", "web"]).code(0).json()["logged_out"], true);
+    let revoked = authority.web.requests().into_iter().find(|request| request.path == "/one/revoke").unwrap();
+    assert!(revoked.text.contains("token_type_hint=refresh_token"), "{}", revoked.text);
+    assert!(client.execute("web__t").tool_error().contains("login needed"));
+    assert_eq!(setup.run(&["auth", "status"]).code(0).json(), json!([]));
+    assert_eq!(setup.run(&["logout", "web"]).code(0).json()["logged_out"], false);
+}
+
+#[test]
+fn no_secret_is_in_any_output() {
+    let authority = Authority::start(Manner { method: "client_secret_post", needed: &["write"], ..Manner::default() });
+    let setup = authority.setup(json!({})).log_level("trace");
+    let check = |what: &str, text: &str| authority.is_silent(what, text);
+    let login = log_in(&setup);
+    check("the login", &login.to_string());
+    let mut client = setup.connect();
+    // The server repeats the token that it refuses, and so does the authorization server.
+    check("a refusal", &client.execute("web__t").tool_error());
+    client.execute("web__u").text();
+    authority.revoke(true);
+    check("a login that is over", &client.execute("web__u").tool_error());
+    check("a search", &client.search("anything"));
+    check("the status", &client.call("execute_tool", r#"{"name":"mcpzip__status"}"#).text());
+    client.close_stdin();
+    client.wait();
+    check("stdout", &client.stdout());
+    check("stderr", &client.stderr());
+    log_in(&setup);
+    for command in [&["auth", "status"][..], &["servers"], &["call", "web__t"], &["tools"], &["logout", "web"]] {
+        check(&command.join(" "), &setup.run(command).to_string());
+    }
+    for request in authority.web.requests().iter().filter(|request| !request.path.contains("/callback")) {
+        check("a URL", &request.path);
+    }
+}
+
+#[test]
+fn a_token_goes_to_its_own_origin_only() {
+    let other = HttpServer::with_tool(|_, reply| reply.whole("200 OK", "", ""));
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    // The same name with another URL is another server.
+    let moved = setup.clone().entry("web", &other.entry(json!({})));
+    let mut client = moved.connect();
+    client.execute("web__u").text();
+    client.finish();
+    assert!(other.requests().iter().all(|request| request.header("authorization").is_empty()));
+}
+
+#[test]
+fn a_stalling_authorization_server_holds_up_nobody_else() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({})).server("b", Server::new().tool("v", [answer("too")]));
+    log_in(&setup);
+    let mut client = setup.connect();
+    assert_eq!(client.execute("web__t").text(), "fine");
+    assert_eq!(client.execute("b__v").text(), "too");
+    authority.state().manner.pause = Duration::from_secs(3);
+    authority.revoke(false);
+    let call = client.begin_execute("web__t");
+    let start = Instant::now();
+    assert_eq!(client.execute("b__v").text(), "too");
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert_eq!(client.answer(call).text(), "fine");
+}
+
+#[test]
+fn a_server_that_wants_no_login_of_this_kind_says_so() {
+    let web = HttpServer::start(|request, reply| match request.path.as_str() {
+        "/mcp" => reply.whole("401 Unauthorized", "", "an API key, please"),
+        _ => reply.whole("404 Not Found", "", ""),
+    });
+    let setup = Setup::new().entry("web", &web.entry(json!({})));
+    let refused = setup.run(&["login", "web"]).code(1);
+    assert!(refused.stderr.contains("offers no login by OAuth; perhaps it wants a key"), "{refused}");
+    let open = HttpServer::with_tool(|request, reply| reply.json(&request.result("fine")));
+    let refused = Setup::new().entry("web", &open.entry(json!({}))).run(&["login", "web"]).code(1);
+    assert!(refused.stderr.contains("wants no login"), "{refused}");
+    let refused = setup.run(&["login", "nobody"]).code(1);
+    assert!(refused.stderr.contains("no server `nobody` is configured"), "{refused}");
+}

@@ -1,0 +1,482 @@
+//! An authorization server with an MCP server behind it: it registers clients, lets a browser in, and gives tokens that end,
+//! are replaced with each use, and can be revoked. Whatever breaks a rule is answered as a strict server would.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Child;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use reqwest::Url;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::Setup;
+use super::client::until;
+use super::command::Outcome;
+use super::http::{HttpServer, Reply, Request, legacy};
+
+/// How the servers behave; what is not said here is as good as can be.
+#[derive(Debug, Clone)]
+pub(crate) struct Manner {
+    /// The path of the issuer that the MCP server names.
+    pub(crate) issuer: &'static str,
+    /// What it says a token's life is, in seconds; and what it is.
+    pub(crate) expires_in: Option<u64>,
+    pub(crate) life: Duration,
+    /// The scopes that a call of the tool `t` needs, and whether the first 401 names them.
+    pub(crate) needed: &'static [&'static str],
+    /// How clients say who they are.
+    pub(crate) method: &'static str,
+    pub(crate) registers: bool,
+    /// More members of the authorization server's metadata, over what it has.
+    pub(crate) metadata: Value,
+    /// The `iss` that comes with the code; the real one without.
+    pub(crate) iss: Option<&'static str>,
+    /// How long it thinks before it gives a token.
+    pub(crate) pause: Duration,
+    /// Whether a refresh token is good once.
+    pub(crate) is_strict: bool,
+    /// A client that was registered by hand.
+    pub(crate) known: Option<(&'static str, &'static str)>,
+}
+
+/// Both servers.
+#[derive(Clone)]
+pub(crate) struct Authority {
+    pub(crate) web: HttpServer,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) manner: Manner,
+    clients: BTreeMap<String, Client>,
+    codes: BTreeMap<String, Grant>,
+    access: BTreeMap<String, (Instant, BTreeSet<String>)>,
+    refresh: BTreeMap<String, Grant>,
+    /// Every secret that ever was, to be looked for where it must not be.
+    pub(crate) secrets: Vec<String>,
+    pub(crate) registrations: usize,
+    pub(crate) refreshes: usize,
+    /// Refresh tokens that came a second time.
+    pub(crate) reuses: usize,
+    pub(crate) token_requests: usize,
+    next: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Client {
+    secret: Option<String>,
+    redirects: Vec<String>,
+    issuer: String,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Grant {
+    client: String,
+    redirect: String,
+    challenge: String,
+    scopes: BTreeSet<String>,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            issuer: "/one",
+            expires_in: Some(3600),
+            life: Duration::from_secs(3600),
+            needed: &[],
+            method: "none",
+            registers: true,
+            metadata: json!({}),
+            iss: None,
+            pause: Duration::ZERO,
+            is_strict: true,
+            known: None,
+        }
+    }
+}
+
+impl Authority {
+    /// Starts both.
+    pub(crate) fn start(manner: Manner) -> Self {
+        let mut clients = BTreeMap::new();
+        if let Some((id, secret)) = manner.known {
+            let client =
+                Client { secret: Some(secret.to_owned()), redirects: Vec::new(), issuer: manner.issuer.to_owned() };
+            clients.insert(id.to_owned(), client);
+        }
+        let state = Arc::new(Mutex::new(State {
+            secrets: manner.known.map(|(_, secret)| secret.to_owned()).into_iter().collect(),
+            manner,
+            clients,
+            codes: BTreeMap::new(),
+            access: BTreeMap::new(),
+            refresh: BTreeMap::new(),
+            registrations: 0,
+            refreshes: 0,
+            reuses: 0,
+            token_requests: 0,
+            next: 0,
+        }));
+        let shared = state.clone();
+        let web = HttpServer::start(move |request, reply| answer(&shared, request, reply));
+        Self { web, state }
+    }
+
+    /// A home with the MCP server in it as `web`.
+    pub(crate) fn setup(&self, members: Value) -> Setup {
+        Setup::new().entry("web", &self.web.entry(members)).variable("MCPZIP_BROWSER", "none")
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Ends all access tokens, as a server that lost its memory does; refresh tokens too, if `all`.
+    pub(crate) fn revoke(&self, all: bool) {
+        let mut state = self.state();
+        state.access.clear();
+        if all {
+            state.refresh.clear();
+        }
+    }
+
+    /// Fails where a secret is in `text`.
+    #[track_caller]
+    pub(crate) fn is_silent(&self, what: &str, text: &str) {
+        for secret in &self.state().secrets {
+            assert!(!text.contains(secret.as_str()), "{secret} is in {what}:\n{text}");
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        self.web.url(path)
+    }
+
+    /// The issuer at `path`.
+    pub(crate) fn issuer(&self, path: &str) -> String {
+        self.url(path)
+    }
+}
+
+impl State {
+    fn secret(&mut self, kind: &str) -> String {
+        self.next += 1;
+        let secret = format!("{kind}-{}-0f6c1e9a77", self.next);
+        self.secrets.push(secret.clone());
+        secret
+    }
+
+    fn tokens(&mut self, grant: Grant, refreshes: bool) -> Value {
+        let access = self.secret("access");
+        self.access.insert(access.clone(), (Instant::now() + self.manner.life, grant.scopes.clone()));
+        let scopes: Vec<&str> = grant.scopes.iter().map(String::as_str).collect();
+        let mut given = json!({ "access_token": access, "token_type": "bearer", "scope": scopes.join(" ") });
+        if let Some(life) = self.manner.expires_in {
+            given["expires_in"] = life.into();
+        }
+        if refreshes {
+            let refresh = self.secret("refresh");
+            self.refresh.insert(refresh.clone(), grant);
+            given["refresh_token"] = refresh.into();
+        }
+        given
+    }
+}
+
+fn answer(state: &Mutex<State>, request: &Request, reply: &mut Reply) {
+    let origin = format!("http://{}", request.header("host"));
+    let url = Url::parse(&format!("{origin}{}", request.path)).unwrap();
+    let fields: BTreeMap<String, String> = match request.method.as_str() {
+        "POST" => Url::parse(&format!("http://form?{}", request.text)).unwrap(),
+        _ => url.clone(),
+    }
+    .query_pairs()
+    .into_owned()
+    .collect();
+    let path = url.path();
+    let manner = state.lock().unwrap().manner.clone();
+    if path == "/mcp" {
+        return mcp(state, &origin, request, reply);
+    }
+    if path == "/.well-known/oauth-protected-resource/mcp" {
+        let document = json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [format!("{origin}{}", manner.issuer)] });
+        return reply.json(&document.to_string());
+    }
+    if let Some(issuer) = path.strip_prefix("/.well-known/oauth-authorization-server") {
+        let mut document = json!({
+            "issuer": format!("{origin}{issuer}"),
+            "authorization_endpoint": format!("{origin}{issuer}/authorize"),
+            "token_endpoint": format!("{origin}{issuer}/token"),
+            "revocation_endpoint": format!("{origin}{issuer}/revoke"),
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": [manner.method],
+        });
+        if manner.registers {
+            document["registration_endpoint"] = format!("{origin}{issuer}/register").into();
+        }
+        for (key, value) in manner.metadata.as_object().unwrap() {
+            document[key] = value.clone();
+        }
+        return reply.json(&document.to_string());
+    }
+    let Some((issuer, step)) = path.rsplit_once('/') else { return reply.whole("404 Not Found", "", "") };
+    match step {
+        "register" => register(state, issuer, request, reply),
+        "authorize" => authorize(state, issuer, &origin, &fields, reply),
+        "token" => token(state, issuer, &origin, request, &fields, reply),
+        "revoke" => {
+            let mut state = state.lock().unwrap();
+            state.refresh.remove(&fields["token"]);
+            state.access.clear();
+            reply.whole("200 OK", "", "");
+        }
+        _ => reply.whole("404 Not Found", "", ""),
+    }
+}
+
+fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply) {
+    let token = request.header("authorization").strip_prefix("Bearer ");
+    let (known, needed) = {
+        let state = state.lock().unwrap();
+        let known = token.and_then(|token| state.access.get(token)).filter(|(end, _)| *end > Instant::now()).cloned();
+        (known, state.manner.needed)
+    };
+    let metadata = format!(r#"resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#);
+    let Some((_, scopes)) = known else {
+        let headers = format!("www-authenticate: Bearer {metadata}, scope=\"basic\"\r\n");
+        // It says what it was shown, as a careless server does.
+        return reply.whole("401 Unauthorized", &headers, &format!("not good: {}", token.unwrap_or("nothing")));
+    };
+    let is_tool = request.rpc() == "tools/call" && request.body["params"]["name"] == "t";
+    if is_tool && needed.iter().any(|scope| !scopes.contains(*scope)) {
+        let wanted = needed.join(" ");
+        let headers =
+            format!("www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{wanted}\", {metadata}\r\n");
+        return reply.whole("403 Forbidden", &headers, &format!("not for {}", token.unwrap_or_default()));
+    }
+    legacy(request, reply);
+}
+
+fn register(state: &Mutex<State>, issuer: &str, request: &Request, reply: &mut Reply) {
+    let mut state = state.lock().unwrap();
+    assert_eq!(request.body["application_type"], "native");
+    state.registrations += 1;
+    let id = format!("client-{}", state.registrations);
+    let redirects: Vec<String> = serde_json::from_value(request.body["redirect_uris"].clone()).unwrap();
+    let secret = (state.manner.method != "none").then(|| state.secret("client-secret"));
+    let mut given = request.body.clone();
+    given["client_id"] = id.clone().into();
+    if let Some(secret) = &secret {
+        given["client_secret"] = secret.clone().into();
+    }
+    state.clients.insert(id, Client { secret, redirects, issuer: issuer.to_owned() });
+    reply.whole("201 Created", "content-type: application/json\r\n", &given.to_string());
+}
+
+fn authorize(state: &Mutex<State>, issuer: &str, origin: &str, fields: &BTreeMap<String, String>, reply: &mut Reply) {
+    let mut state = state.lock().unwrap();
+    let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
+    let client = state.clients.get(&field("client_id")).filter(|client| client.issuer == issuer).cloned();
+    let Some(client) = client else { return reply.whole("400 Bad Request", "", "unknown client") };
+    let redirect = field("redirect_uri");
+    let is_known = client.redirects.is_empty() || client.redirects.contains(&redirect);
+    let is_good = field("code_challenge_method") == "S256" && field("resource") == format!("{origin}/mcp");
+    if !is_known || !is_good || field("response_type") != "code" {
+        return reply.whole("400 Bad Request", "", "not so");
+    }
+    let grant = Grant {
+        client: field("client_id"),
+        redirect: redirect.clone(),
+        challenge: field("code_challenge"),
+        scopes: field("scope").split_whitespace().map(str::to_owned).collect(),
+    };
+    let code = state.secret("code");
+    state.codes.insert(code.clone(), grant);
+    let iss = state.manner.iss.map_or_else(|| format!("{origin}{issuer}"), str::to_owned);
+    let mut back = Url::parse(&redirect).unwrap();
+    back.query_pairs_mut().append_pair("code", &code).append_pair("state", &field("state")).append_pair("iss", &iss);
+    reply.whole("302 Found", &format!("location: {back}\r\n"), "");
+}
+
+fn token(
+    state: &Mutex<State>,
+    issuer: &str,
+    origin: &str,
+    request: &Request,
+    fields: &BTreeMap<String, String>,
+    reply: &mut Reply,
+) {
+    let pause = state.lock().unwrap().manner.pause;
+    std::thread::sleep(pause);
+    let mut state = state.lock().unwrap();
+    state.token_requests += 1;
+    let mut refuse = |error: &str, words: &str| {
+        let body = json!({ "error": error, "error_description": words }).to_string();
+        reply.whole("400 Bad Request", "content-type: application/json\r\n", &body);
+    };
+    let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
+    let basic = request.header("authorization").strip_prefix("Basic ").map(|text| {
+        let pair = String::from_utf8(STANDARD.decode(text).unwrap()).unwrap();
+        let (id, secret) = pair.split_once(':').unwrap();
+        (id.to_owned(), secret.to_owned())
+    });
+    let (id, secret) = match state.manner.method {
+        "client_secret_basic" => basic.unwrap_or_default(),
+        _ => (field("client_id"), field("client_secret")),
+    };
+    let client = state.clients.get(&id).filter(|client| client.issuer == issuer).cloned();
+    if client.is_none_or(|client| client.secret.unwrap_or_default() != secret) {
+        return refuse("invalid_client", "who are you");
+    }
+    if field("resource") != format!("{origin}/mcp") {
+        return refuse("invalid_target", "for whom");
+    }
+    let given = match field("grant_type").as_str() {
+        "authorization_code" => {
+            let Some(grant) = state.codes.remove(&field("code")) else {
+                return refuse("invalid_grant", "no such code");
+            };
+            let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier")));
+            if grant.client != id || grant.redirect != field("redirect_uri") || grant.challenge != challenge {
+                return refuse("invalid_grant", "not your code");
+            }
+            state.tokens(grant, true)
+        }
+        "refresh_token" => {
+            let token = field("refresh_token");
+            let Some(grant) = state.refresh.remove(&token).filter(|grant| grant.client == id) else {
+                state.reuses += 1;
+                // It says too much.
+                return refuse("invalid_grant", &format!("{token} is no good"));
+            };
+            state.refreshes += 1;
+            if !state.manner.is_strict {
+                state.refresh.insert(token, grant.clone());
+            }
+            state.tokens(grant, true)
+        }
+        "client_credentials" => {
+            let scopes = field("scope").split_whitespace().map(str::to_owned).collect();
+            state.tokens(Grant { client: id, scopes, ..Grant::default() }, false)
+        }
+        _ => return refuse("unsupported_grant_type", ""),
+    };
+    reply.json(&given.to_string());
+}
+
+/// A login that waits for its browser.
+pub(crate) struct Login {
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+    said: String,
+    /// The page to be opened.
+    pub(crate) url: String,
+}
+
+impl Login {
+    /// Starts `mcpzip login web` and waits until it names its page.
+    #[track_caller]
+    pub(crate) fn start(setup: &Setup, more: &[&str]) -> Self {
+        setup.save();
+        let mut command = setup.command(&[&["login", "web"], more].concat());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        let url = loop {
+            let mut line = String::new();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended: {said}");
+            said.push_str(&line);
+            if line.starts_with("http") {
+                break line.trim().to_owned();
+            }
+        };
+        Self { child, stderr, said, url }
+    }
+
+    /// Opens the page as a browser does; what is shown at the end.
+    #[track_caller]
+    pub(crate) fn browse(&self) -> String {
+        browse(&self.url)
+    }
+
+    /// Writes a line to its prompt.
+    pub(crate) fn paste(&mut self, text: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{text}").unwrap();
+    }
+
+    /// Kills it.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// How it ended.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Outcome {
+        let status = until("the login to end", || self.child.try_wait().unwrap());
+        let mut stdout = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut self.said).unwrap();
+        Outcome::of("mcpzip login web", status.code(), stdout, self.said)
+    }
+}
+
+/// Logs in at `web`, start to end.
+#[track_caller]
+pub(crate) fn log_in(setup: &Setup) -> Outcome {
+    let login = Login::start(setup, &[]);
+    let page = login.browse();
+    let outcome = login.end().code(0);
+    assert!(page.contains("logged in"), "{page}");
+    outcome
+}
+
+/// Gets a page, and follows where it leads.
+#[track_caller]
+pub(crate) fn browse(url: &str) -> String {
+    let page = get(url);
+    match location(&page) {
+        Some(next) => browse(&next),
+        None => page,
+    }
+}
+
+/// Where a page leads.
+pub(crate) fn location(page: &str) -> Option<String> {
+    let lines = page.split("\r\n").take_while(|line| !line.is_empty());
+    lines.filter_map(|line| line.strip_prefix("location: ")).map(str::to_owned).next()
+}
+
+/// Gets a page.
+#[track_caller]
+pub(crate) fn get(url: &str) -> String {
+    let url = Url::parse(url).unwrap();
+    let mut stream = TcpStream::connect((url.host_str().unwrap(), url.port().unwrap())).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let head = format!("GET {}{query} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", url.path(), url.authority());
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut page = Vec::new();
+    // The scripted server keeps its connections, so a page ends with its length.
+    let mut buffer = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&page).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+            if body.len() >= length {
+                return text;
+            }
+        }
+        match stream.read(&mut buffer).unwrap() {
+            0 => return text,
+            count => page.extend_from_slice(&buffer[..count]),
+        }
+    }
+}
