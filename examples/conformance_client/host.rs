@@ -95,7 +95,7 @@ impl Host {
     pub(crate) fn listed_any(&mut self) -> Result<usize, Failure> {
         let start = Instant::now();
         loop {
-            let status = text(&self.call("proxy_status", json!({}))?);
+            let status = text(&self.call("proxy_status", &json!({}))?);
             let state = format!("{UPSTREAM}: ready, ");
             let count =
                 status.lines().find_map(|line| line.trim().strip_prefix(&state)?.split(' ').next()?.parse().ok());
@@ -110,7 +110,7 @@ impl Host {
     /// The names of the tools that fit `query`, as an agent sees them.
     pub(crate) fn search(&mut self, query: &str) -> Result<Vec<String>, Failure> {
         let arguments = json!({ "query": query, "server": UPSTREAM, "limit": 50 });
-        let hits = text(&self.call("search_tools", arguments)?);
+        let hits = text(&self.call("search_tools", &arguments)?);
         let prefix = format!("{UPSTREAM}__");
         Ok(hits.lines().filter_map(|line| line.strip_prefix(&prefix)?.split('(').next()).map(str::to_owned).collect())
     }
@@ -118,7 +118,7 @@ impl Host {
     /// The server's own definition of a tool.
     pub(crate) fn describe(&mut self, tool: &str) -> Result<Value, Failure> {
         let name = format!("{UPSTREAM}__{tool}");
-        let result = self.call("describe_tool", json!({ "name": name }))?;
+        let result = self.call("describe_tool", &json!({ "name": name }))?;
         let described = text(&result);
         let definition = described.strip_prefix(&format!("{name}\n")).ok_or_else(|| format!("no {tool}: {result}"))?;
         let mut values = serde_json::Deserializer::from_str(definition).into_iter();
@@ -170,7 +170,7 @@ impl Host {
         Ok(Some(members))
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, Failure> {
         let id = self.begin("tools/call", object(json!({ "name": tool, "arguments": arguments })))?;
         self.answer(id)
     }
