@@ -432,14 +432,14 @@ impl Login {
     }
 }
 
-/// Logs in at `web`, start to end.
+/// Logs in at `web`, start to end; what the command says of it.
 #[track_caller]
-pub(crate) fn log_in(setup: &Setup) -> Outcome {
+pub(crate) fn log_in(setup: &Setup) -> Value {
     let login = Login::start(setup, &[]);
     let page = login.browse();
     let outcome = login.end().code(0);
     assert!(page.contains("logged in"), "{page}");
-    outcome
+    outcome.json()
 }
 
 /// Gets a page, and follows where it leads.
