@@ -1,6 +1,6 @@
 //! Logins at remote servers: OAuth 2.1 as MCP asks for it (2025-11-25 and 2026-07-28, basic/authorization).
 //!
-//! A [`Session`] gives a server's requests their token and renews it; a [`Flow`] is one login of a person. Both stand on an
+//! A `Session` gives a server's requests their token and renews it; a [`Flow`] is one login of a person. Both stand on an
 //! [`Account`], which knows where the server's login is kept. Nothing is asked of anybody before the server has said 401, or
 //! 403 for want of scopes.
 //!
