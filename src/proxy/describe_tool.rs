@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::error::unknown_tool;
 use super::{Failure, Proxy, Reply};
-use crate::catalog::{Resolution, Tool};
+use crate::catalog::{Resolution, Snapshot, Tool};
 use crate::mcp::Object;
 use crate::tool::{QualifiedName, ServerName};
 
@@ -72,10 +72,12 @@ impl Proxy {
     /// The tool that `name` means. Where its server was never listed, that is waited for.
     pub(super) async fn find(&self, name: &str) -> Result<Tool, Failure> {
         self.refresh.loaded().await;
-        let mut resolution = self.snapshot().resolve(name);
+        // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.
+        let snapshot = self.snapshot();
+        let mut resolution = snapshot.resolve(name);
         if matches!(resolution, Resolution::Unknown) {
-            let server = self.unlisted_server(name);
-            if server.is_some() || self.snapshot().servers().count() <= 1 {
+            let server = self.unlisted_server(&snapshot, name);
+            if server.is_some() || snapshot.servers().count() <= 1 {
                 self.refresh.known(server.as_ref(), FIRST_LISTING).await;
                 resolution = self.snapshot().resolve(name);
             }
@@ -91,8 +93,7 @@ impl Proxy {
     }
 
     /// The configured server whose tool `name` would be, if its tools are not known.
-    fn unlisted_server(&self, name: &str) -> Option<ServerName> {
-        let snapshot = self.snapshot();
+    fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
         let config = self.config();
         let known = |server: &ServerName| config.servers.contains_key(server) && snapshot.server(server).is_none();
         let joined = QualifiedName::readings(name).map(|name| name.server);
@@ -102,7 +103,7 @@ impl Proxy {
 
     async fn explain_unknown(&self, name: &str) -> Failure {
         let config = self.config();
-        if let Some(server) = self.unlisted_server(name) {
+        if let Some(server) = self.unlisted_server(&self.snapshot(), name) {
             let reason = match self.refresh.progress().remove(&server) {
                 Some(super::Progress::Failed(reason)) => config.masker.mask(&reason).into_owned(),
                 Some(_) => "it is still being listed".to_owned(),
