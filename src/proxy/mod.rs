@@ -20,6 +20,7 @@ mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+mod open_calls;
 mod page;
 pub mod projection;
 mod prompts;
@@ -60,8 +61,8 @@ use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
 use index::Index;
 use instructions::Topics;
+use open_calls::OpenCalls;
 use projection::Projection;
-use relay::OpenCalls;
 
 /// What clients see of the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
