@@ -4,13 +4,17 @@
 //! are, so that a client can expand it; what it puts in their place is therefore encoded once, not twice, and passed on as
 //! it is when the server's own URI is made of it again.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use regex::{Regex, RegexBuilder};
 
 use crate::tool::ServerName;
 
 const SCHEME: &str = "mcpzip://";
+
+/// What is not left as it is, beside what is no ASCII.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A template's pattern may take this much memory; a larger one matches nothing.
 const LARGEST_PATTERN: usize = 256 * 1024;
@@ -46,36 +50,12 @@ pub(super) fn in_common(a: &str, b: &str) -> usize {
 
 /// All but the unreserved characters of RFC 3986 as `%XX`.
 pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len() + 16);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to memory cannot fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// The reverse; `None` when that is no text.
 pub(super) fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = (*first == b'%').then(|| after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()));
-        match digits.flatten().and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 impl<'a> Template<'a> {

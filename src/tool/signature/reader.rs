@@ -3,8 +3,10 @@
 //! It reads the raw schema, so that parameters keep the order their author gave them. Nothing a server writes can make
 //! it fail or run long: what it cannot follow is left out.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
+use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
 use super::sentence::visible;
@@ -44,22 +46,7 @@ fn resolve<'a>(root: &'a RawValue, reference: &str) -> Option<&'a RawValue> {
 /// The JSON pointer in a local reference, whose fragment may be percent-encoded: `#/$defs/List%3Cstring%3E`.
 pub(super) fn pointer(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        match code.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(fragment).decode_utf8().ok().map(Cow::into_owned)
 }
 
 fn items(raw: &RawValue) -> Option<Vec<&RawValue>> {
