@@ -5,28 +5,36 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod document;
 mod duration;
+mod edit;
 pub mod env;
 mod error;
 mod expand;
 mod file;
 mod hash;
+mod management;
 mod nearest;
 mod oauth;
 mod paths;
 mod reader;
+mod results;
 mod server;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use document::{Document, DocumentError};
+pub use edit::{EditError, edit};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
+pub use management::Management;
 pub use nearest::distance;
 pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
+pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use watch::ConfigWatch;
 
 use std::collections::BTreeMap;
@@ -66,6 +74,8 @@ pub struct Config {
     pub results: ResultOptions,
     /// What clients see beside the tools, where a server does not say.
     pub expose: Exposure,
+    /// What agents may do to `mcpzip` itself.
+    pub management: Management,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -175,13 +185,6 @@ pub struct SearchOptions {
     pub default_limit: usize,
 }
 
-/// How results are answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResultOptions {
-    /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
-    pub budget: usize,
-}
-
 /// What clients see beside the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exposure {
@@ -272,9 +275,8 @@ impl Config {
                     &report,
                 ),
             },
-            results: ResultOptions {
-                budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
-            },
+            results: ResultOptions::of(file.results, &report),
+            management: setting(file.management, defaults.management, Management::text, &report),
             expose: exposure(file.expose, defaults.expose, &report),
             warnings: report.into_warnings(&lines),
         })
@@ -294,6 +296,7 @@ impl Default for Config {
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             expose: Exposure::default(),
+            management: Management::default(),
             masker: Masker::default(),
         }
     }

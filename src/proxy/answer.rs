@@ -8,10 +8,15 @@ use regex::RegexBuilder;
 use serde_json::value::RawValue;
 
 use super::projection::{self, data_of, shape_of};
+use super::duplicate::{Kept, without_duplicate};
 use super::relay::required_input;
-use super::{Proxy, Reply};
+use super::{Caller, Proxy, Reply};
+use crate::config::Lifetime;
 use crate::mcp::Object;
 use crate::mcp::frame::quoted;
+use crate::results::Shelf;
+use crate::statistics::Answer;
+use crate::tool::{QualifiedName, tokens_of};
 
 /// How much of a stored result is shown at once, in characters, when nothing else is said.
 const HEAD: usize = 4000;
@@ -19,28 +24,59 @@ const HEAD: usize = 4000;
 /// Lines that a search in a stored result shows.
 const MOST_LINES: usize = 200;
 
+/// What was called by whom, and what is wanted of the result.
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a QualifiedName,
+    pub(super) select: Option<&'a str>,
+    pub(super) caller: &'a Caller,
+}
+
 impl Proxy {
     /// The answer to a call: the result as it came, the part that `select` makes of it, or its head.
-    pub(super) async fn answer(&self, result: Bytes, select: Option<&str>) -> Reply {
-        let budget = self.config().results.budget;
+    pub(super) async fn answer(&self, result: Bytes, asked: &Asked<'_>) -> Reply {
+        let options = self.config().results;
+        let budget = options.budget;
         let fits = budget == 0 || result.len() <= budget;
-        if (select.is_none() && fits) || required_input(&result).is_some() {
+        if required_input(&result).is_some() {
             return Reply::Relayed(result);
+        }
+        let passed = |result: Bytes| {
+            let kept = Kept::of(options.duplicates, asked.caller.shows);
+            Reply::Relayed(kept.and_then(|kept| without_duplicate(&result, kept)).unwrap_or(result))
+        };
+        if asked.select.is_none() && fits {
+            return passed(result);
         }
         let raw: &RawValue = serde_json::from_slice(&result).expect("a reply's payload was read as JSON");
         let object = Object::parse(raw).unwrap_or_default();
         let failed = object.get("isError").is_some_and(|raw| raw.get() == "true");
-        match select {
+        let (reply, is_stored) = match asked.select {
             // What went wrong must not be filtered away.
-            Some(filter) if !failed => self.projected(&result, &object, filter, budget).await,
-            _ if fits || Content::of(&object).characters() <= budget => Reply::Relayed(result),
-            _ => self.shortened(&result, &object, failed),
-        }
+            Some(filter) if !failed => {
+                (self.projected(&result, &object, filter, budget, shelf_of(options.kept_for, asked.caller)).await, false)
+            }
+            _ if fits || Content::of(&object).characters() <= budget => return passed(result.clone()),
+            _ => (self.shortened(&result, &object, failed, shelf_of(options.kept_for, asked.caller)), true),
+        };
+        let shown = match &reply {
+            Reply::Result(body) => tokens_of(&String::from_utf8_lossy(body)),
+            _ => 0,
+        };
+        let whole = Content::of(&object).tokens();
+        self.statistics.reduced(asked.name.server.as_str(), asked.name.tool.as_str(), is_stored, whole, shown);
+        reply
     }
 
-    async fn projected(&self, result: &[u8], object: &Object<'_>, filter: &str, budget: usize) -> Reply {
+    async fn projected(
+        &self,
+        result: &[u8],
+        object: &Object<'_>,
+        filter: &str,
+        budget: usize,
+        shelf: Shelf,
+    ) -> Reply {
         let Some(data) = data_of(object) else {
-            let whole = self.kept(result);
+            let whole = self.kept(shelf, result);
             let text = format!(
                 "nothing was selected: the result is text, not JSON. {whole}\n{}",
                 head(&Content::of(object).text(), HEAD)
@@ -49,11 +85,11 @@ impl Proxy {
         };
         match self.projection.select(filter, &data).await {
             Ok(text) if budget == 0 || text.chars().count() <= budget => {
-                let note = if result.len() > text.len() + HEAD { self.source(result) } else { String::new() };
+                let note = if result.len() > text.len() + HEAD { self.source(shelf, result) } else { String::new() };
                 with_text(object, &format!("{text}{note}"), false)
             }
             Ok(text) => {
-                let whole = self.kept(result);
+                let whole = self.kept(shelf, result);
                 let length = text.chars().count();
                 with_text(
                     object,
@@ -62,18 +98,18 @@ impl Proxy {
                 )
             }
             Err(error) => {
-                let whole = self.kept(result);
+                let whole = self.kept(shelf, result);
                 let shape = shape_of(&data);
                 with_text(object, &format!("{error}. The call was made. {whole}\nThe data: {shape}"), true)
             }
         }
     }
 
-    fn shortened(&self, result: &[u8], object: &Object<'_>, failed: bool) -> Reply {
+    fn shortened(&self, result: &[u8], object: &Object<'_>, failed: bool, shelf: Shelf) -> Reply {
         let content = Content::of(object);
         let text = content.text();
         let shape = data_of(object).map(|data| format!("\nThe data: {}", shape_of(&data))).unwrap_or_default();
-        let whole = self.kept(result);
+        let whole = self.kept(shelf, result);
         let length = text.chars().count();
         with_text(
             object,
@@ -83,8 +119,8 @@ impl Proxy {
     }
 
     /// Stores a result of which a part was enough, and says so in few words.
-    fn source(&self, result: &[u8]) -> String {
-        match self.results.keep(result) {
+    fn source(&self, shelf: Shelf, result: &[u8]) -> String {
+        match self.results.keep(shelf, result) {
             Ok(id) => {
                 format!("\n… selected from {} characters, stored as `{id}` for mcpzip__read_result", result.len())
             }
@@ -96,8 +132,8 @@ impl Proxy {
     }
 
     /// Stores a result and says how to read on; or why that is not possible.
-    fn kept(&self, result: &[u8]) -> String {
-        match self.results.keep(result) {
+    fn kept(&self, shelf: Shelf, result: &[u8]) -> String {
+        match self.results.keep(shelf, result) {
             Ok(id) => format!(
                 r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
             ),
@@ -109,11 +145,17 @@ impl Proxy {
     }
 
     /// Reads a stored result: `{id, select | offset, limit | grep}`.
-    pub(super) async fn read_result(&self, arguments: &Object<'_>) -> Reply {
+    pub(super) async fn read_result(&self, arguments: &Object<'_>, caller: Option<&Caller>) -> Reply {
+        let reply = self.part(arguments, caller).await;
+        self.counted(Answer::Part, reply)
+    }
+
+    async fn part(&self, arguments: &Object<'_>, caller: Option<&Caller>) -> Reply {
         let Some(id) = arguments.text("id") else {
             return Reply::tool_error("read_result needs the `id` of a stored result");
         };
-        let result = match self.results.load(&id) {
+        let shelf = caller.map_or(Shelf::Run, |caller| shelf_of(self.config().results.kept_for, caller));
+        let result = match self.results.load(shelf, &id) {
             Ok(result) => result,
             Err(error) => return Reply::tool_error(&error.to_string()),
         };
@@ -163,6 +205,15 @@ impl Proxy {
     }
 }
 
+/// Where the results of a caller's calls are kept. Without a handshake there is no session to keep them for.
+fn shelf_of(kept_for: Lifetime, caller: &Caller) -> Shelf {
+    match kept_for {
+        Lifetime::For(time) => Shelf::Common(time),
+        Lifetime::Session if caller.revision.is_modern() => Shelf::Run,
+        Lifetime::Session => Shelf::Client(caller.client.number()),
+    }
+}
+
 /// What a result says in words.
 struct Content<'a> {
     texts: Vec<String>,
@@ -179,6 +230,12 @@ impl<'a> Content<'a> {
     fn characters(&self) -> usize {
         let texts: usize = self.texts.iter().map(|text| text.chars().count()).sum();
         texts.max(self.structured.map_or(0, |raw| raw.get().chars().count()))
+    }
+
+    /// The same in tokens, estimated.
+    fn tokens(&self) -> usize {
+        let texts: usize = self.texts.iter().map(|text| tokens_of(text)).sum();
+        texts.max(self.structured.map_or(0, |raw| tokens_of(raw.get())))
     }
 
     fn text(&self) -> String {
