@@ -62,10 +62,7 @@ pub enum EditError {
 ///
 /// # Errors
 /// What `change` gives, or why the file cannot be edited.
-pub fn edit<T, E: From<EditError>>(
-    path: &Path,
-    mut change: impl FnMut(&mut Document) -> Result<T, E>,
-) -> Result<T, E> {
+pub fn edit<T, E: From<EditError>>(path: &Path, mut change: impl FnMut(&mut Document) -> Result<T, E>) -> Result<T, E> {
     let disk = |source| EditError::Disk { path: path.to_owned(), source };
     let target = target_of(path).map_err(disk)?;
     let _lock = Lock::take(&target).map_err(disk)?.ok_or_else(|| EditError::Busy { path: path.to_owned() })?;

@@ -40,12 +40,17 @@ pub const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
+/// The directory of Claude Code.
+pub const CLAUDE_CONFIG_DIR: Variable = Variable {
+    name: "CLAUDE_CONFIG_DIR",
+    doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
 
 /// The variables that `mcpzip` itself reads.
-pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, BROWSER, NO_COLOR];
+pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, BROWSER, CLAUDE_CONFIG_DIR, NO_COLOR];
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
 /// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::projection::texts_of;
-use super::{Caller, Proxy, Reply};
+use super::{Caller, DEFINITIONS, Proxy, Reply};
 use crate::mcp::Object;
 pub(super) use crate::statistics::Answer;
 use crate::statistics::{CallOutcome, Statistics};
@@ -24,6 +24,7 @@ impl Proxy {
             let config = self.config();
             let servers = config.servers.iter().filter(|(_, entry)| !entry.disabled);
             self.statistics.listed(servers.map(|(name, _)| name.as_str()));
+            self.statistics.answered(Answer::Own, tokens_of(DEFINITIONS) + tokens_of(&self.instructions()));
         }
     }
 
@@ -40,12 +41,8 @@ impl Proxy {
 
     /// Counts a call with `sent` bytes of arguments, and its result, if one came.
     pub(super) fn count_call(&self, name: &QualifiedName, latency: Duration, sent: usize, result: Option<&[u8]>) {
-        let outcome = CallOutcome {
-            failed: result.is_none_or(is_error),
-            latency,
-            sent,
-            received: result.map_or(0, <[u8]>::len),
-        };
+        let outcome =
+            CallOutcome { failed: result.is_none_or(is_error), latency, sent, received: result.map_or(0, <[u8]>::len) };
         self.statistics.called(name.server.as_str(), name.tool.as_str(), &outcome);
     }
 }

@@ -123,15 +123,23 @@ mod tests {
         check(
             result,
             Kept::Structured,
-            Some(r#"{"content":[{"type":"image","data":"x"}],"structuredContent":{"a":[1e400,"\u00e9",true]},"later":1.0}"#),
+            Some(
+                r#"{"content":[{"type":"image","data":"x"}],"structuredContent":{"a":[1e400,"\u00e9",true]},"later":1.0}"#,
+            ),
         );
         check(
             result,
             Kept::Text,
-            Some(r#"{"content":[{"type":"text","text":"{\n  \"a\": [1e400, \"é\", true]\n}"},{"type":"image","data":"x"}],"later":1.0}"#),
+            Some(
+                r#"{"content":[{"type":"text","text":"{\n  \"a\": [1e400, \"é\", true]\n}"},{"type":"image","data":"x"}],"later":1.0}"#,
+            ),
         );
         let wrapped = r#"{"content":[{"text":"three words here","type":"text"}],"structuredContent":{"result":"three words here"},"isError":false}"#;
-        check(wrapped, Kept::Structured, Some(r#"{"content":[],"structuredContent":{"result":"three words here"},"isError":false}"#));
+        check(
+            wrapped,
+            Kept::Structured,
+            Some(r#"{"content":[],"structuredContent":{"result":"three words here"},"isError":false}"#),
+        );
         let list = r#"{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2]}}"#;
         check(list, Kept::Text, Some(r#"{"content":[{"type":"text","text":"[1, 2]"}]}"#));
     }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::arguments::{Checked, Repair, Schema};
-use super::error::{failed_call, refused_call, unfit_arguments};
-use super::duplicate::repeats;
-use super::relay::Relayed;
 use super::answer::Asked;
+use super::arguments::{Checked, Repair, Schema};
+use super::duplicate::repeats;
+use super::error::{failed_call, refused_call, unfit_arguments};
+use super::relay::Relayed;
 use super::{Caller, Errand, Proxy, Reply, builtin, join_all};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
@@ -264,9 +264,8 @@ impl Schemas {
 
 /// Repairs as JSON.
 fn listed(repairs: &[Repair]) -> String {
-    let repairs = repairs
-        .iter()
-        .map(|repair| format!(r#"{{"path":{},"what":{}}}"#, quoted(&repair.path), quoted(&repair.what)));
+    let repairs =
+        repairs.iter().map(|repair| format!(r#"{{"path":{},"what":{}}}"#, quoted(&repair.path), quoted(&repair.what)));
     format!("[{}]", repairs.collect::<Vec<_>>().join(","))
 }
 
@@ -288,7 +287,9 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
         let content = content.unwrap_or_default();
         blocks.extend(content.iter().map(ToString::to_string));
         let structured = result.get("structuredContent").filter(|raw| raw.get() != "null");
-        if let Some(structured) = structured.filter(|structured| !content.iter().any(|block| repeats(block, structured))) {
+        if let Some(structured) =
+            structured.filter(|structured| !content.iter().any(|block| repeats(block, structured)))
+        {
             blocks.push(text_block(structured.get()));
         }
         let meta = result.get("_meta").and_then(|raw| Object::parse(raw).ok());

@@ -13,6 +13,7 @@ mod builtin;
 mod caller;
 mod client;
 mod completion;
+mod content;
 mod counting;
 mod definitions;
 mod describe_tool;
@@ -26,6 +27,7 @@ mod open_calls;
 mod page;
 pub mod projection;
 mod prompts;
+mod read_result;
 mod refresh;
 mod relay;
 mod reply;
@@ -89,7 +91,7 @@ pub struct Proxy {
     topics: Arc<Topics>,
     schemas: execute_tool::Schemas,
     projection: Projection,
-    results: Results,
+    results: Arc<Results>,
     statistics: Arc<Statistics>,
     logs: Option<std::path::PathBuf>,
     variables: crate::config::Environment,
@@ -160,7 +162,9 @@ impl Proxy {
                 topics,
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
-                results: Results::new(&places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip"))),
+                results: Arc::new(Results::new(
+                    &places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
+                )),
                 statistics,
                 logs: places.logs.clone(),
                 variables,

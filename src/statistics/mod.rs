@@ -50,6 +50,8 @@ pub struct CallOutcome {
 /// What goes to an agent beside the results of its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
+    /// Our own definitions and instructions.
+    Own,
     /// The hits of a search.
     Search,
     /// The definitions of tools.
@@ -107,6 +109,7 @@ impl Statistics {
         let mut pending = self.pending();
         let answers = &mut pending.entry(Day::today()).or_default().answers;
         let count = match answer {
+            Answer::Own => &mut answers.own,
             Answer::Search => &mut answers.searches,
             Answer::Description => &mut answers.descriptions,
             Answer::Part => &mut answers.parts,

@@ -54,6 +54,8 @@ pub struct Answers {
     pub clients: u64,
     /// Of them, those behind whom each server was.
     pub servers: BTreeMap<String, u64>,
+    /// Our own definitions and instructions.
+    pub own: Count,
     /// Answers to searches.
     pub searches: Count,
     /// Descriptions of tools.
@@ -93,6 +95,7 @@ impl DayRecord {
         for (server, clients) in &other.servers {
             *own.servers.entry(server.clone()).or_default() += clients;
         }
+        own.own.merge(other.own);
         own.searches.merge(other.searches);
         own.descriptions.merge(other.descriptions);
         own.parts.merge(other.parts);

@@ -21,7 +21,8 @@ impl DayRecord {
     #[must_use]
     pub fn rows(&self, server: Option<&str>) -> Vec<Row<'_>> {
         let servers = self.tools.iter().filter(|(name, _)| server.is_none_or(|server| server == *name));
-        let rows = servers.flat_map(|(server, tools)| tools.iter().map(move |(tool, tally)| Row { server, tool, tally }));
+        let rows =
+            servers.flat_map(|(server, tools)| tools.iter().map(move |(tool, tally)| Row { server, tool, tally }));
         let mut rows: Vec<_> = rows.filter(|row| row.tally.calls > 0).collect();
         rows.sort_by(|a, b| b.tally.calls.cmp(&a.tally.calls).then((a.server, a.tool).cmp(&(b.server, b.tool))));
         rows

@@ -92,7 +92,8 @@ fn what_is_no_object_is_not_overwritten_on_the_way() {
 
 #[test]
 fn what_stands_there_is_read_without_comments() {
-    let document = Document::parse("{\"s\": {\"a\": {/* x */ \"n\": 1e400, \"t\": [\"\\u00e9\",],}, \"a b\": 2}}").unwrap();
+    let document =
+        Document::parse("{\"s\": {\"a\": {/* x */ \"n\": 1e400, \"t\": [\"\\u00e9\",],}, \"a b\": 2}}").unwrap();
     assert_eq!(document.get(&["s", "a"]).unwrap(), "{\"n\": 1e400, \"t\": [\"\\u00e9\"]}");
     assert_eq!(document.keys(&["s"]), ["a", "a b"]);
     assert_eq!(document.get(&["s", "c"]), None);
@@ -159,7 +160,9 @@ impl Random {
     }
 
     fn gap(&mut self, text: &mut String) {
-        text.push_str(["", " ", "\n", "\n\t", "\r\n  ", " // c, }\n", " /* stay */ ", "\n\n  /* { */\n"][self.below(8)]);
+        text.push_str(
+            ["", " ", "\n", "\n\t", "\r\n  ", " // c, }\n", " /* stay */ ", "\n\n  /* { */\n"][self.below(8)],
+        );
     }
 
     fn object(&mut self, text: &mut String, depth: usize) {

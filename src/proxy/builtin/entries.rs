@@ -70,7 +70,9 @@ pub(super) fn make(change: &Change, name: &str, document: &mut Document, masker:
             let moved = entry.iter().map(|(key, _)| key).find(|key| DESTINATION.contains(&key.as_ref()));
             if let Some(key) = moved {
                 if let Some(restriction) = restriction {
-                    return Err(format!("a person has restricted it by `{restriction}`, so only a person may set `{key}`"));
+                    return Err(format!(
+                        "a person has restricted it by `{restriction}`, so only a person may set `{key}`"
+                    ));
                 }
                 if has_credentials(document, name, masker) {
                     return Err(format!("it has credentials, so only a person may set `{key}`"));
@@ -87,7 +89,9 @@ pub(super) fn make(change: &Change, name: &str, document: &mut Document, masker:
             Ok(())
         }
         Change::Remove => match restriction {
-            Some(restriction) => Err(format!("a person has restricted it by `{restriction}`, so only a person may remove it")),
+            Some(restriction) => {
+                Err(format!("a person has restricted it by `{restriction}`, so only a person may remove it"))
+            }
             None => document.remove(&path).map(drop).map_err(|error| error.to_string()),
         },
         Change::Switch { disabled } => {
@@ -169,7 +173,12 @@ mod tests {
         let with_timeout = raw(r#"{"timeout":"5s"}"#);
         made(&Change::Update(with_timeout.clone()), "plain", r#""x"}, // a"#, r#""x", "timeout": "5s"}, // a"#);
         made(&Change::Update(with_timeout), "fenced", r#"["rm"]}}"#, r#"["rm"]}, "timeout": "5s"}"#);
-        made(&Change::Update(raw(r#"{"command":"y"}"#)), "plain", r#""plain": {"command": "x"}"#, r#""plain": {"command": "y"}"#);
+        made(
+            &Change::Update(raw(r#"{"command":"y"}"#)),
+            "plain",
+            r#""plain": {"command": "x"}"#,
+            r#""plain": {"command": "y"}"#,
+        );
         made(&Change::Switch { disabled: true }, "plain", r#""x"}, // a"#, r#""x", "disabled": true}, // a"#);
         made(&Change::Remove, "plain", "    \"plain\": {\"command\": \"x\"}, // a note\n", "");
         let added = r#""${TOKEN}"}},"#.replace("\"$", "Bearer $");

@@ -85,7 +85,11 @@ impl Proxy {
         let usable = config.servers.iter().map(|(name, entry)| format!("{name}: {}", described(entry)));
         let faulty = config.faults.iter().map(|fault| format!("{}: cannot be used: {}", fault.name, fault.fault));
         let lines: Vec<String> = usable.chain(faulty).collect();
-        if lines.is_empty() { "no server is configured".to_owned() } else { config.masker.mask(&lines.join("\n")).into_owned() }
+        if lines.is_empty() {
+            "no server is configured".to_owned()
+        } else {
+            config.masker.mask(&lines.join("\n")).into_owned()
+        }
     }
 }
 
@@ -105,7 +109,8 @@ fn apply(
         if !refusals.is_empty() {
             return Err(Refusal::Changes(refusals.join("; ")));
         }
-        let config = Config::parse(&document.text(), path, variables).map_err(|error| Refusal::Changes(error.to_string()))?;
+        let config =
+            Config::parse(&document.text(), path, variables).map_err(|error| Refusal::Changes(error.to_string()))?;
         let changed = |name: &str| changes.iter().any(|(changed, _)| changed == name);
         let faults = config.faults.iter().filter(|fault| changed(&fault.name));
         let faults: Vec<String> = faults.map(|fault| format!("`{}`: {}", fault.name, fault.fault)).collect();
@@ -146,7 +151,9 @@ fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
 fn described(entry: &Server) -> String {
     let names = |what: &str, names: Vec<&String>| match names.is_empty() {
         true => String::new(),
-        false => format!("; {what} {}", names.into_iter().map(|name| format!("{name}={MASK}")).collect::<Vec<_>>().join(" ")),
+        false => {
+            format!("; {what} {}", names.into_iter().map(|name| format!("{name}={MASK}")).collect::<Vec<_>>().join(" "))
+        }
     };
     let way = match &entry.transport {
         Transport::Stdio(stdio) => {
