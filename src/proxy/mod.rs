@@ -215,7 +215,10 @@ impl Proxy {
 
     /// Ends what the tasks of the run leave open, after they have ended.
     pub async fn close(&self) {
-        self.pool.close().await;
+        let statistics = self.statistics.clone();
+        // Beside it, since a busy disk must not keep servers alive.
+        let written = self.tasks.spawn_blocking(move || statistics.flush());
+        let ((), _) = tokio::join!(self.pool.close(), written);
     }
 
     /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.

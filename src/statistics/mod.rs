@@ -67,18 +67,15 @@ impl Statistics {
         Arc::new(Self { directory: directory.map(Path::to_owned), pending: Mutex::default() })
     }
 
-    /// Writes from time to time, and at the end, what was counted.
+    /// Writes from time to time what was counted; the end of the run is left to [`Statistics::flush`], which others must
+    /// not wait for.
     pub fn start(self: &Arc<Self>, tasks: &Tasks) {
         let (statistics, owner) = (self.clone(), tasks.clone());
         tasks.spawn(async move {
-            loop {
-                let is_end = tokio::time::timeout(FLUSH, owner.stopped()).await.is_ok();
+            while tokio::time::timeout(FLUSH, owner.stopped()).await.is_err() {
                 let statistics = statistics.clone();
                 // A panic while writing is on stderr, and costs what was counted only.
                 let _ = owner.spawn_blocking(move || statistics.flush()).await;
-                if is_end {
-                    return;
-                }
             }
         });
     }
