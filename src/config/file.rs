@@ -13,7 +13,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
-use super::{Era, Grant, IdleTimeout, SearchOptions, duration};
+use super::{Era, Grant, IdleTimeout, Provider, SearchOptions, duration};
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -34,11 +34,28 @@ pub(super) struct File {
     pub(super) servers: Vec<Named>,
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
-    pub(super) default_limit: Read<usize>,
+    pub(super) search: Read<SearchEntry>,
     pub(super) budget: Read<usize>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+}
+
+/// How tools are searched.
+pub(super) struct SearchEntry {
+    pub(super) default_limit: Read<usize>,
+    pub(super) llm: Read<LlmEntry>,
+}
+
+/// The language model of the search.
+pub(super) struct LlmEntry {
+    /// Where it stands.
+    pub(super) offset: usize,
+    pub(super) provider: Option<Provider>,
+    pub(super) model: Option<At<String>>,
+    pub(super) base_url: Option<At<String>>,
+    pub(super) api_key: Option<At<String>>,
+    pub(super) timeout: Option<Duration>,
 }
 
 /// What is shown beside the tools.
@@ -106,17 +123,17 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     }
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
-    let default_limit = members.read("search", |field| search(field, report)).map(Option::flatten);
+    let search = members.read("search", |field| search(field, report));
     let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, default_limit, budget, expose, proxy, ca_file })
+    Ok(File { servers, call_timeout, idle_timeout, search, budget, expose, proxy, ca_file })
 }
 
-fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
+fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
     let mut members = Members::new(field.object()?, "", "search.", report);
     let default_limit = members.read("default_limit", |field| {
         let limits = SearchOptions::LIMITS;
@@ -124,8 +141,32 @@ fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
         let limit = field.count().map_err(|_| expected())?.get();
         if limits.contains(&limit) { Ok(limit) } else { Err(expected()) }
     });
+    let llm = members.read("llm", |field| llm(field, report));
     members.finish();
-    default_limit
+    Ok(SearchEntry { default_limit, llm })
+}
+
+fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, "search.", "llm.", report);
+    let entry = LlmEntry {
+        offset: field.offset(),
+        provider: members.read("provider", provider)?,
+        model: members.read("model", Field::text)?,
+        base_url: members.read("base_url", Field::text)?,
+        api_key: members.read("api_key", Field::text)?,
+        timeout: members.read("timeout", Field::positive_duration)?,
+    };
+    members.finish();
+    Ok(entry)
+}
+
+fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
+    match field.word() {
+        Some("gemini") => Ok(Provider::Gemini),
+        Some("anthropic") => Ok(Provider::Anthropic),
+        Some("openai") => Ok(Provider::OpenAi),
+        _ => Err(field.wrong("\"gemini\", \"anthropic\" or \"openai\" (also for what speaks as it does)")),
+    }
 }
 
 fn results(field: &Field<'_>, report: &Report) -> Read<usize> {

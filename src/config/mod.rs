@@ -11,6 +11,7 @@ mod error;
 mod expand;
 mod file;
 mod hash;
+mod llm;
 mod nearest;
 mod oauth;
 mod paths;
@@ -24,6 +25,7 @@ pub use certificates::Certificates;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
+pub use llm::{LanguageModel, Provider};
 pub use nearest::distance;
 pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
@@ -169,10 +171,12 @@ pub enum Era {
 }
 
 /// How tools are searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
     /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
     pub default_limit: usize,
+    /// Puts the best hits in order, if there is one.
+    pub llm: Option<LanguageModel>,
 }
 
 /// How results are answered.
@@ -257,6 +261,7 @@ impl Config {
         let mut resolver = Resolver::new(environment, directory, &report);
         resolver.set_defaults(file.proxy, file.ca_file);
         let (servers, faults) = servers(file.servers, &mut resolver, &lines);
+        let search = search(file.search, defaults.search, &mut resolver);
         Ok(Self {
             path: Some(path.to_owned()),
             servers,
@@ -264,14 +269,7 @@ impl Config {
             masker: Masker::new(resolver.secrets),
             call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
             idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
-            search: SearchOptions {
-                default_limit: setting(
-                    file.default_limit,
-                    defaults.search.default_limit,
-                    |limit| limit.to_string(),
-                    &report,
-                ),
-            },
+            search,
             results: ResultOptions {
                 budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
             },
@@ -306,7 +304,7 @@ impl SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { default_limit: 5 }
+        Self { default_limit: 5, llm: None }
     }
 }
 
@@ -380,6 +378,25 @@ fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, r
         Ok(value) => value.unwrap_or(default),
         Err(At { offset, value: fault }) => {
             report.add(offset, Oddity::Default { fault, default: text(default) });
+            default
+        }
+    }
+}
+
+fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut Resolver<'_>) -> SearchOptions {
+    match read {
+        Ok(None) => default,
+        Ok(Some(entry)) => {
+            let limit = setting(entry.default_limit, default.default_limit, |limit| limit.to_string(), resolver.report);
+            let llm = entry.llm.and_then(|entry| entry.map(|entry| resolver.language_model(entry)).transpose());
+            let llm = llm.unwrap_or_else(|At { offset, value: fault }| {
+                resolver.report.add(offset, Oddity::Default { fault, default: "no language model".to_owned() });
+                None
+            });
+            SearchOptions { default_limit: limit, llm }
+        }
+        Err(At { offset, value: fault }) => {
+            resolver.report.add(offset, Oddity::Default { fault, default: format!("{} hits", default.default_limit) });
             default
         }
     }

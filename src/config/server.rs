@@ -13,7 +13,7 @@ use crate::secret::{Secret, is_secret_name};
 
 /// What an entry is read against, and the secrets found on the way.
 pub(super) struct Resolver<'a> {
-    environment: &'a Environment,
+    pub(super) environment: &'a Environment,
     /// The directory of the file, to which paths in it are relative.
     directory: &'a Path,
     pub(super) report: &'a Report,
@@ -245,7 +245,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A text that is shown as it is, unless a variable in it looks like a secret.
-    fn plain(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
+    pub(super) fn plain(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
         self.fill_in(key, written, is_secret_name)
     }
 
@@ -314,7 +314,7 @@ fn header_problem(name: &str, value: &str) -> Option<&'static str> {
 }
 
 /// Whether `url` has one of the schemes and a host.
-fn is_url(url: &str, schemes: &[&str]) -> bool {
+pub(super) fn is_url(url: &str, schemes: &[&str]) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();

@@ -27,6 +27,7 @@ mod prompts;
 mod refresh;
 mod relay;
 mod reply;
+mod reranking;
 mod resources;
 mod search_tools;
 mod status;
@@ -63,6 +64,7 @@ use index::Index;
 use instructions::Topics;
 use open_calls::OpenCalls;
 use projection::Projection;
+use reranking::Reranking;
 
 /// What clients see of the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +84,7 @@ pub struct Proxy {
     catalog: Arc<Catalog>,
     pool: Arc<Pool>,
     index: Arc<Index>,
+    reranking: Reranking,
     refresh: Arc<Refresh>,
     topics: Arc<Topics>,
     schemas: execute_tool::Schemas,
@@ -146,6 +149,7 @@ impl Proxy {
                 catalog,
                 pool,
                 index,
+                reranking: Reranking::default(),
                 refresh,
                 topics,
                 schemas: execute_tool::Schemas::default(),

@@ -26,6 +26,7 @@ mod listing;
 mod logins;
 mod meta_tools;
 mod prompts;
+mod rerank;
 mod resources;
 mod transports;
 mod upstream;
