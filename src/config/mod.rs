@@ -396,7 +396,7 @@ fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut 
             SearchOptions { default_limit: limit, llm }
         }
         Err(At { offset, value: fault }) => {
-            resolver.report.add(offset, Oddity::Default { fault, default: format!("{} hits", default.default_limit) });
+            resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });
             default
         }
     }
