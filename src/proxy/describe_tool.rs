@@ -78,7 +78,7 @@ impl Proxy {
         if matches!(resolution, Resolution::Unknown) {
             let server = self.unlisted_server(&snapshot, name);
             if server.is_some() || snapshot.servers().count() <= 1 {
-                self.refresh.known(server.as_ref(), FIRST_LISTING).await;
+                self.refresh.known_now(server.as_ref(), FIRST_LISTING).await;
                 resolution = self.snapshot().resolve(name);
             }
         }

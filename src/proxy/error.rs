@@ -54,6 +54,7 @@ pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
                 "a new call tries to connect again"
             }
         },
+        CallError::Connecting { .. } => "nothing was sent, and its start goes on; call again in a moment",
         CallError::Lost { may_have_acted: true, .. } => {
             "it may or may not have acted, so the call was not repeated; check before calling again, which starts it anew"
         }

@@ -258,6 +258,17 @@ impl Refresh {
         let _ = tokio::time::timeout(limit, all).await;
     }
 
+    /// The same for somebody who wants to use `server`: where it failed before, it is asked at once, whatever its backoff.
+    pub(super) async fn known_now(&self, server: Option<&ServerName>, limit: Duration) {
+        let failed = server.filter(|server| {
+            self.watched().get(server).is_some_and(|known| matches!(known.state.borrow().progress, Progress::Failed(_)))
+        });
+        match failed {
+            Some(server) => self.list(Some(server), limit).await,
+            None => self.known(server, limit).await,
+        }
+    }
+
     /// Resolves when the cache is read.
     pub async fn loaded(&self) {
         let mut loading = self.loading.subscribe();
