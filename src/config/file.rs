@@ -39,6 +39,7 @@ pub(super) struct File {
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+    pub(super) tools: PolicyEntry,
 }
 
 /// How tools are searched.
@@ -62,6 +63,14 @@ pub(super) struct LlmEntry {
 pub(super) struct Exposed {
     pub(super) prompts: Read<bool>,
     pub(super) resources: Read<bool>,
+}
+
+/// Which tools may be used.
+#[derive(Default)]
+pub(super) struct PolicyEntry {
+    pub(super) allow: Option<Vec<At<String>>>,
+    pub(super) ask: Option<Vec<At<String>>>,
+    pub(super) deny: Option<Vec<At<String>>>,
 }
 
 /// A member of `mcpServers`.
@@ -89,6 +98,7 @@ pub(super) struct Entry {
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+    pub(super) tools: Read<PolicyEntry>,
 }
 
 /// The `oauth` of a server's entry.
@@ -128,9 +138,11 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
+    // Rules that are not understood are no reason to go on without them.
+    let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, search, budget, expose, proxy, ca_file })
+    Ok(File { servers, call_timeout, idle_timeout, search, budget, expose, tools, proxy, ca_file })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
@@ -184,6 +196,17 @@ fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At
     Ok(exposed)
 }
 
+fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, scope, "tools.", report);
+    let entry = PolicyEntry {
+        allow: members.read("allow", Field::texts)?,
+        ask: members.read("ask", Field::texts)?,
+        deny: members.read("deny", Field::texts)?,
+    };
+    members.finish();
+    Ok(entry)
+}
+
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
     let members = Members::new(field.object()?, "mcpServers.", "", report);
     let named = |(name, field): (At<&str>, Field<'_>)| {
@@ -220,6 +243,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         era: members.read("era", era),
         description: members.read("description", Field::text),
         expose: members.read("expose", |field| expose(field, scope, report)),
+        tools: members.read("tools", |field| policy(field, scope, report)),
     };
     members.finish();
     Ok(entry)

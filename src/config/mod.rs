@@ -15,6 +15,7 @@ mod llm;
 mod nearest;
 mod oauth;
 mod paths;
+mod policy;
 mod reader;
 mod server;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use llm::{LanguageModel, Provider};
 pub use nearest::distance;
 pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
+pub use policy::{Policy, Verdict};
 pub use watch::ConfigWatch;
 
 use std::collections::BTreeMap;
@@ -38,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::secret::{Masker, Secret};
-use crate::tool::ServerName;
+use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
 
@@ -68,6 +70,8 @@ pub struct Config {
     pub results: ResultOptions,
     /// What clients see beside the tools, where a server does not say.
     pub expose: Exposure,
+    /// The rules for the tools of all servers.
+    pub tools: Policy,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -91,6 +95,8 @@ pub struct Server {
     pub description: Option<String>,
     /// What clients see of it beside its tools.
     pub expose: OwnExposure,
+    /// The rules for its tools, beside those for all.
+    pub tools: Policy,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -205,6 +211,16 @@ pub struct OwnExposure {
 }
 
 impl Config {
+    /// What may be done with a tool. The built-in server's own are always there.
+    #[must_use]
+    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        if name.server.as_str() == BUILT_IN_SERVER {
+            return Verdict::Allowed;
+        }
+        let own = self.servers.get(&name.server).map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
+        own.max(self.tools.judge(name, hints))
+    }
+
     /// What clients see of a server beside its tools; nothing of one that is not used.
     #[must_use]
     pub fn exposes(&self, server: &ServerName) -> Exposure {
@@ -256,6 +272,11 @@ impl Config {
             fault: at.value,
         })?;
 
+        let tools = Policy::read(file.tools).map_err(|at| Error::Shape {
+            path: path.to_owned(),
+            position: lines.position(at.offset),
+            fault: at.value,
+        })?;
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));
         let mut resolver = Resolver::new(environment, directory, &report);
@@ -274,6 +295,7 @@ impl Config {
                 budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
             },
             expose: exposure(file.expose, defaults.expose, &report),
+            tools,
             warnings: report.into_warnings(&lines),
         })
     }
@@ -292,6 +314,7 @@ impl Default for Config {
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             expose: Exposure::default(),
+            tools: Policy::default(),
             masker: Masker::default(),
         }
     }

@@ -7,6 +7,7 @@ use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
 use super::file::{Entry, OAuthEntry};
 use super::oauth::{Grant, OAuth, PrivateKey};
+use super::policy::Policy;
 use super::reader::{At, Read, Report};
 use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
@@ -90,8 +91,10 @@ impl<'a> Resolver<'a> {
             Some(exposed) => OwnExposure { prompts: exposed.prompts?, resources: exposed.resources? },
             None => OwnExposure::default(),
         };
+        let tools = Policy::read(entry.tools?.unwrap_or_default())?;
         Ok(Server {
             expose,
+            tools,
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::error::unknown_tool;
+use super::error::{denied_tool, unknown_tool};
 use super::{Failure, Proxy, Reply};
 use crate::catalog::{Resolution, Snapshot, Tool};
 use crate::mcp::Object;
@@ -110,6 +110,9 @@ impl Proxy {
                 None => "it is disabled in the configuration".to_owned(),
             };
             return Failure::Unavailable(format!("the tools of server `{server}` are not known: {reason}"));
+        }
+        if let Resolution::Tool(tool) = self.snapshot().unrestricted().resolve(name) {
+            return Failure::Refused(denied_tool(&tool.qualified_name()));
         }
         if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.name))) {
             return Failure::Unavailable(format!("server `{}` cannot be used: {}", fault.name, fault.fault));

@@ -14,6 +14,13 @@ pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> String {
     format!("there is no tool `{name}`: {advice}")
 }
 
+/// The user's rules deny the tool.
+pub(super) fn denied_tool(name: &QualifiedName) -> String {
+    format!(
+        "`{name}` is switched off by the user's rules (`tools` in the configuration): use another tool, or tell the user"
+    )
+}
+
 /// No prompt has this name.
 pub(super) fn unknown_prompt(name: &str, nearest: &[String]) -> String {
     let advice = match nearest {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::arguments::{Checked, Schema};
+use super::consent::Consent;
 use super::error::{failed_call, refused_call, unfit_arguments};
 use super::relay::Relayed;
 use super::{Caller, Errand, Proxy, Reply, builtin, join_all};
@@ -43,6 +44,8 @@ pub struct Call<'a> {
     pub limit: Option<Duration>,
     /// The request it is made in, if there is one.
     pub errand: Option<&'a Errand>,
+    /// The user, who calls in person, has agreed to this very call.
+    pub is_agreed: bool,
 }
 
 /// Why a call has no result; each with a text for whoever called.
@@ -54,8 +57,10 @@ pub enum Failure {
     Arguments(String),
     /// The server could not be reached, or gave no usable answer.
     Unavailable(String),
-    /// The server answered with a protocol error.
+    /// The server answered with a protocol error, or the user's rules do not let the call out.
     Refused(String),
+    /// The rules want the user's word first, and there is no client that could ask; this is the question.
+    Consent(String),
 }
 
 impl Failure {
@@ -63,7 +68,11 @@ impl Failure {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Unknown(text) | Self::Arguments(text) | Self::Unavailable(text) | Self::Refused(text) => text,
+            Self::Unknown(text)
+            | Self::Arguments(text)
+            | Self::Unavailable(text)
+            | Self::Refused(text)
+            | Self::Consent(text) => text,
         }
     }
 }
@@ -102,6 +111,7 @@ impl Proxy {
             line: Some(shared.line),
             limit: shared.limit,
             errand: Some(&shared.errand),
+            is_agreed: false,
         };
         match self.execute(call).await {
             Ok(Reply::Relayed(result)) => self.answer(result, select.as_deref()).await,
@@ -141,6 +151,13 @@ impl Proxy {
             return Ok(self.builtin(builtin, &Object::parse(raw).unwrap_or_default()).await);
         }
         let name = tool.qualified_name();
+        let sent = arguments;
+        let consent = if call.is_agreed { Consent::Needless } else { self.consent(&tool, sent, call.errand).await? };
+        let errand = match &consent {
+            Consent::Needless => call.errand,
+            Consent::Given(errand) => Some(errand),
+            Consent::Asked(reply) => return Ok(reply.clone()),
+        };
         for repair in &repairs {
             tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
         }
@@ -160,12 +177,16 @@ impl Proxy {
             limit,
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
-        match self.relay(&name.server, relayed, call.errand).await {
+        let outcome = self.relay(&name.server, relayed, errand).await;
+        if let (Consent::Given(_), Ok(reply)) = (&consent, &outcome) {
+            self.agreed(&name, sent, reply);
+        }
+        match outcome {
             Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Ok(Reply::Relayed(result)),
             Ok(upstream::Reply::Result(_)) => {
                 Err(Failure::Refused(refused_call(&name, "its result is not a JSON object", None)))
             }
-            Ok(upstream::Reply::Error(error)) if call.errand.is_some_and(|errand| errand.concerns_client(&error)) => {
+            Ok(upstream::Reply::Error(error)) if errand.is_some_and(|errand| errand.concerns_client(&error)) => {
                 Ok(Reply::RelayedError(error))
             }
             Ok(upstream::Reply::Error(error)) => {

@@ -13,6 +13,7 @@ mod builtin;
 mod caller;
 mod client;
 mod completion;
+mod consent;
 mod definitions;
 mod describe_tool;
 mod direct;
@@ -22,6 +23,7 @@ mod index;
 mod instructions;
 mod open_calls;
 mod page;
+mod policy;
 pub mod projection;
 mod prompts;
 mod refresh;
@@ -60,6 +62,7 @@ use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
+use consent::Consents;
 use index::Index;
 use instructions::Topics;
 use open_calls::OpenCalls;
@@ -93,6 +96,7 @@ pub struct Proxy {
     direct_names: direct::DirectNames,
     audience: Audience,
     open_calls: Arc<OpenCalls>,
+    consents: Consents,
     tasks: Tasks,
 }
 
@@ -122,6 +126,7 @@ impl Proxy {
     ) -> Arc<Self> {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
+        catalog.restrict(policy::rules(&config));
         let search = Search::new(cache.map(|cache| cache.join("search")));
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
@@ -158,6 +163,7 @@ impl Proxy {
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 open_calls: Arc::default(),
+                consents: Consents::default(),
                 tasks: tasks.clone(),
             }
         });
@@ -170,10 +176,15 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
+        self.catalog.restrict(policy::rules(&config));
+        self.index.catalog_changed();
         let config = Arc::new(config);
         let before =
             std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), config.clone());
         self.lists_changed(beside::changes(&before, &config));
+        if before.tools != config.tools || before.servers != config.servers {
+            self.lists_changed(&[Change::Tools]);
+        }
     }
 
     /// The configuration in force.

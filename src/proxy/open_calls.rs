@@ -29,10 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 const MOST_OPEN: usize = 256;
 
 /// What our own request states begin with: none of them ever goes to a server.
-const STATE_PREFIX: &str = "mcpzip.";
+pub(super) const STATE_PREFIX: &str = "mcpzip.";
 
 /// A request state that stands for nothing: the user was sent somewhere, and the request is made anew.
-const MAKE_ANEW: &str = "mcpzip.anew";
+pub(super) const MAKE_ANEW: &str = "mcpzip.anew";
 
 /// The calls that wait for answers of modern clients, by the token that the client holds.
 #[derive(Debug, Default)]

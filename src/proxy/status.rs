@@ -38,6 +38,9 @@ pub struct ServerReport {
     pub reason: Option<String>,
     /// How many tools it is known to have.
     pub tools: usize,
+    /// How many more the user's rules deny.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub denied: usize,
     /// How many prompts.
     pub prompts: usize,
     /// How many resources and templates of resources.
@@ -72,6 +75,7 @@ impl Proxy {
             state: "faulty",
             reason: Some(fault.fault.to_string()),
             tools: 0,
+            denied: 0,
             prompts: 0,
             resources: 0,
             listed_seconds_ago: None,
@@ -107,7 +111,8 @@ impl Proxy {
             name: server.to_string(),
             state,
             reason: reason.map(|reason| config.masker.mask(&reason).into_owned()),
-            tools: known.map_or(0, |known| known.entries().len()),
+            tools: known.map_or(0, |known| known.entries().len()) - snapshot.withheld(server),
+            denied: snapshot.withheld(server),
             prompts: known.map_or(0, |known| known.prompts().len()),
             resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),
             listed_seconds_ago: known
@@ -140,6 +145,9 @@ impl fmt::Display for Status {
         write!(f, "mcpzip {}: {} servers, {} tools", self.version, self.servers.len(), self.tools)?;
         for server in &self.servers {
             write!(f, "\n{}: {}, {} tools", server.name, server.state, server.tools)?;
+            if server.denied > 0 {
+                write!(f, ", {} denied", server.denied)?;
+            }
             f.write_str(&server.beside_tools())?;
             if let Some(seconds) = server.listed_seconds_ago {
                 write!(f, ", listed {}", ago(Duration::from_secs(seconds)))?;
@@ -159,6 +167,11 @@ impl fmt::Display for Status {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn within(pause: Duration) -> String {

@@ -25,6 +25,7 @@ mod http_upstream;
 mod listing;
 mod logins;
 mod meta_tools;
+mod policy;
 mod prompts;
 mod rerank;
 mod resources;
