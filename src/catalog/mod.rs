@@ -41,7 +41,9 @@ pub struct Snapshot {
 
 /// Says which tools are withheld.
 #[derive(Clone)]
-pub struct Rules(Arc<dyn Fn(&ServerName, &ToolEntry) -> bool + Send + Sync>);
+pub struct Rules(Arc<Judge>);
+
+type Judge = dyn Fn(&ServerName, &ToolEntry) -> bool + Send + Sync;
 
 /// A tool as the catalog holds it: its entry and the server it belongs to.
 #[derive(Debug, Clone)]
