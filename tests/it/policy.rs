@@ -128,7 +128,7 @@ fn a_user_is_asked_and_decides() {
             r#"{"calls":[{"name":"disk__delete_file","arguments":{"path":"/a b"}},{"name":"disk__read_file"}]}"#,
         );
         let asked = client.expect("a question", |message| message.is_notification("elicitation/create"));
-        let message = serde_json::from_str::<Value>(&asked.params()).unwrap()["message"].to_string();
+        let message = serde_json::from_str::<Value>(asked.params()).unwrap()["message"].to_string();
         for part in ["disk: ", "`delete_file`", r#"{\"path\":\"/a b\"}"#] {
             assert!(message.replace(r"\\", r"\").contains(part), "`{part}` is not in {message}");
         }
