@@ -10,6 +10,9 @@ use crate::proxy::{Mode, Places, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 use crate::upstream;
 
+/// Where, below the state directory, it is kept what was counted.
+pub const STATISTICS: &str = "statistics";
+
 /// How often the configuration file is looked at.
 const WATCH: Duration = Duration::from_secs(1);
 
@@ -35,6 +38,7 @@ impl App {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join("logs")),
             results: Some(paths.state_dir.join("results")),
+            statistics: Some(paths.state_dir.join(STATISTICS)),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);

@@ -52,6 +52,11 @@ pub const ANTHROPIC_API_KEY: Variable =
 /// OpenAI's key.
 pub const OPENAI_API_KEY: Variable =
     Variable { name: "OPENAI_API_KEY", doc: "OpenAI's key for `search.llm`, where it has no `api_key`." };
+/// The directory of Claude Code.
+pub const CLAUDE_CONFIG_DIR: Variable = Variable {
+    name: "CLAUDE_CONFIG_DIR",
+    doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
@@ -64,6 +69,7 @@ pub const VARIABLES: &[Variable] = &[
     LOG,
     TOKEN,
     BROWSER,
+    CLAUDE_CONFIG_DIR,
     GEMINI_API_KEY,
     GOOGLE_API_KEY,
     ANTHROPIC_API_KEY,

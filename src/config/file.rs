@@ -13,7 +13,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
-use super::{Era, Grant, IdleTimeout, Provider, SearchOptions, duration};
+use super::{Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider, SearchOptions, duration};
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -35,7 +35,8 @@ pub(super) struct File {
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
     pub(super) search: Read<SearchEntry>,
-    pub(super) budget: Read<usize>,
+    pub(super) results: Read<Results>,
+    pub(super) management: Read<Management>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
@@ -57,6 +58,13 @@ pub(super) struct LlmEntry {
     pub(super) base_url: Option<At<String>>,
     pub(super) api_key: Option<At<String>>,
     pub(super) timeout: Option<Duration>,
+}
+
+/// How results are answered.
+pub(super) struct Results {
+    pub(super) budget: Read<usize>,
+    pub(super) duplicates: Read<Duplicates>,
+    pub(super) kept_for: Read<Lifetime>,
 }
 
 /// What is shown beside the tools.
@@ -134,7 +142,8 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
     let search = members.read("search", |field| search(field, report));
-    let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
+    let results = members.read("results", |field| results(field, report));
+    let management = members.read("management", management);
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
@@ -142,7 +151,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, search, budget, expose, tools, proxy, ca_file })
+    Ok(File { servers, call_timeout, idle_timeout, search, results, management, expose, tools, proxy, ca_file })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
@@ -181,11 +190,41 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
     }
 }
 
-fn results(field: &Field<'_>, report: &Report) -> Read<usize> {
+fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<Fault>> {
     let mut members = Members::new(field.object()?, "", "results.", report);
-    let budget = members.read("budget", Field::whole_number);
+    let results = Results {
+        budget: members.read("budget", Field::whole_number),
+        duplicates: members.read("duplicates", duplicates),
+        kept_for: members.read("kept_for", lifetime),
+    };
     members.finish();
-    budget
+    Ok(results)
+}
+
+fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<Fault>> {
+    match field.word() {
+        Some("auto") => Ok(Duplicates::Auto),
+        Some("keep") => Ok(Duplicates::Keep),
+        Some("text") => Ok(Duplicates::Text),
+        Some("structured") => Ok(Duplicates::Structured),
+        _ => Err(field.wrong("\"auto\", \"keep\", \"text\" or \"structured\"")),
+    }
+}
+
+fn lifetime(field: &Field<'_>) -> Result<Lifetime, At<Fault>> {
+    match field.word() {
+        Some("session") => Ok(Lifetime::Session),
+        _ => Ok(Lifetime::For(field.positive_duration()?)),
+    }
+}
+
+fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
+    match field.word() {
+        Some("off") => Ok(Management::Off),
+        Some("read") => Ok(Management::Read),
+        Some("full") => Ok(Management::Full),
+        _ => Err(field.wrong("\"off\", \"read\" or \"full\"")),
+    }
 }
 
 fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {

@@ -5,32 +5,40 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod document;
 mod duration;
+mod edit;
 pub mod env;
 mod error;
 mod expand;
 mod file;
 mod hash;
 mod llm;
+mod management;
 mod nearest;
 mod oauth;
 mod paths;
 mod policy;
 mod reader;
+mod results;
 mod server;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use document::{Document, DocumentError};
+pub use edit::{EditError, edit};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
 pub use llm::{LanguageModel, Provider};
+pub use management::Management;
 pub use nearest::distance;
 pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
+pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use watch::ConfigWatch;
 
 use std::collections::BTreeMap;
@@ -72,6 +80,8 @@ pub struct Config {
     pub expose: Exposure,
     /// The rules for the tools of all servers.
     pub tools: Policy,
+    /// What agents may do to `mcpzip` itself.
+    pub management: Management,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -185,13 +195,6 @@ pub struct SearchOptions {
     pub llm: Option<LanguageModel>,
 }
 
-/// How results are answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResultOptions {
-    /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
-    pub budget: usize,
-}
-
 /// What clients see beside the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exposure {
@@ -291,9 +294,8 @@ impl Config {
             call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
             idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
             search,
-            results: ResultOptions {
-                budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
-            },
+            results: ResultOptions::of(file.results, &report),
+            management: setting(file.management, defaults.management, Management::text, &report),
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
             warnings: report.into_warnings(&lines),
@@ -315,6 +317,7 @@ impl Default for Config {
             results: ResultOptions::default(),
             expose: Exposure::default(),
             tools: Policy::default(),
+            management: Management::default(),
             masker: Masker::default(),
         }
     }

@@ -14,9 +14,12 @@ mod caller;
 mod client;
 mod completion;
 mod consent;
+mod content;
+mod counting;
 mod definitions;
 mod describe_tool;
 mod direct;
+mod duplicate;
 mod error;
 mod execute_tool;
 mod index;
@@ -26,6 +29,7 @@ mod page;
 mod policy;
 pub mod projection;
 mod prompts;
+mod read_result;
 mod refresh;
 mod relay;
 mod reply;
@@ -45,7 +49,7 @@ use serde_json::value::RawValue;
 
 pub use audience::{Change, Interests, Listener};
 pub use caller::Caller;
-pub use client::Client;
+pub use client::{Client, Shows};
 pub use definitions::DEFINITIONS;
 pub use execute_tool::{Call, Failure};
 pub use refresh::{Progress, Refresh, Start};
@@ -60,6 +64,7 @@ use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
+use crate::statistics::Statistics;
 use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
 use consent::Consents;
@@ -92,7 +97,10 @@ pub struct Proxy {
     topics: Arc<Topics>,
     schemas: execute_tool::Schemas,
     projection: Projection,
-    results: Results,
+    results: Arc<Results>,
+    statistics: Arc<Statistics>,
+    logs: Option<std::path::PathBuf>,
+    variables: crate::config::Environment,
     direct_names: direct::DirectNames,
     audience: Audience,
     open_calls: Arc<OpenCalls>,
@@ -109,6 +117,8 @@ pub struct Places {
     pub logs: Option<std::path::PathBuf>,
     /// Results that were too large to be shown; a temporary directory without it.
     pub results: Option<std::path::PathBuf>,
+    /// What was counted; `None` keeps it in memory.
+    pub statistics: Option<std::path::PathBuf>,
     /// The logins at remote servers; `None` knows none.
     pub logins: Option<std::path::PathBuf>,
 }
@@ -130,8 +140,10 @@ impl Proxy {
         let search = Search::new(cache.map(|cache| cache.join("search")));
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
+        let statistics = Statistics::new(places.statistics.as_deref());
+        statistics.start(tasks);
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
-            let mut environment = Environment::new(tasks.clone(), variables, places.logs.clone());
+            let mut environment = Environment::new(tasks.clone(), variables.clone(), places.logs.clone());
             environment.login_directory.clone_from(&places.logins);
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
@@ -159,7 +171,12 @@ impl Proxy {
                 topics,
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
-                results: Results::new(&places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip"))),
+                results: Arc::new(Results::new(
+                    &places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
+                )),
+                statistics,
+                logs: places.logs.clone(),
+                variables,
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 open_calls: Arc::default(),
@@ -240,7 +257,10 @@ impl Proxy {
                 let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
                 self.direct_tools(&params, modern).await
             }
-            "tools/list" => Reply::constant(DEFINITIONS.into(), modern),
+            "tools/list" => {
+                self.count_listing(caller);
+                Reply::constant(DEFINITIONS.into(), modern)
+            }
             "tools/call" => self.call(caller, params, line).await,
             "server/discover" => Reply::constant(self.discover().into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
@@ -274,11 +294,11 @@ impl Proxy {
             }
         };
         match name.as_str() {
-            "search_tools" => self.search_tools(&arguments).await,
-            "describe_tool" => self.describe_tool(&arguments).await,
+            "search_tools" => self.counted(counting::Answer::Search, self.search_tools(&arguments).await),
+            "describe_tool" => self.counted(counting::Answer::Description, self.describe_tool(&arguments).await),
             "execute_tool" => self.execute_tool(caller, &arguments, &params, line).await,
-            "proxy_status" => self.builtin(builtin::Tool::Status, &arguments).await,
-            "proxy_refresh" => self.builtin(builtin::Tool::Refresh, &arguments).await,
+            "proxy_status" => self.builtin(builtin::Tool::Status, &arguments, Some(caller)).await,
+            "proxy_refresh" => self.builtin(builtin::Tool::Refresh, &arguments, Some(caller)).await,
             _ => Reply::error(
                 ErrorCode::INVALID_PARAMS,
                 format!(

@@ -97,10 +97,6 @@ struct State {
 
 impl Refresh {
     pub(super) fn new(parts: Parts, start: Start) -> Arc<Self> {
-        parts.catalog.update(|servers| {
-            let tools = builtin::tools();
-            servers.insert(tools.name().clone(), Arc::new(tools));
-        });
         Arc::new(Self {
             parts,
             start,
@@ -119,6 +115,10 @@ impl Refresh {
     /// Takes over the servers of `config`: new and changed ones are read from the cache and listed, removed and disabled
     /// ones disappear.
     pub(super) fn configure(self: &Arc<Self>, config: &Config) {
+        self.parts.catalog.update(|servers| {
+            let tools = builtin::tools(config.management);
+            servers.insert(tools.name().clone(), Arc::new(tools));
+        });
         let wanted: BTreeMap<ServerName, Key> = config
             .servers
             .iter()

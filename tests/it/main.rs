@@ -24,6 +24,7 @@ mod http_faults;
 mod http_upstream;
 mod listing;
 mod logins;
+mod management;
 mod meta_tools;
 mod policy;
 mod prompts;
