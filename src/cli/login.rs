@@ -12,7 +12,7 @@ use crate::config::{Config, Environment, Paths};
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream;
-use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Wishes};
+use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Vault, Wishes};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -51,8 +51,9 @@ impl Accounts {
     pub(super) fn new(paths: &Paths, variables: Environment) -> Result<Self, Exit> {
         let config = Config::load(paths, &variables)?;
         let tasks = Tasks::new();
+        let vault = Vault::new(paths.state_dir.join(DIRECTORY), config.credentials, &variables, tasks.clone());
         let mut environment = upstream::Environment::new(tasks.clone(), variables, None);
-        environment.login_directory = Some(paths.state_dir.join(DIRECTORY));
+        environment.logins = Some(Arc::new(vault));
         Ok(Self { config, environment: Arc::new(environment), tasks })
     }
 
@@ -95,7 +96,8 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
     }
     let mut failed = Vec::new();
     for (server, account) in accounts.all() {
-        if account.status().is_some_and(|status| status.missing_scopes.is_empty()) {
+        let status = account.status().await;
+        if status.is_ok_and(|status| status.is_some_and(|status| status.missing_scopes.is_empty())) {
             continue;
         }
         match one(account, &wishes, &browser, output).await {

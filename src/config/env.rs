@@ -40,12 +40,22 @@ pub const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
+/// How logins are kept.
+pub const CREDENTIALS: Variable = Variable {
+    name: "MCPZIP_CREDENTIALS",
+    doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
+};
+/// Where `mcp-remote` keeps its logins.
+pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
+    name: "MCP_REMOTE_CONFIG_DIR",
+    doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
 
 /// The variables that `mcpzip` itself reads.
-pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, BROWSER, NO_COLOR];
+pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, BROWSER, CREDENTIALS, MCP_REMOTE_CONFIG_DIR, NO_COLOR];
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
 /// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.

@@ -57,6 +57,7 @@ use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
+use crate::upstream::oauth::Vault;
 use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
 use index::Index;
@@ -123,8 +124,12 @@ impl Proxy {
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
+            let vault = |directory: &std::path::PathBuf| {
+                Arc::new(Vault::new(directory.clone(), config.credentials, &variables, tasks.clone()))
+            };
+            let logins = places.logins.as_ref().map(vault);
             let mut environment = Environment::new(tasks.clone(), variables, places.logs.clone());
-            environment.login_directory.clone_from(&places.logins);
+            environment.logins = logins;
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
             let refresh = Refresh::new(

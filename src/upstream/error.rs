@@ -175,7 +175,9 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
     let login = format!("; login needed: run `mcpzip login {server}`");
     match need {
         Need::Credentials => String::new(),
+        Need::Command => "; what its `headers_command` gives is not accepted".to_owned(),
         Need::Login => login,
+        Need::Sealed(reason) => format!("; {reason}{login}, which replaces it, or unlock the keychain"),
         Need::Renewal => format!("{login}, as the login there was is over"),
         Need::Scopes(scopes) => format!("{login}, as the login there is lacks the scopes {}", scopes.join(", ")),
         Need::Rights => "; the login there is does not allow this, and a new one would not change that".to_owned(),

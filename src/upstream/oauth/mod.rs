@@ -21,6 +21,7 @@ mod flow;
 mod session;
 mod store;
 mod token;
+mod vault;
 mod web;
 
 pub use account::{Account, LoginStatus};
@@ -29,6 +30,7 @@ pub use error::LoginError;
 pub use flow::{Answer, Flow, Wishes};
 pub use session::Need;
 pub(super) use session::Session;
+pub use vault::Vault;
 
 /// The directory of the logins, within that of the state.
 pub const DIRECTORY: &str = "logins";

@@ -38,6 +38,12 @@ pub enum HttpError {
         /// The beginning of what it said.
         said: String,
     },
+    /// The command that gives its headers gave none; nothing was sent.
+    #[error("cannot be spoken with: its `headers_command` {reason}")]
+    Command {
+        /// Why not.
+        reason: String,
+    },
     /// It points elsewhere, where its credentials must not go.
     #[error("redirects to {to}, which is not followed: its URL in the configuration is out of date")]
     Redirect {
