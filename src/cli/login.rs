@@ -18,6 +18,7 @@ use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, Login
 #[command(after_help = "Examples:
   mcpzip login linear
   mcpzip login --all
+  mcpzip login linear --from mcp-remote
   mcpzip login linear --no-browser    then open the printed URL anywhere, and paste back where it led")]
 pub(super) struct LoginArguments {
     /// The server, by its name in the configuration
@@ -32,6 +33,15 @@ pub(super) struct LoginArguments {
     /// The scopes to ask for, in place of those that the server names; separated by commas
     #[arg(long, value_delimiter = ',', value_name = "SCOPE")]
     scopes: Vec<String>,
+    /// Take over the login that another program has at the very same URL
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["all", "scopes", "no_browser"])]
+    from: Option<Source>,
+}
+
+/// Programs whose logins can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Source {
+    McpRemote,
 }
 
 #[derive(Debug, clap::Args)]
@@ -90,6 +100,9 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
     let wishes = Wishes { scopes: arguments.scopes.clone() };
     // A name of its own is asked for even where a login is there; it may lack something.
     if let Some(name) = &arguments.server {
+        if let Some(Source::McpRemote) = arguments.from {
+            return take_over(name, accounts, output).await;
+        }
         let status = one(accounts.of(name)?, &wishes, &browser, output).await.map_err(exit)?;
         show(&status, output);
         return Ok(());
@@ -107,6 +120,18 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(Exit::failed(failed.join("\n"))) }
+}
+
+async fn take_over(name: &str, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    let account = accounts.of(name)?;
+    let Some(inherited) = account.inherited() else {
+        return Err(Exit::failed(format!("mcp-remote has no login at the URL of `{name}`, as far as can be seen")));
+    };
+    output.note(&format!("taking over the login in {}", inherited.path.display()));
+    let status = account.take_over(inherited).await.map_err(exit)?;
+    show(&status, output);
+    output.note("start mcp-remote for this server no more: whoever renews the login first may log the other out");
+    Ok(())
 }
 
 pub(super) async fn log_out(arguments: &LogoutArguments, accounts: &Accounts, output: &Output) -> Result<(), Exit> {

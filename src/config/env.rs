@@ -55,7 +55,8 @@ pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
 
 /// The variables that `mcpzip` itself reads.
-pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, BROWSER, CREDENTIALS, MCP_REMOTE_CONFIG_DIR, NO_COLOR];
+pub const VARIABLES: &[Variable] =
+    &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, BROWSER, CREDENTIALS, MCP_REMOTE_CONFIG_DIR, NO_COLOR];
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
 /// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.

@@ -217,7 +217,8 @@ fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {
         return field.text().map(Words::Line);
     }
     let mut words = field.texts()?.into_iter();
-    let program = words.next().ok_or_else(|| field.wrong("a line for the shell, or a list like [\"program\", \"argument\"]"))?;
+    let program =
+        words.next().ok_or_else(|| field.wrong("a line for the shell, or a list like [\"program\", \"argument\"]"))?;
     Ok(Words::Program(program, words.collect()))
 }
 

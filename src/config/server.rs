@@ -167,7 +167,8 @@ impl<'a> Resolver<'a> {
         };
         let program = self.path(key, &program)?;
         let program = if program.contains(is_separator) { self.absolute(&program) } else { program };
-        let args = words.into_iter().enumerate().map(|(index, word)| self.plain(&format!("{key}[{}]", index + 1), &word));
+        let args =
+            words.into_iter().enumerate().map(|(index, word)| self.plain(&format!("{key}[{}]", index + 1), &word));
         let args = args.collect::<Result<Vec<_>, _>>()?;
         self.secrets.extend(secret_arguments(&args));
         Ok(HeadersCommand { program, args })

@@ -130,7 +130,10 @@ impl Proxy {
     /// # Errors
     /// With the text for the agent, when there is no result.
     pub async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        let tool = self.find(call.name).await?;
+        let tool = match self.find_logged_in(call.name, call.errand).await? {
+            Ok(tool) => tool,
+            Err(question) => return Ok(question),
+        };
         let checked = self.check(&tool, call.arguments).await.map_err(Failure::Arguments)?;
         let (arguments, repairs) = match checked {
             Checked::AsSent(raw) => (raw.get(), Vec::new()),

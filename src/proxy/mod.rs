@@ -20,6 +20,7 @@ mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+mod login;
 mod open_calls;
 mod page;
 pub mod projection;
@@ -62,6 +63,7 @@ use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
 use index::Index;
 use instructions::Topics;
+use login::Logins;
 use open_calls::OpenCalls;
 use projection::Projection;
 
@@ -91,6 +93,7 @@ pub struct Proxy {
     direct_names: direct::DirectNames,
     audience: Audience,
     open_calls: Arc<OpenCalls>,
+    logins: Arc<Logins>,
     tasks: Tasks,
 }
 
@@ -159,6 +162,7 @@ impl Proxy {
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 open_calls: Arc::default(),
+                logins: Arc::default(),
                 tasks: tasks.clone(),
             }
         });

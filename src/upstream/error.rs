@@ -155,7 +155,25 @@ impl ConnectError {
     }
 }
 
+impl ConnectError {
+    /// Whether a person who logs in could help.
+    #[must_use]
+    pub fn wants_login(&self) -> bool {
+        matches!(self, Self::Http { error, .. } if error.wants_login())
+    }
+}
+
 impl CallError {
+    /// Whether a person who logs in could help. The request did nothing then.
+    #[must_use]
+    pub fn wants_login(&self) -> bool {
+        match self {
+            Self::Connect(error) => error.wants_login(),
+            Self::Http { error, .. } => error.wants_login(),
+            _ => false,
+        }
+    }
+
     /// Whether the same request may be sent again without the risk of acting twice.
     #[must_use]
     pub fn is_unsent(&self) -> bool {

@@ -89,7 +89,8 @@ impl Helper {
         environment: &Environment,
         refused: Option<&Arc<Given>>,
     ) -> Result<Arc<Given>, String> {
-        let usable = |given: &Arc<Given>| !given.is_ending() && refused.is_none_or(|refused| !Arc::ptr_eq(refused, given));
+        let usable =
+            |given: &Arc<Given>| !given.is_ending() && refused.is_none_or(|refused| !Arc::ptr_eq(refused, given));
         if let Some(given) = self.latest().clone().filter(usable) {
             return Ok(given);
         }
@@ -234,13 +235,16 @@ fn read(printed: &[u8]) -> Result<Given, String> {
 fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, String> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     if let Some(value) = object.get("expires_in").filter(|value| !value.is_null()) {
-        return number(value).map(|life| Some(now + life)).ok_or("printed an `expires_in` that is no number".to_owned());
+        return number(value)
+            .map(|life| Some(now + life))
+            .ok_or("printed an `expires_in` that is no number".to_owned());
     }
     let Some(value) = object.get("expires_at").filter(|value| !value.is_null()) else { return Ok(None) };
     let date = |text: &str| Some(OffsetDateTime::parse(text.trim(), &Rfc3339).ok()?.unix_timestamp() as f64);
     let end = number(value).map(|end| if end >= MILLISECONDS { end / 1000.0 } else { end });
     let end = end.or_else(|| date(value.as_str()?));
-    end.map(Some).ok_or("printed an `expires_at` that is neither a time in seconds since 1970 nor a date of RFC 3339".to_owned())
+    end.map(Some)
+        .ok_or("printed an `expires_at` that is neither a time in seconds since 1970 nor a date of RFC 3339".to_owned())
 }
 
 /// Seconds since 1970.
@@ -290,7 +294,9 @@ mod tests {
 
     #[test]
     fn headers_are_asked_for_anew_shortly_before_their_end() {
-        for (ago, life, expected) in [(0.0, 3600.0, false), (3550.0, 3600.0, true), (0.0, 30.0, false), (28.0, 30.0, true)] {
+        for (ago, life, expected) in
+            [(0.0, 3600.0, false), (3550.0, 3600.0, true), (0.0, 30.0, false), (28.0, 30.0, true)]
+        {
             let at = now() - ago;
             let given = Given { headers: HeaderMap::new(), at, ends: Some(at + life) };
             assert_eq!(given.is_ending(), expected, "{ago} s of {life} s");

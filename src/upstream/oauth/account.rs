@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Serialize;
 
 use super::challenge::Challenge;
@@ -166,7 +166,7 @@ impl Account {
     /// # Errors
     /// When that is not offered, or refused.
     pub async fn log_in_alone(&self) -> Result<LoginStatus, LoginError> {
-        let challenge = self.probe().await?.unwrap_or_default();
+        let challenge = self.probe(None).await?.unwrap_or_default();
         self.obtain(&challenge, None).await?;
         self.status().await?.ok_or(LoginError::NothingToRenew)
     }
@@ -236,7 +236,9 @@ impl Account {
             // The token is good all the same, for this process.
             tracing::error!(server = %self.server, %error, "a renewed login is lost with this process");
         }
-        tracing::info!(server = %self.server, "login renewed");
+        if renewed.is_ok() {
+            tracing::info!(server = %self.server, "login renewed");
+        }
         renewed
     }
 
@@ -275,12 +277,13 @@ impl Account {
         self.store.write(record).await
     }
 
-    /// Asks the server for something without a login, to hear what it wants; nothing when it lets us in.
-    pub(super) async fn probe(&self) -> Result<Option<Challenge>, LoginError> {
+    /// Asks the server for something with this token or without any, to hear what it wants; nothing when it lets us in.
+    pub(super) async fn probe(&self, token: Option<&Token>) -> Result<Option<Challenge>, LoginError> {
         let clients = &self.environment.clients;
         let client = clients.of(&self.remote, &self.url).map_err(|error| wrong(&self.url, error.to_string()))?;
-        let configured = headers::configured(&self.remote.headers)
+        let mut configured = headers::configured(&self.remote.headers)
             .map_err(|reason| LoginError::NotOffered { server: self.server.to_string(), reason })?;
+        configured.extend(token.and_then(Token::bearer).map(|value| (AUTHORIZATION, value)));
         let mut requests = Vec::new();
         if self.is_sse {
             requests.push(client.get(self.url.clone()).header(ACCEPT, "text/event-stream"));

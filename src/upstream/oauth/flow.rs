@@ -56,7 +56,7 @@ impl Flow {
     /// When the server wants no login, or does not offer it as we can take it.
     pub async fn begin(account: Account, wishes: &Wishes) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
-        let probed = account.probe().await?;
+        let probed = account.probe(None).await?;
         // One that cannot be opened now is about to be replaced.
         let kept = account.store.read().await.ok();
         let (is_readable, record) = (kept.is_some(), kept.unwrap_or_else(|| account.store.empty()));

@@ -64,8 +64,7 @@ pub(in crate::upstream) struct Bearer {
 
 impl Bearer {
     fn new(token: Token) -> Option<Self> {
-        let mut value = HeaderValue::try_from(format!("Bearer {}", token.access.expose())).ok()?;
-        value.set_sensitive(true);
+        let value = token.bearer()?;
         Some(Self { token, value })
     }
 }
@@ -191,11 +190,16 @@ impl Session {
         match self.account.environment.tasks.spawn(renewing).await {
             Ok(Ok(token)) => Some(self.keep(token)),
             Ok(Err(error)) => {
-                tracing::warn!(server = %self.account.server, error = chain(&error), "the login was not renewed");
+                if !matches!(error, super::LoginError::NothingToRenew) {
+                    tracing::warn!(server = %self.account.server, error = chain(&error), "the login was not renewed");
+                }
                 let mut state = self.state();
-                if error.is_final() || matches!(error, super::LoginError::NothingToRenew) {
+                if error.is_final() {
                     state.need = Need::Renewal;
                     state.token = state.token.take().filter(|token| !token.is_over());
+                } else if matches!(error, super::LoginError::NothingToRenew) {
+                    // By our clock it may be over; the server's is what counts.
+                    state.need = Need::Renewal;
                 } else {
                     state.need = Need::Patience(chain(&error));
                 }

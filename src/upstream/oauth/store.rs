@@ -133,7 +133,9 @@ impl Store {
             Err(source) => return Err(self.failed(source)),
         };
         let record = match serde_json::from_slice::<Envelope>(&bytes) {
-            Ok(Envelope { version: PLAIN, url, .. }) if url == self.url => serde_json::from_slice::<Record>(&bytes).ok(),
+            Ok(Envelope { version: PLAIN, url, .. }) if url == self.url => {
+                serde_json::from_slice::<Record>(&bytes).ok()
+            }
             Ok(Envelope { version: SEALED, url, sealed: Some(sealed), .. }) if url == self.url => {
                 match self.vault.open(&self.place(), &sealed).await {
                     Ok(json) => serde_json::from_slice(&json).ok().map(|record| Record { is_sealed: true, ..record }),

@@ -64,6 +64,14 @@ pub enum HttpError {
     },
 }
 
+impl HttpError {
+    /// Whether a person who logs in could help.
+    pub(in crate::upstream) fn wants_login(&self) -> bool {
+        let Self::Login { need, .. } = self else { return false };
+        matches!(need, Need::Login | Need::Sealed(_) | Need::Renewal | Need::Scopes(_))
+    }
+}
+
 /// Why nothing could be sent.
 pub(super) fn unsent(error: reqwest::Error) -> HttpError {
     let error = error.without_url();
