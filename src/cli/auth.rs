@@ -11,11 +11,17 @@ pub(super) enum Command {
     Status,
 }
 
-pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
     let Command::Status = command;
-    let known: Vec<_> = accounts.all().map(|(server, account)| (server.to_string(), account.status())).collect();
+    let mut known = Vec::new();
+    for (server, account) in accounts.all() {
+        known.push((server.to_string(), account.status().await));
+    }
     if output.is_json() {
-        output.json(&known.iter().filter_map(|(_, status)| status.as_ref()).collect::<Vec<_>>());
+        output.json(&known.iter().filter_map(|(_, status)| status.as_ref().ok()?.as_ref()).collect::<Vec<_>>());
+        for (server, error) in known.iter().filter_map(|(server, status)| Some((server, status.as_ref().err()?))) {
+            output.note(&format!("{server}: {error}"));
+        }
         return Ok(());
     }
     if known.is_empty() {
@@ -23,8 +29,9 @@ pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Re
     }
     for (server, status) in &known {
         match status {
-            Some(status) => show(status, output),
-            None => output.line(format!("{}  {}", strong(server), faint("no login"))),
+            Ok(Some(status)) => show(status, output),
+            Ok(None) => output.line(format!("{}  {}", strong(server), faint("no login"))),
+            Err(error) => output.line(format!("{}  {}", strong(server), bad(error))),
         }
     }
     Ok(())
@@ -40,7 +47,8 @@ fn show(status: &LoginStatus, output: &Output) {
     };
     output.line(format!("{}  {life}", strong(&status.server)));
     let client = status.client_id.as_deref().map(|id| format!(", client {id}")).unwrap_or_default();
-    output.line(faint(format!("  at {}{client}", status.issuer)));
+    let place = if status.sealed { ", sealed by the keychain" } else { ", in a file" };
+    output.line(faint(format!("  at {}{client}{place}", status.issuer)));
     if !status.scopes.is_empty() {
         output.line(faint(format!("  for {}", status.scopes.join(", "))));
     }

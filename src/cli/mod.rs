@@ -191,7 +191,7 @@ async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Out
     match command {
         Command::Login(arguments) => login::log_in(arguments, accounts, output).await,
         Command::Logout(arguments) => login::log_out(arguments, accounts, output).await,
-        Command::Auth(command) => auth::run(command, accounts, output),
+        Command::Auth(command) => auth::run(command, accounts, output).await,
         _ => unreachable!("only these have to do with accounts"),
     }
 }

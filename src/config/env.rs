@@ -57,6 +57,16 @@ pub const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
     doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
 };
+/// How logins are kept.
+pub const CREDENTIALS: Variable = Variable {
+    name: "MCPZIP_CREDENTIALS",
+    doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
+};
+/// Where `mcp-remote` keeps its logins.
+pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
+    name: "MCP_REMOTE_CONFIG_DIR",
+    doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
@@ -69,6 +79,8 @@ pub const VARIABLES: &[Variable] = &[
     LOG,
     TOKEN,
     BROWSER,
+    CREDENTIALS,
+    MCP_REMOTE_CONFIG_DIR,
     CLAUDE_CONFIG_DIR,
     GEMINI_API_KEY,
     GOOGLE_API_KEY,

@@ -13,7 +13,10 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
-use super::{Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider, SearchOptions, duration};
+use super::{
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider,
+    SearchOptions, duration,
+};
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -41,6 +44,7 @@ pub(super) struct File {
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
     pub(super) tools: PolicyEntry,
+    pub(super) credentials: Read<Credentials>,
 }
 
 /// How tools are searched.
@@ -96,6 +100,8 @@ pub(super) struct Entry {
     pub(super) cwd: Read<At<String>>,
     pub(super) url: Read<At<String>>,
     pub(super) headers: Read<BTreeMap<String, At<String>>>,
+    pub(super) headers_command: Read<Words>,
+    pub(super) headers_helper: Read<Words>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) oauth: Read<OAuthEntry>,
@@ -107,6 +113,12 @@ pub(super) struct Entry {
     pub(super) description: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
+}
+
+/// A command: a line for the shell, or a program and its arguments.
+pub(super) enum Words {
+    Line(At<String>),
+    Program(At<String>, Vec<At<String>>),
 }
 
 /// The `oauth` of a server's entry.
@@ -149,9 +161,22 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let expose = members.read("expose", |field| expose(field, "", report));
     // Rules that are not understood are no reason to go on without them.
     let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
+    let credentials = members.read("credentials", credentials);
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, search, results, management, expose, tools, proxy, ca_file })
+    Ok(File {
+        servers,
+        call_timeout,
+        idle_timeout,
+        search,
+        results,
+        management,
+        expose,
+        tools,
+        credentials,
+        proxy,
+        ca_file,
+    })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
@@ -272,6 +297,9 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         cwd: members.read("cwd", Field::text),
         url: members.read("url", Field::text),
         headers: members.read("headers", Field::text_map),
+        headers_command: members.read("headers_command", words),
+        // The name of Claude Code, whose command says the same in the same way.
+        headers_helper: members.read("headersHelper", words),
         proxy: members.read("proxy", Field::text),
         ca_file: members.read("ca_file", Field::text),
         oauth: members.read("oauth", |field| oauth(field, scope, report)),
@@ -301,6 +329,20 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
     };
     members.finish();
     Ok(entry)
+}
+
+fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {
+    if !field.is_list() {
+        return field.text().map(Words::Line);
+    }
+    let mut words = field.texts()?.into_iter();
+    let program =
+        words.next().ok_or_else(|| field.wrong("a line for the shell, or a list like [\"program\", \"argument\"]"))?;
+    Ok(Words::Program(program, words.collect()))
+}
+
+fn credentials(field: &Field<'_>) -> Result<Credentials, At<Fault>> {
+    field.word().and_then(Credentials::parse).ok_or_else(|| field.wrong(CREDENTIALS_EXPECTED))
 }
 
 fn grant(field: &Field<'_>) -> Result<Grant, At<Fault>> {

@@ -35,7 +35,7 @@ pub use hash::ConfigHash;
 pub use llm::{LanguageModel, Provider};
 pub use management::Management;
 pub use nearest::distance;
-pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
+pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
 pub use results::{Duplicates, Lifetime, ResultOptions};
@@ -54,6 +54,9 @@ use server::Resolver;
 
 /// The name of the built-in server, which no entry may take, in whatever letter case.
 pub const BUILT_IN_SERVER: &str = "mcpzip";
+
+/// What `credentials` may be.
+const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -82,8 +85,22 @@ pub struct Config {
     pub tools: Policy,
     /// What agents may do to `mcpzip` itself.
     pub management: Management,
+    /// How logins are kept.
+    pub credentials: Credentials,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
+}
+
+/// How logins are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// In files that the system's keychain has the key of, where there is one that can be used; otherwise in plain ones.
+    #[default]
+    Auto,
+    /// The same, and not at all without a keychain.
+    Keychain,
+    /// In plain files that are readable by the user alone.
+    File,
 }
 
 /// A server to connect to.
@@ -142,6 +159,8 @@ pub struct Remote {
     pub url: String,
     /// Sent with each request.
     pub headers: BTreeMap<String, Secret<String>>,
+    /// Gives more of them, for a time.
+    pub headers_command: Option<HeadersCommand>,
     /// By which way it is reached.
     pub proxy: Proxy,
     /// Trusted beside the system's certificates.
@@ -298,6 +317,7 @@ impl Config {
             management: setting(file.management, defaults.management, Management::text, &report),
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
+            credentials: credentials(environment, file.credentials, &report),
             warnings: report.into_warnings(&lines),
         })
     }
@@ -318,8 +338,30 @@ impl Default for Config {
             expose: Exposure::default(),
             tools: Policy::default(),
             management: Management::default(),
+            credentials: Credentials::default(),
             masker: Masker::default(),
         }
+    }
+}
+
+impl Credentials {
+    /// Reads the word for it.
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "auto" => Some(Self::Auto),
+            "keychain" => Some(Self::Keychain),
+            "file" => Some(Self::File),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Keychain => "keychain",
+            Self::File => "file",
+        }
+        .to_owned()
     }
 }
 
@@ -425,6 +467,19 @@ fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut 
             resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });
             default
         }
+    }
+}
+
+/// The variable goes before the file.
+fn credentials(environment: &Environment, read: Read<Credentials>, report: &Report) -> Credentials {
+    let written = setting(read, Credentials::default(), Credentials::text, report);
+    match environment.get(env::CREDENTIALS.name).map(str::trim).filter(|word| !word.is_empty()) {
+        None => written,
+        Some(word) => Credentials::parse(word).unwrap_or_else(|| {
+            let (name, used) = (env::CREDENTIALS.name, written.text());
+            report.add(0, Oddity::Variable { name, expected: CREDENTIALS_EXPECTED, used });
+            written
+        }),
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::caller::{CallHost, Questions, named};
-use super::open_calls::{self, MAKE_ANEW};
 use super::relay::{Errand, required_input};
 use super::{Failure, Proxy, Reply};
 use crate::catalog::Tool;
@@ -107,26 +106,31 @@ impl Proxy {
         let state: Option<String> = errand.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
         match state {
             // A call that waits for the client was agreed to before it went out, and its state opens no other.
-            Some(state) if is_of_open_call(&state) => Ok(Consent::Given(errand.clone())),
+            Some(state) if self.open_calls.has(&state) => Ok(Consent::Given(errand.clone())),
             Some(state) => match self.consents.take(state, call) {
                 Some(Known { is_agreed: true, .. }) => Ok(Consent::Given(errand.clone())),
                 Some(_) if errand.responses.as_deref().is_some_and(has_accepted) => {
                     Ok(Consent::Given(Errand { responses: None, state: None, ..errand.clone() }))
                 }
                 Some(_) => refused("the user did not agree"),
+                // What was asked before is not what is asked now.
+                None if errand.answers_login() => Ok(self.asked(&question, call)),
                 None => refused("the `requestState` is unknown or has expired, or belongs to another request"),
             },
-            None => {
-                let state = format!("{STATE_PREFIX}{}", random_token());
-                let result = format!(
-                    r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{{"method":"elicitation/create","params":{}}}}},"requestState":{}}}"#,
-                    String::from_utf8_lossy(&named(&question)),
-                    quoted(&state)
-                );
-                self.consents.keep(state, call, false);
-                Ok(Consent::Asked(Reply::Relayed(result.into())))
-            }
+            None => Ok(self.asked(&question, call)),
         }
+    }
+
+    /// The answer that asks a client of the modern era.
+    fn asked(&self, question: &Question, call: u64) -> Consent {
+        let state = format!("{STATE_PREFIX}{}", random_token());
+        let result = format!(
+            r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{{"method":"elicitation/create","params":{}}}}},"requestState":{}}}"#,
+            String::from_utf8_lossy(&named(question)),
+            quoted(&state)
+        );
+        self.consents.keep(state, call, false);
+        Consent::Asked(Reply::Relayed(result.into()))
     }
 
     /// Notes what the client will repeat a call with that the user has agreed to.
@@ -157,11 +161,6 @@ impl Consents {
         // Each change is a single step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a state is that of a call under way, which `open_calls.rs` knows; nobody can guess one.
-fn is_of_open_call(state: &str) -> bool {
-    state.starts_with(open_calls::STATE_PREFIX) && !state.starts_with(STATE_PREFIX) && state != MAKE_ANEW
 }
 
 /// What the user reads.

@@ -93,7 +93,7 @@ impl Proxy {
     }
 
     /// The configured server whose tool `name` would be, if its tools are not known.
-    fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
+    pub(super) fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
         let config = self.config();
         let known = |server: &ServerName| config.servers.contains_key(server) && snapshot.server(server).is_none();
         let joined = QualifiedName::readings(name).map(|name| name.server);

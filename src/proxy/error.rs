@@ -82,6 +82,9 @@ fn after_http(error: &HttpError) -> &'static str {
         HttpError::Login { need: Need::Credentials, .. } => {
             "a person has to give it valid credentials in the configuration"
         }
+        HttpError::Command { .. } | HttpError::Login { need: Need::Command, .. } => {
+            "a person has to look after that command, which is run again with the next call"
+        }
         HttpError::Login { need: Need::Rights, .. } => "use another tool",
         HttpError::Login { need: Need::Patience(_), .. } => "call again later",
         HttpError::Login { .. } => "call again when a person has done that",

@@ -32,7 +32,8 @@ const REPAIRS: &str = "mcpzip/repairs";
 
 /// A call that has a reply.
 struct Ran {
-    name: QualifiedName,
+    /// The tool; none where that is not known before the client has answered a question.
+    name: Option<QualifiedName>,
     reply: Reply,
     repairs: Vec<Repair>,
 }
@@ -129,12 +130,12 @@ impl Proxy {
             Ok(ran) => ran,
             Err(failure) => return Reply::tool_error(failure.text()),
         };
-        let reply = match reply {
-            Reply::Relayed(result) => {
-                let asked = Asked { name: &name, select: select.as_deref(), caller: &shared.errand.caller };
+        let reply = match (reply, &name) {
+            (Reply::Relayed(result), Some(name)) => {
+                let asked = Asked { name, select: select.as_deref(), caller: &shared.errand.caller };
                 self.answer(result, &asked).await
             }
-            reply => reply,
+            (reply, _) => reply,
         };
         if repairs.is_empty() { reply } else { reply.with_meta(REPAIRS, &listed(&repairs)) }
     }
@@ -163,7 +164,10 @@ impl Proxy {
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        let tool = self.find(call.name).await?;
+        let tool = match self.find_logged_in(call.name, call.errand).await? {
+            Ok(tool) => tool,
+            Err(question) => return Ok(Ran { name: None, reply: question, repairs: Vec::new() }),
+        };
         let checked = self.check(&tool, call.arguments).await.map_err(Failure::Arguments)?;
         let (arguments, repairs) = match checked {
             Checked::AsSent(raw) => (raw.get(), Vec::new()),
@@ -173,15 +177,16 @@ impl Proxy {
             let raw: &RawValue = serde_json::from_str(arguments).expect("checked arguments are JSON");
             let caller = call.errand.map(|errand| &errand.caller);
             let reply = self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller).await;
-            return Ok(Ran { name: tool.qualified_name(), reply, repairs });
+            return Ok(Ran { name: Some(tool.qualified_name()), reply, repairs });
         }
         let name = tool.qualified_name();
         let written = arguments;
-        let consent = if call.is_agreed { Consent::Needless } else { self.consent(&tool, written, call.errand).await? };
+        let consent =
+            if call.is_agreed { Consent::Needless } else { self.consent(&tool, written, call.errand).await? };
         let errand = match &consent {
             Consent::Needless => call.errand,
             Consent::Given(errand) => Some(errand),
-            Consent::Asked(reply) => return Ok(Ran { name, reply: reply.clone(), repairs }),
+            Consent::Asked(reply) => return Ok(Ran { name: Some(name), reply: reply.clone(), repairs }),
         };
         for repair in &repairs {
             tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
@@ -214,13 +219,13 @@ impl Proxy {
         self.count_call(&name, start.elapsed(), sent, result);
         match answered {
             Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
-                Ok(Ran { name, reply: Reply::Relayed(result), repairs })
+                Ok(Ran { name: Some(name), reply: Reply::Relayed(result), repairs })
             }
             Ok(upstream::Reply::Result(_)) => {
                 Err(Failure::Refused(refused_call(&name, "its result is not a JSON object", None)))
             }
             Ok(upstream::Reply::Error(error)) if errand.is_some_and(|errand| errand.concerns_client(&error)) => {
-                Ok(Ran { name, reply: Reply::RelayedError(error), repairs })
+                Ok(Ran { name: Some(name), reply: Reply::RelayedError(error), repairs })
             }
             Ok(upstream::Reply::Error(error)) => {
                 let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();

@@ -24,6 +24,7 @@ mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+mod login;
 mod open_calls;
 mod page;
 mod policy;
@@ -65,11 +66,13 @@ use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
+use crate::upstream::oauth::Vault;
 use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
 use consent::Consents;
 use index::Index;
 use instructions::Topics;
+use login::Logins;
 use open_calls::OpenCalls;
 use projection::Projection;
 use reranking::Reranking;
@@ -105,6 +108,7 @@ pub struct Proxy {
     audience: Audience,
     open_calls: Arc<OpenCalls>,
     consents: Consents,
+    logins: Arc<Logins>,
     tasks: Tasks,
 }
 
@@ -143,8 +147,12 @@ impl Proxy {
         let statistics = Statistics::new(places.statistics.as_deref());
         statistics.start(tasks);
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
+            let vault = |directory: &std::path::PathBuf| {
+                Arc::new(Vault::new(directory.clone(), config.credentials, &variables, tasks.clone()))
+            };
+            let logins = places.logins.as_ref().map(vault);
             let mut environment = Environment::new(tasks.clone(), variables.clone(), places.logs.clone());
-            environment.login_directory.clone_from(&places.logins);
+            environment.logins = logins;
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
             let refresh = Refresh::new(
@@ -181,6 +189,7 @@ impl Proxy {
                 audience: Audience::default(),
                 open_calls: Arc::default(),
                 consents: Consents::default(),
+                logins: Arc::default(),
                 tasks: tasks.clone(),
             }
         });

@@ -29,10 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 const MOST_OPEN: usize = 256;
 
 /// What our own request states begin with: none of them ever goes to a server.
-pub(super) const STATE_PREFIX: &str = "mcpzip.";
+const STATE_PREFIX: &str = "mcpzip.";
 
 /// A request state that stands for nothing: the user was sent somewhere, and the request is made anew.
-pub(super) const MAKE_ANEW: &str = "mcpzip.anew";
+const MAKE_ANEW: &str = "mcpzip.anew";
 
 /// The calls that wait for answers of modern clients, by the token that the client holds.
 #[derive(Debug, Default)]
@@ -195,6 +195,11 @@ impl OpenCalls {
     fn take(&self, token: &str, fingerprint: u64) -> Option<OpenCall> {
         let mut calls = self.table();
         calls.get(token).is_some_and(|open| open.fingerprint == fingerprint).then(|| calls.remove(token))?
+    }
+
+    /// Whether a call waits behind this token, which nobody can guess.
+    pub(super) fn has(&self, token: &str) -> bool {
+        self.table().contains_key(token)
     }
 
     fn keep(&self, token: String, open: OpenCall) -> bool {

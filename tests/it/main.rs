@@ -18,11 +18,16 @@ mod downstream;
 mod fidelity;
 mod malformed;
 
+mod headers_command;
 mod http_access;
 mod http_downstream;
 mod http_faults;
 mod http_upstream;
 mod listing;
+mod login_keychain;
+mod login_pages;
+mod login_survival;
+mod login_terminal;
 mod logins;
 mod management;
 mod meta_tools;
