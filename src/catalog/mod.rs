@@ -12,6 +12,7 @@ mod cache;
 mod entries;
 mod header;
 mod names;
+mod pins;
 mod server_tools;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub use cache::{Cache, Key, Listed};
 pub use entries::{Entries, Entry, Kind};
 pub use names::Resolution;
+pub use pins::{Change, Changes, Pins};
 pub use server_tools::{Flaw, ReadError, ServerTools, ToolEntry};
 
 use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};

@@ -15,7 +15,7 @@ use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
     CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider,
-    SearchOptions, duration,
+    SearchOptions, Trust, duration,
 };
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
@@ -113,6 +113,7 @@ pub(super) struct Entry {
     pub(super) description: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
+    pub(super) trust: Read<Trust>,
 }
 
 /// A command: a line for the shell, or a program and its arguments.
@@ -311,6 +312,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         description: members.read("description", Field::text),
         expose: members.read("expose", |field| expose(field, scope, report)),
         tools: members.read("tools", |field| policy(field, scope, report)),
+        trust: members.read("trust", trust),
     };
     members.finish();
     Ok(entry)
@@ -368,6 +370,14 @@ fn era(field: &Field<'_>) -> Result<Era, At<Fault>> {
         Some("legacy") => Ok(Era::Legacy),
         Some("modern") => Ok(Era::Modern),
         _ => Err(field.wrong("\"auto\", \"legacy\" or \"modern\"")),
+    }
+}
+
+fn trust(field: &Field<'_>) -> Result<Trust, At<Fault>> {
+    match field.word() {
+        Some("report") => Ok(Trust::Report),
+        Some("pin") => Ok(Trust::Pin),
+        _ => Err(field.wrong("\"report\" or \"pin\"")),
     }
 }
 

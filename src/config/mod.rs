@@ -124,6 +124,8 @@ pub struct Server {
     pub expose: OwnExposure,
     /// The rules for its tools, beside those for all.
     pub tools: Policy,
+    /// What becomes of a tool that is not what it was when it was first seen.
+    pub trust: Trust,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -191,6 +193,16 @@ pub enum IdleTimeout {
     After(Duration),
     /// Not at all.
     Never,
+}
+
+/// What becomes of a tool whose text or schema is not what it was when it was first seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The user is told.
+    #[default]
+    Report,
+    /// It is held back until a person approves it.
+    Pin,
 }
 
 /// Which era of the protocol is spoken with a server.

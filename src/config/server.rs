@@ -100,6 +100,7 @@ impl<'a> Resolver<'a> {
         Ok(Server {
             expose,
             tools,
+            trust: entry.trust?.unwrap_or_default(),
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::error::{denied_tool, unknown_tool};
+use super::error::{denied_tool, held_tool, unknown_tool};
 use super::{Failure, Proxy, Reply};
 use crate::catalog::{Resolution, Snapshot, Tool};
+use crate::config::Verdict;
 use crate::mcp::Object;
 use crate::tool::{QualifiedName, ServerName};
 
@@ -112,7 +113,9 @@ impl Proxy {
             return Failure::Unavailable(format!("the tools of server `{server}` are not known: {reason}"));
         }
         if let Resolution::Tool(tool) = self.snapshot().unrestricted().resolve(name) {
-            return Failure::Refused(denied_tool(&tool.qualified_name()));
+            let name = tool.qualified_name();
+            let is_held = config.judge(&name, tool.entry().hints) != Verdict::Denied;
+            return Failure::Refused(if is_held { held_tool(&name) } else { denied_tool(&name) });
         }
         if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.name))) {
             return Failure::Unavailable(format!("server `{}` cannot be used: {}", fault.name, fault.fault));

@@ -21,6 +21,15 @@ pub(super) fn denied_tool(name: &QualifiedName) -> String {
     )
 }
 
+/// The tool is not what the user came to trust.
+pub(super) fn held_tool(name: &QualifiedName) -> String {
+    format!(
+        "`{name}` is held back: its server changed what it says of it after it was first seen. A person has to look at that, by \
+         `mcpzip approve {}` at a terminal; use another tool, or tell the user",
+        name.server
+    )
+}
+
 /// No prompt has this name.
 pub(super) fn unknown_prompt(name: &str, nearest: &[String]) -> String {
     let advice = match nearest {

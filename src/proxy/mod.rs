@@ -59,13 +59,14 @@ pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};
 
-use crate::catalog::{Cache, Catalog, Snapshot};
+use crate::catalog::{Cache, Catalog, Changes, Pins, Snapshot};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
+use crate::tool::ServerName;
 use crate::upstream::oauth::Vault;
 use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
@@ -93,6 +94,7 @@ pub struct Proxy {
     mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
+    pins: Arc<Pins>,
     pool: Arc<Pool>,
     index: Arc<Index>,
     reranking: Reranking,
@@ -123,6 +125,8 @@ pub struct Places {
     pub results: Option<std::path::PathBuf>,
     /// What was counted; `None` keeps it in memory.
     pub statistics: Option<std::path::PathBuf>,
+    /// What tools were like when they were first seen; `None` notices no change.
+    pub pins: Option<std::path::PathBuf>,
     /// The logins at remote servers; `None` knows none.
     pub logins: Option<std::path::PathBuf>,
 }
@@ -140,7 +144,8 @@ impl Proxy {
     ) -> Arc<Self> {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
-        catalog.restrict(policy::rules(&config));
+        let pins = Arc::new(Pins::new(places.pins.as_deref()));
+        catalog.restrict(policy::rules(&config, &pins));
         let search = Search::new(cache.map(|cache| cache.join("search")));
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
@@ -160,6 +165,7 @@ impl Proxy {
                     pool: pool.clone(),
                     catalog: catalog.clone(),
                     cache: Arc::new(Cache::new(cache)),
+                    pins: pins.clone(),
                     index: index.clone(),
                     topics: topics.clone(),
                     proxy: proxy.clone(),
@@ -172,6 +178,7 @@ impl Proxy {
                 mode,
                 config: RwLock::new(Arc::new(config)),
                 catalog,
+                pins,
                 pool,
                 index,
                 reranking: Reranking::default(),
@@ -202,7 +209,7 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
-        self.catalog.restrict(policy::rules(&config));
+        self.catalog.restrict(policy::rules(&config, &self.pins));
         self.index.catalog_changed();
         let config = Arc::new(config);
         let before =
@@ -211,6 +218,36 @@ impl Proxy {
         if before.tools != config.tools || before.servers != config.servers {
             self.lists_changed(&[Change::Tools]);
         }
+    }
+
+    /// Takes over what another process has noticed or approved of changed tools, if it has.
+    pub fn read_pins(&self) {
+        if self.refresh.read_pins() {
+            self.tools_restricted(&self.config());
+        }
+    }
+
+    /// The tools of a server that are not what they were when they were first seen.
+    #[must_use]
+    pub fn changed_tools(&self, server: &ServerName) -> Changes {
+        self.pins.changes(server)
+    }
+
+    /// Takes tools of a server as they are in `seen` for what they should be. Only ever called for a person.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
+        self.refresh.approve(server, seen)?;
+        self.tools_restricted(&self.config());
+        Ok(())
+    }
+
+    /// Other tools are withheld now.
+    fn tools_restricted(&self, config: &Config) {
+        self.catalog.restrict(policy::rules(config, &self.pins));
+        self.index.catalog_changed();
+        self.lists_changed(&[Change::Tools]);
     }
 
     /// The configuration in force.
