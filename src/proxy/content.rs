@@ -158,7 +158,7 @@ mod tests {
     fn all_that_is_said_is_said_once() {
         let result = r#"{"content":[{"type":"text","text":"a summary"}],"structuredContent":{"items":[1,2,3,4,5]}}"#;
         let looked = Looked::into(result.as_bytes(), true);
-        assert_eq!((looked.characters, looked.length), (23, 33));
+        assert_eq!((looked.characters, looked.length), (21, 31));
         assert_eq!(looked.head, "a summary\n{\"items\":[1,2,3,4,5]}");
         let twice = r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"structuredContent":{"a":1}}"#;
         assert_eq!(Looked::into(twice.as_bytes(), false).head, "{\"a\": 1}");

@@ -39,9 +39,12 @@ mod transports;
 mod upstream;
 
 mod answers;
+mod arguments;
 mod cache;
 mod cli;
 mod hygiene;
+mod random_results;
+mod signatures;
 
 // Its programs are found where Unix has them.
 #[cfg(unix)]

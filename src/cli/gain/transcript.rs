@@ -145,8 +145,6 @@ fn blocks(content: &RawValue) -> Vec<Block<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     const LOG: &str = concat!(
         r#"{"type":"summary","summary":"x"}"#,
         "\n",

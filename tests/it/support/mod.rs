@@ -6,6 +6,7 @@ pub(crate) mod authority;
 pub(crate) mod bridge;
 pub(crate) mod client;
 pub(crate) mod command;
+pub(crate) mod corpus;
 pub(crate) mod gateway;
 pub(crate) mod http;
 #[cfg(target_os = "linux")]
@@ -14,6 +15,7 @@ pub(crate) mod message;
 pub(crate) mod process;
 pub(crate) mod program;
 pub(crate) mod proxy;
+pub(crate) mod random;
 pub(crate) mod script;
 pub(crate) mod setup;
 #[cfg(unix)]
