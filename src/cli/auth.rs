@@ -13,9 +13,10 @@ pub(super) enum Command {
 
 pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
     let Command::Status = command;
-    let mut known = Vec::new();
+    let (mut known, mut by_command) = (Vec::new(), Vec::new());
     for (server, account) in accounts.all() {
         known.push((server.to_string(), account.status().await));
+        by_command.extend(account.has_command().then(|| server.to_string()));
     }
     if output.is_json() {
         output.json(&known.iter().filter_map(|(_, status)| status.as_ref().ok()?.as_ref()).collect::<Vec<_>>());
@@ -30,6 +31,9 @@ pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output)
     for (server, status) in &known {
         match status {
             Ok(Some(status)) => show(status, output),
+            Ok(None) if by_command.contains(server) => {
+                output.line(format!("{}  {}", strong(server), faint("no login, but a `headers_command`")));
+            }
             Ok(None) => output.line(format!("{}  {}", strong(server), faint("no login"))),
             Err(error) => output.line(format!("{}  {}", strong(server), bad(error))),
         }
@@ -40,10 +44,10 @@ pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output)
 fn show(status: &LoginStatus, output: &Output) {
     let life = match (status.expires_in, status.refreshable) {
         (Some(0), false) => bad("expired"),
-        (Some(0), true) => good("renewed at the next call"),
-        (Some(seconds), true) => good(format!("renewed within {}", time(seconds))),
-        (Some(seconds), false) => good(format!("good for {}, then a new login is needed", time(seconds))),
-        (None, _) => good("good until the server says otherwise"),
+        (Some(0), true) => good("logged in, renewed at the next call"),
+        (Some(seconds), true) => good(format!("logged in, renewed by itself within {}", time(seconds))),
+        (Some(seconds), false) => good(format!("logged in for {}, then a new login is needed", time(seconds))),
+        (None, _) => good("logged in until the server says otherwise"),
     };
     output.line(format!("{}  {life}", strong(&status.server)));
     let client = status.client_id.as_deref().map(|id| format!(", client {id}")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! `mcpzip login` and `mcpzip logout`: a person's way in to remote servers, and out again.
 
-use std::io::BufRead as _;
+use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -110,6 +110,9 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
     let mut failed = Vec::new();
     for (server, account) in accounts.all() {
         let status = account.status().await;
+        if account.has_command() {
+            continue;
+        }
         if status.is_ok_and(|status| status.is_some_and(|status| status.missing_scopes.is_empty())) {
             continue;
         }
@@ -150,16 +153,20 @@ async fn one(account: Account, wishes: &Wishes, browser: &Browser, output: &Outp
     if !account.needs_person() {
         return account.log_in_alone().await;
     }
+    let server = account.server().clone();
     let flow = Flow::begin(account, wishes).await?;
     let opened = browser.open(flow.url());
     output.note(&match opened {
-        true => format!("the browser opens {}; where it does not, open this:", flow.issuer()),
-        false => format!("to log in at {}, open this:", flow.issuer()),
+        true => {
+            format!("opening the browser to log in to {server} at {}; if no page comes up, open this:", flow.issuer())
+        }
+        false => format!("to log in to {server} at {}, open this in any browser:", flow.issuer()),
     });
-    output.note(flow.url());
+    // By itself and in full colour: it is to be copied.
+    output.notable(&format!("\n{}\n", flow.url()));
     let mut pasted = lines();
-    if !opened {
-        output.note("if the browser is on another machine, paste here the URL that it ends at:");
+    if !opened || std::io::stdin().is_terminal() {
+        output.note("waiting; if the browser ends at a page that does not load, paste the URL of that page here:");
     }
     let answer = loop {
         tokio::select! {
@@ -177,7 +184,9 @@ fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
     if line.trim().is_empty() {
         return None;
     }
-    flow.pasted(line).map_err(|error| output.note(&format!("{error}; paste the whole URL"))).ok()
+    flow.pasted(line)
+        .map_err(|error| output.note(&format!("{error}: paste the whole URL, as {}?…", flow.redirect())))
+        .ok()
 }
 
 /// Lines of stdin, read by a thread that nobody waits for: it may sit on a terminal for ever.

@@ -45,7 +45,7 @@ fn needs(asked: &Message) -> (Value, String) {
 fn a_call_goes_on_after_its_user_has_logged_in() {
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({})).server("b", Server::new().tool("v", [answer("too")]));
-    let mut client = greeted(&setup, URLS);
+    let mut client = greeted(&setup.clone().log_level("trace"), URLS);
     // Two calls, one question.
     let calls = [client.begin_execute("web__t"), client.begin_execute("web__u")];
     let (id, asked) = question(&mut client);
@@ -66,7 +66,10 @@ fn a_call_goes_on_after_its_user_has_logged_in() {
         assert_eq!(client.answer(call).text(), "fine");
     }
     assert_eq!(client.execute("web__t").text(), "fine");
-    client.finish();
+    client.close_stdin();
+    client.wait();
+    authority.is_silent("stdout", &client.stdout());
+    authority.is_silent("stderr", &client.stderr());
     assert_eq!(authority.read(|state| (state.registrations, state.token_requests)), (1, 1));
     // What is kept serves every process after.
     assert_eq!(setup.connect().execute("web__t").text(), "fine");

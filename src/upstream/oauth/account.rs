@@ -114,6 +114,18 @@ impl Account {
         }))
     }
 
+    /// Whose it is.
+    #[must_use]
+    pub fn server(&self) -> &ServerName {
+        &self.server
+    }
+
+    /// Whether a command of the configuration may say who we are, so that no login is needed.
+    #[must_use]
+    pub fn has_command(&self) -> bool {
+        self.remote.headers_command.is_some()
+    }
+
     /// Whether a person is needed to log in.
     #[must_use]
     pub fn needs_person(&self) -> bool {

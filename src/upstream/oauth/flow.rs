@@ -117,6 +117,12 @@ impl Flow {
         &self.authority.issuer
     }
 
+    /// Where the browser ends, without what comes with it.
+    #[must_use]
+    pub fn redirect(&self) -> String {
+        self.callback.url()
+    }
+
     /// Waits for the browser to come back.
     ///
     /// # Errors
@@ -143,6 +149,9 @@ impl Flow {
     /// When it is not that of this login.
     pub fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
         let text = text.trim();
+        if !text.contains("state=") {
+            return Err(LoginError::Foreign { reason: "it is not where a login ends" });
+        }
         let query = text.split_once('?').map_or(text, |(_, query)| query);
         let url = Url::parse(&format!("{}?{query}", self.callback.url()));
         self.read(&url.map_err(|_| LoginError::Foreign { reason: "it is no URL" })?)

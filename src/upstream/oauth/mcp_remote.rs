@@ -70,7 +70,7 @@ impl Inherited {
         let is_version = |path: &Path| {
             path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("mcp-remote-"))
         };
-        let directories = entries.map(|entry| entry.path()).filter(|path| is_version(path)).chain([base.clone()]);
+        let directories = entries.map(|entry| entry.path()).filter(|path| is_version(path)).chain([base]);
         let names = hashes(remote);
         let written = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
         directories

@@ -33,7 +33,7 @@ impl Keyring {
     /// A bus on which nobody offers a keychain.
     #[track_caller]
     pub(crate) fn without_daemon() -> Option<Self> {
-        if !tool::has("dbus-daemon", "dbus-daemon") {
+        if !tool::has("dbus-daemon", "dbus") || !tool::has("dbus-send", "dbus") {
             return None;
         }
         let home = TempDir::new().unwrap();
