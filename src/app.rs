@@ -39,6 +39,7 @@ impl App {
             logs: Some(paths.state_dir.join("logs")),
             results: Some(paths.state_dir.join("results")),
             statistics: Some(paths.state_dir.join(STATISTICS)),
+            pins: Some(paths.state_dir.join("pins")),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
@@ -108,6 +109,7 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
         if std::mem::replace(&mut known, now) != now {
             ask_again(&proxy);
         }
+        proxy.read_pins();
         if !file.changed() {
             continue;
         }

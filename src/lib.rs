@@ -24,6 +24,7 @@ pub mod upstream;
 
 pub mod config;
 pub mod files;
+pub mod keychain;
 pub mod mcp;
 pub mod secret;
 pub mod shutdown;

@@ -11,11 +11,18 @@ pub(super) enum Command {
     Status,
 }
 
-pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
     let Command::Status = command;
-    let known: Vec<_> = accounts.all().map(|(server, account)| (server.to_string(), account.status())).collect();
+    let (mut known, mut by_command) = (Vec::new(), Vec::new());
+    for (server, account) in accounts.all() {
+        known.push((server.to_string(), account.status().await));
+        by_command.extend(account.has_command().then(|| server.to_string()));
+    }
     if output.is_json() {
-        output.json(&known.iter().filter_map(|(_, status)| status.as_ref()).collect::<Vec<_>>());
+        output.json(&known.iter().filter_map(|(_, status)| status.as_ref().ok()?.as_ref()).collect::<Vec<_>>());
+        for (server, error) in known.iter().filter_map(|(server, status)| Some((server, status.as_ref().err()?))) {
+            output.note(&format!("{server}: {error}"));
+        }
         return Ok(());
     }
     if known.is_empty() {
@@ -23,8 +30,12 @@ pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Re
     }
     for (server, status) in &known {
         match status {
-            Some(status) => show(status, output),
-            None => output.line(format!("{}  {}", strong(server), faint("no login"))),
+            Ok(Some(status)) => show(status, output),
+            Ok(None) if by_command.contains(server) => {
+                output.line(format!("{}  {}", strong(server), faint("no login, but a `headers_command`")));
+            }
+            Ok(None) => output.line(format!("{}  {}", strong(server), faint("no login"))),
+            Err(error) => output.line(format!("{}  {}", strong(server), bad(error))),
         }
     }
     Ok(())
@@ -33,14 +44,15 @@ pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Re
 fn show(status: &LoginStatus, output: &Output) {
     let life = match (status.expires_in, status.refreshable) {
         (Some(0), false) => bad("expired"),
-        (Some(0), true) => good("renewed at the next call"),
-        (Some(seconds), true) => good(format!("renewed within {}", time(seconds))),
-        (Some(seconds), false) => good(format!("good for {}, then a new login is needed", time(seconds))),
-        (None, _) => good("good until the server says otherwise"),
+        (Some(0), true) => good("logged in, renewed at the next call"),
+        (Some(seconds), true) => good(format!("logged in, renewed by itself within {}", time(seconds))),
+        (Some(seconds), false) => good(format!("logged in for {}, then a new login is needed", time(seconds))),
+        (None, _) => good("logged in until the server says otherwise"),
     };
     output.line(format!("{}  {life}", strong(&status.server)));
     let client = status.client_id.as_deref().map(|id| format!(", client {id}")).unwrap_or_default();
-    output.line(faint(format!("  at {}{client}", status.issuer)));
+    let place = if status.sealed { ", sealed by the keychain" } else { ", in a file" };
+    output.line(faint(format!("  at {}{client}{place}", status.issuer)));
     if !status.scopes.is_empty() {
         output.line(faint(format!("  for {}", status.scopes.join(", "))));
     }

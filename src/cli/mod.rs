@@ -1,5 +1,6 @@
 //! The command line: one file per command, each arguments in, work, a few lines out.
 
+mod approve;
 mod auth;
 mod browser;
 mod call;
@@ -88,6 +89,8 @@ enum Command {
     Stats(stats::Arguments),
     /// Show what agents were spared, and what they paid for it
     Gain(gain::Arguments),
+    /// Look at tools that changed after they were first seen, and approve them
+    Approve(approve::Arguments),
     /// Log in to a remote server, in the browser
     Login(login::LoginArguments),
     /// Forget the login at a server, and end it there
@@ -191,7 +194,7 @@ async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Out
     match command {
         Command::Login(arguments) => login::log_in(arguments, accounts, output).await,
         Command::Logout(arguments) => login::log_out(arguments, accounts, output).await,
-        Command::Auth(command) => auth::run(command, accounts, output),
+        Command::Auth(command) => auth::run(command, accounts, output).await,
         _ => unreachable!("only these have to do with accounts"),
     }
 }
@@ -203,6 +206,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
         Command::Servers => servers::run(app, output).await,
+        Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)
         | Command::Stats(_)
         | Command::Gain(_)

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::answer::Asked;
 use super::arguments::{Checked, Repair, Schema};
+use super::consent::Consent;
 use super::duplicate::repeats;
 use super::error::{failed_call, refused_call, unfit_arguments};
 use super::relay::Relayed;
@@ -31,7 +32,8 @@ const REPAIRS: &str = "mcpzip/repairs";
 
 /// A call that has a reply.
 struct Ran {
-    name: QualifiedName,
+    /// The tool; none where that is not known before the client has answered a question.
+    name: Option<QualifiedName>,
     reply: Reply,
     repairs: Vec<Repair>,
 }
@@ -55,6 +57,8 @@ pub struct Call<'a> {
     pub limit: Option<Duration>,
     /// The request it is made in, if there is one.
     pub errand: Option<&'a Errand>,
+    /// The user, who calls in person, has agreed to this very call.
+    pub is_agreed: bool,
 }
 
 /// Why a call has no result; each with a text for whoever called.
@@ -66,8 +70,10 @@ pub enum Failure {
     Arguments(String),
     /// The server could not be reached, or gave no usable answer.
     Unavailable(String),
-    /// The server answered with a protocol error.
+    /// The server answered with a protocol error, or the user's rules do not let the call out.
     Refused(String),
+    /// The rules want the user's word first, and there is no client that could ask; this is the question.
+    Consent(String),
 }
 
 impl Failure {
@@ -75,7 +81,11 @@ impl Failure {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Unknown(text) | Self::Arguments(text) | Self::Unavailable(text) | Self::Refused(text) => text,
+            Self::Unknown(text)
+            | Self::Arguments(text)
+            | Self::Unavailable(text)
+            | Self::Refused(text)
+            | Self::Consent(text) => text,
         }
     }
 }
@@ -114,17 +124,18 @@ impl Proxy {
             line: Some(shared.line),
             limit: shared.limit,
             errand: Some(&shared.errand),
+            is_agreed: false,
         };
         let Ran { name, reply, repairs } = match self.run(call).await {
             Ok(ran) => ran,
             Err(failure) => return Reply::tool_error(failure.text()),
         };
-        let reply = match reply {
-            Reply::Relayed(result) => {
-                let asked = Asked { name: &name, select: select.as_deref(), caller: &shared.errand.caller };
+        let reply = match (reply, &name) {
+            (Reply::Relayed(result), Some(name)) => {
+                let asked = Asked { name, select: select.as_deref(), caller: &shared.errand.caller };
                 self.answer(result, &asked).await
             }
-            reply => reply,
+            (reply, _) => reply,
         };
         if repairs.is_empty() { reply } else { reply.with_meta(REPAIRS, &listed(&repairs)) }
     }
@@ -153,7 +164,10 @@ impl Proxy {
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        let tool = self.find(call.name).await?;
+        let tool = match self.find_logged_in(call.name, call.errand).await? {
+            Ok(tool) => tool,
+            Err(question) => return Ok(Ran { name: None, reply: question, repairs: Vec::new() }),
+        };
         let checked = self.check(&tool, call.arguments).await.map_err(Failure::Arguments)?;
         let (arguments, repairs) = match checked {
             Checked::AsSent(raw) => (raw.get(), Vec::new()),
@@ -163,9 +177,17 @@ impl Proxy {
             let raw: &RawValue = serde_json::from_str(arguments).expect("checked arguments are JSON");
             let caller = call.errand.map(|errand| &errand.caller);
             let reply = self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller).await;
-            return Ok(Ran { name: tool.qualified_name(), reply, repairs });
+            return Ok(Ran { name: Some(tool.qualified_name()), reply, repairs });
         }
         let name = tool.qualified_name();
+        let written = arguments;
+        let consent =
+            if call.is_agreed { Consent::Needless } else { self.consent(&tool, written, call.errand).await? };
+        let errand = match &consent {
+            Consent::Needless => call.errand,
+            Consent::Given(errand) => Some(errand),
+            Consent::Asked(reply) => return Ok(Ran { name: Some(name), reply: reply.clone(), repairs }),
+        };
         for repair in &repairs {
             tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
         }
@@ -186,7 +208,10 @@ impl Proxy {
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
         let (sent, start) = (relayed.params.body.len(), Instant::now());
-        let answered = self.relay(&name.server, relayed, call.errand).await;
+        let answered = self.relay(&name.server, relayed, errand).await;
+        if let (Consent::Given(_), Ok(reply)) = (&consent, &answered) {
+            self.agreed(&name, written, reply);
+        }
         let result = match &answered {
             Ok(upstream::Reply::Result(result)) => Some(&result[..]),
             _ => None,
@@ -194,13 +219,13 @@ impl Proxy {
         self.count_call(&name, start.elapsed(), sent, result);
         match answered {
             Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
-                Ok(Ran { name, reply: Reply::Relayed(result), repairs })
+                Ok(Ran { name: Some(name), reply: Reply::Relayed(result), repairs })
             }
             Ok(upstream::Reply::Result(_)) => {
                 Err(Failure::Refused(refused_call(&name, "its result is not a JSON object", None)))
             }
-            Ok(upstream::Reply::Error(error)) if call.errand.is_some_and(|errand| errand.concerns_client(&error)) => {
-                Ok(Ran { name, reply: Reply::RelayedError(error), repairs })
+            Ok(upstream::Reply::Error(error)) if errand.is_some_and(|errand| errand.concerns_client(&error)) => {
+                Ok(Ran { name: Some(name), reply: Reply::RelayedError(error), repairs })
             }
             Ok(upstream::Reply::Error(error)) => {
                 let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();

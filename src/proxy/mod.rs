@@ -13,6 +13,7 @@ mod builtin;
 mod caller;
 mod client;
 mod completion;
+mod consent;
 mod content;
 mod counting;
 mod definitions;
@@ -23,14 +24,17 @@ mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+mod login;
 mod open_calls;
 mod page;
+mod policy;
 pub mod projection;
 mod prompts;
 mod read_result;
 mod refresh;
 mod relay;
 mod reply;
+mod reranking;
 mod resources;
 mod search_tools;
 mod status;
@@ -55,19 +59,24 @@ pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};
 
-use crate::catalog::{Cache, Catalog, Snapshot};
+use crate::catalog::{Cache, Catalog, Changes, Pins, Snapshot};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
+use crate::tool::ServerName;
+use crate::upstream::oauth::Vault;
 use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
+use consent::Consents;
 use index::Index;
 use instructions::Topics;
+use login::Logins;
 use open_calls::OpenCalls;
 use projection::Projection;
+use reranking::Reranking;
 
 /// What clients see of the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,8 +94,10 @@ pub struct Proxy {
     mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
+    pins: Arc<Pins>,
     pool: Arc<Pool>,
     index: Arc<Index>,
+    reranking: Reranking,
     refresh: Arc<Refresh>,
     topics: Arc<Topics>,
     schemas: execute_tool::Schemas,
@@ -98,6 +109,8 @@ pub struct Proxy {
     direct_names: direct::DirectNames,
     audience: Audience,
     open_calls: Arc<OpenCalls>,
+    consents: Consents,
+    logins: Arc<Logins>,
     tasks: Tasks,
 }
 
@@ -112,6 +125,8 @@ pub struct Places {
     pub results: Option<std::path::PathBuf>,
     /// What was counted; `None` keeps it in memory.
     pub statistics: Option<std::path::PathBuf>,
+    /// What tools were like when they were first seen; `None` notices no change.
+    pub pins: Option<std::path::PathBuf>,
     /// The logins at remote servers; `None` knows none.
     pub logins: Option<std::path::PathBuf>,
 }
@@ -129,14 +144,20 @@ impl Proxy {
     ) -> Arc<Self> {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
+        let pins = Arc::new(Pins::new(places.pins.as_deref()));
+        catalog.restrict(policy::rules(&config, &pins));
         let search = Search::new(cache.map(|cache| cache.join("search")));
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
         let statistics = Statistics::new(places.statistics.as_deref());
         statistics.start(tasks);
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
+            let vault = |directory: &std::path::PathBuf| {
+                Arc::new(Vault::new(directory.clone(), config.credentials, &variables, tasks.clone()))
+            };
+            let logins = places.logins.as_ref().map(vault);
             let mut environment = Environment::new(tasks.clone(), variables.clone(), places.logs.clone());
-            environment.login_directory.clone_from(&places.logins);
+            environment.logins = logins;
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
             let refresh = Refresh::new(
@@ -144,6 +165,7 @@ impl Proxy {
                     pool: pool.clone(),
                     catalog: catalog.clone(),
                     cache: Arc::new(Cache::new(cache)),
+                    pins: pins.clone(),
                     index: index.clone(),
                     topics: topics.clone(),
                     proxy: proxy.clone(),
@@ -156,8 +178,10 @@ impl Proxy {
                 mode,
                 config: RwLock::new(Arc::new(config)),
                 catalog,
+                pins,
                 pool,
                 index,
+                reranking: Reranking::default(),
                 refresh,
                 topics,
                 schemas: execute_tool::Schemas::default(),
@@ -171,6 +195,8 @@ impl Proxy {
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 open_calls: Arc::default(),
+                consents: Consents::default(),
+                logins: Arc::default(),
                 tasks: tasks.clone(),
             }
         });
@@ -183,10 +209,45 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
+        self.catalog.restrict(policy::rules(&config, &self.pins));
+        self.index.catalog_changed();
         let config = Arc::new(config);
         let before =
             std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), config.clone());
         self.lists_changed(beside::changes(&before, &config));
+        if before.tools != config.tools || before.servers != config.servers {
+            self.lists_changed(&[Change::Tools]);
+        }
+    }
+
+    /// Takes over what another process has noticed or approved of changed tools, if it has.
+    pub fn read_pins(&self) {
+        if self.refresh.read_pins() {
+            self.tools_restricted(&self.config());
+        }
+    }
+
+    /// The tools of a server that are not what they were when they were first seen.
+    #[must_use]
+    pub fn changed_tools(&self, server: &ServerName) -> Changes {
+        self.pins.changes(server)
+    }
+
+    /// Takes tools of a server as they are in `seen` for what they should be. Only ever called for a person.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
+        self.refresh.approve(server, seen)?;
+        self.tools_restricted(&self.config());
+        Ok(())
+    }
+
+    /// Other tools are withheld now.
+    fn tools_restricted(&self, config: &Config) {
+        self.catalog.restrict(policy::rules(config, &self.pins));
+        self.index.catalog_changed();
+        self.lists_changed(&[Change::Tools]);
     }
 
     /// The configuration in force.

@@ -9,6 +9,8 @@ pub(crate) mod command;
 pub(crate) mod corpus;
 pub(crate) mod gateway;
 pub(crate) mod http;
+#[cfg(target_os = "linux")]
+pub(crate) mod keyring;
 pub(crate) mod message;
 pub(crate) mod process;
 pub(crate) mod program;
@@ -16,7 +18,11 @@ pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod script;
 pub(crate) mod setup;
+#[cfg(unix)]
+pub(crate) mod terminal;
 pub(crate) mod tls;
+#[cfg(unix)]
+pub(crate) mod tool;
 
 pub(crate) use client::{Client, until};
 pub(crate) use message::Message;
