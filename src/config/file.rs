@@ -13,7 +13,10 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
-use super::{CREDENTIALS_EXPECTED, Credentials, Era, Grant, IdleTimeout, SearchOptions, duration};
+use super::{
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider,
+    SearchOptions, Trust, duration,
+};
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -34,18 +37,52 @@ pub(super) struct File {
     pub(super) servers: Vec<Named>,
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
-    pub(super) default_limit: Read<usize>,
-    pub(super) budget: Read<usize>,
+    pub(super) search: Read<SearchEntry>,
+    pub(super) results: Read<Results>,
+    pub(super) management: Read<Management>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+    pub(super) tools: PolicyEntry,
     pub(super) credentials: Read<Credentials>,
+}
+
+/// How tools are searched.
+pub(super) struct SearchEntry {
+    pub(super) default_limit: Read<usize>,
+    pub(super) llm: Read<LlmEntry>,
+}
+
+/// The language model of the search.
+pub(super) struct LlmEntry {
+    /// Where it stands.
+    pub(super) offset: usize,
+    pub(super) provider: Option<Provider>,
+    pub(super) model: Option<At<String>>,
+    pub(super) base_url: Option<At<String>>,
+    pub(super) api_key: Option<At<String>>,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// How results are answered.
+pub(super) struct Results {
+    pub(super) budget: Read<usize>,
+    pub(super) duplicates: Read<Duplicates>,
+    pub(super) kept_for: Read<Lifetime>,
 }
 
 /// What is shown beside the tools.
 pub(super) struct Exposed {
     pub(super) prompts: Read<bool>,
     pub(super) resources: Read<bool>,
+}
+
+/// Which tools may be used.
+#[derive(Default)]
+pub(super) struct PolicyEntry {
+    pub(super) allow: Option<Vec<At<String>>>,
+    pub(super) ask: Option<Vec<At<String>>>,
+    pub(super) deny: Option<Vec<At<String>>>,
 }
 
 /// A member of `mcpServers`.
@@ -75,6 +112,8 @@ pub(super) struct Entry {
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+    pub(super) tools: Read<PolicyEntry>,
+    pub(super) trust: Read<Trust>,
 }
 
 /// A command: a line for the shell, or a program and its arguments.
@@ -115,18 +154,33 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     }
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
-    let default_limit = members.read("search", |field| search(field, report)).map(Option::flatten);
-    let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
+    let search = members.read("search", |field| search(field, report));
+    let results = members.read("results", |field| results(field, report));
+    let management = members.read("management", management);
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
+    // Rules that are not understood are no reason to go on without them.
+    let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
     let credentials = members.read("credentials", credentials);
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, default_limit, budget, expose, credentials, proxy, ca_file })
+    Ok(File {
+        servers,
+        call_timeout,
+        idle_timeout,
+        search,
+        results,
+        management,
+        expose,
+        tools,
+        credentials,
+        proxy,
+        ca_file,
+    })
 }
 
-fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
+fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
     let mut members = Members::new(field.object()?, "", "search.", report);
     let default_limit = members.read("default_limit", |field| {
         let limits = SearchOptions::LIMITS;
@@ -134,15 +188,69 @@ fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
         let limit = field.count().map_err(|_| expected())?.get();
         if limits.contains(&limit) { Ok(limit) } else { Err(expected()) }
     });
+    let llm = members.read("llm", |field| llm(field, report));
     members.finish();
-    default_limit
+    Ok(SearchEntry { default_limit, llm })
 }
 
-fn results(field: &Field<'_>, report: &Report) -> Read<usize> {
-    let mut members = Members::new(field.object()?, "", "results.", report);
-    let budget = members.read("budget", Field::whole_number);
+fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, "search.", "llm.", report);
+    let entry = LlmEntry {
+        offset: field.offset(),
+        provider: members.read("provider", provider)?,
+        model: members.read("model", Field::text)?,
+        base_url: members.read("base_url", Field::text)?,
+        api_key: members.read("api_key", Field::text)?,
+        timeout: members.read("timeout", Field::positive_duration)?,
+    };
     members.finish();
-    budget
+    Ok(entry)
+}
+
+fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
+    match field.word() {
+        Some("gemini") => Ok(Provider::Gemini),
+        Some("anthropic") => Ok(Provider::Anthropic),
+        Some("openai") => Ok(Provider::OpenAi),
+        _ => Err(field.wrong("\"gemini\", \"anthropic\" or \"openai\" (also for what speaks as it does)")),
+    }
+}
+
+fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<Fault>> {
+    let mut members = Members::new(field.object()?, "", "results.", report);
+    let results = Results {
+        budget: members.read("budget", Field::whole_number),
+        duplicates: members.read("duplicates", duplicates),
+        kept_for: members.read("kept_for", lifetime),
+    };
+    members.finish();
+    Ok(results)
+}
+
+fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<Fault>> {
+    match field.word() {
+        Some("auto") => Ok(Duplicates::Auto),
+        Some("keep") => Ok(Duplicates::Keep),
+        Some("text") => Ok(Duplicates::Text),
+        Some("structured") => Ok(Duplicates::Structured),
+        _ => Err(field.wrong("\"auto\", \"keep\", \"text\" or \"structured\"")),
+    }
+}
+
+fn lifetime(field: &Field<'_>) -> Result<Lifetime, At<Fault>> {
+    match field.word() {
+        Some("session") => Ok(Lifetime::Session),
+        _ => Ok(Lifetime::For(field.positive_duration()?)),
+    }
+}
+
+fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
+    match field.word() {
+        Some("off") => Ok(Management::Off),
+        Some("read") => Ok(Management::Read),
+        Some("full") => Ok(Management::Full),
+        _ => Err(field.wrong("\"off\", \"read\" or \"full\"")),
+    }
 }
 
 fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
@@ -151,6 +259,17 @@ fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At
         Exposed { prompts: members.read("prompts", Field::flag), resources: members.read("resources", Field::flag) };
     members.finish();
     Ok(exposed)
+}
+
+fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, scope, "tools.", report);
+    let entry = PolicyEntry {
+        allow: members.read("allow", Field::texts)?,
+        ask: members.read("ask", Field::texts)?,
+        deny: members.read("deny", Field::texts)?,
+    };
+    members.finish();
+    Ok(entry)
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
@@ -192,6 +311,8 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         era: members.read("era", era),
         description: members.read("description", Field::text),
         expose: members.read("expose", |field| expose(field, scope, report)),
+        tools: members.read("tools", |field| policy(field, scope, report)),
+        trust: members.read("trust", trust),
     };
     members.finish();
     Ok(entry)
@@ -249,6 +370,14 @@ fn era(field: &Field<'_>) -> Result<Era, At<Fault>> {
         Some("legacy") => Ok(Era::Legacy),
         Some("modern") => Ok(Era::Modern),
         _ => Err(field.wrong("\"auto\", \"legacy\" or \"modern\"")),
+    }
+}
+
+fn trust(field: &Field<'_>) -> Result<Trust, At<Fault>> {
+    match field.word() {
+        Some("report") => Ok(Trust::Report),
+        Some("pin") => Ok(Trust::Pin),
+        _ => Err(field.wrong("\"report\" or \"pin\"")),
     }
 }
 

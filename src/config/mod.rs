@@ -5,28 +5,40 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod document;
 mod duration;
+mod edit;
 pub mod env;
 mod error;
 mod expand;
 mod file;
 mod hash;
+mod llm;
+mod management;
 mod nearest;
 mod oauth;
 mod paths;
+mod policy;
 mod reader;
+mod results;
 mod server;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use document::{Document, DocumentError};
+pub use edit::{EditError, edit};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
+pub use llm::{LanguageModel, Provider};
+pub use management::Management;
 pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
+pub use policy::{Policy, Verdict};
+pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use watch::ConfigWatch;
 
 use std::collections::BTreeMap;
@@ -36,7 +48,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::secret::{Masker, Secret};
-use crate::tool::ServerName;
+use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
 
@@ -69,6 +81,10 @@ pub struct Config {
     pub results: ResultOptions,
     /// What clients see beside the tools, where a server does not say.
     pub expose: Exposure,
+    /// The rules for the tools of all servers.
+    pub tools: Policy,
+    /// What agents may do to `mcpzip` itself.
+    pub management: Management,
     /// How logins are kept.
     pub credentials: Credentials,
     /// Knows the secrets among the values above, also those within arguments and URLs.
@@ -106,6 +122,10 @@ pub struct Server {
     pub description: Option<String>,
     /// What clients see of it beside its tools.
     pub expose: OwnExposure,
+    /// The rules for its tools, beside those for all.
+    pub tools: Policy,
+    /// What becomes of a tool that is not what it was when it was first seen.
+    pub trust: Trust,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -175,6 +195,16 @@ pub enum IdleTimeout {
     Never,
 }
 
+/// What becomes of a tool whose text or schema is not what it was when it was first seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The user is told.
+    #[default]
+    Report,
+    /// It is held back until a person approves it.
+    Pin,
+}
+
 /// Which era of the protocol is spoken with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Era {
@@ -188,17 +218,12 @@ pub enum Era {
 }
 
 /// How tools are searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
     /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
     pub default_limit: usize,
-}
-
-/// How results are answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResultOptions {
-    /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
-    pub budget: usize,
+    /// Puts the best hits in order, if there is one.
+    pub llm: Option<LanguageModel>,
 }
 
 /// What clients see beside the tools.
@@ -220,6 +245,16 @@ pub struct OwnExposure {
 }
 
 impl Config {
+    /// What may be done with a tool. The built-in server's own are always there.
+    #[must_use]
+    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        if name.server.as_str() == BUILT_IN_SERVER {
+            return Verdict::Allowed;
+        }
+        let own = self.servers.get(&name.server).map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
+        own.max(self.tools.judge(name, hints))
+    }
+
     /// What clients see of a server beside its tools; nothing of one that is not used.
     #[must_use]
     pub fn exposes(&self, server: &ServerName) -> Exposure {
@@ -271,11 +306,17 @@ impl Config {
             fault: at.value,
         })?;
 
+        let tools = Policy::read(file.tools).map_err(|at| Error::Shape {
+            path: path.to_owned(),
+            position: lines.position(at.offset),
+            fault: at.value,
+        })?;
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));
         let mut resolver = Resolver::new(environment, directory, &report);
         resolver.set_defaults(file.proxy, file.ca_file);
         let (servers, faults) = servers(file.servers, &mut resolver, &lines);
+        let search = search(file.search, defaults.search, &mut resolver);
         Ok(Self {
             path: Some(path.to_owned()),
             servers,
@@ -283,18 +324,11 @@ impl Config {
             masker: Masker::new(resolver.secrets),
             call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
             idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
-            search: SearchOptions {
-                default_limit: setting(
-                    file.default_limit,
-                    defaults.search.default_limit,
-                    |limit| limit.to_string(),
-                    &report,
-                ),
-            },
-            results: ResultOptions {
-                budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
-            },
+            search,
+            results: ResultOptions::of(file.results, &report),
+            management: setting(file.management, defaults.management, Management::text, &report),
             expose: exposure(file.expose, defaults.expose, &report),
+            tools,
             credentials: credentials(environment, file.credentials, &report),
             warnings: report.into_warnings(&lines),
         })
@@ -314,6 +348,8 @@ impl Default for Config {
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             expose: Exposure::default(),
+            tools: Policy::default(),
+            management: Management::default(),
             credentials: Credentials::default(),
             masker: Masker::default(),
         }
@@ -348,7 +384,7 @@ impl SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { default_limit: 5 }
+        Self { default_limit: 5, llm: None }
     }
 }
 
@@ -422,6 +458,25 @@ fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, r
         Ok(value) => value.unwrap_or(default),
         Err(At { offset, value: fault }) => {
             report.add(offset, Oddity::Default { fault, default: text(default) });
+            default
+        }
+    }
+}
+
+fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut Resolver<'_>) -> SearchOptions {
+    match read {
+        Ok(None) => default,
+        Ok(Some(entry)) => {
+            let limit = setting(entry.default_limit, default.default_limit, |limit| limit.to_string(), resolver.report);
+            let llm = entry.llm.and_then(|entry| entry.map(|entry| resolver.language_model(entry)).transpose());
+            let llm = llm.unwrap_or_else(|At { offset, value: fault }| {
+                resolver.report.add(offset, Oddity::Default { fault, default: "no language model".to_owned() });
+                None
+            });
+            SearchOptions { default_limit: limit, llm }
+        }
+        Err(At { offset, value: fault }) => {
+            resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });
             default
         }
     }

@@ -7,13 +7,14 @@ use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
 use super::file::{Entry, OAuthEntry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
+use super::policy::Policy;
 use super::reader::{At, Read, Report};
 use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
 
 /// What an entry is read against, and the secrets found on the way.
 pub(super) struct Resolver<'a> {
-    environment: &'a Environment,
+    pub(super) environment: &'a Environment,
     /// The directory of the file, to which paths in it are relative.
     directory: &'a Path,
     pub(super) report: &'a Report,
@@ -95,8 +96,11 @@ impl<'a> Resolver<'a> {
             Some(exposed) => OwnExposure { prompts: exposed.prompts?, resources: exposed.resources? },
             None => OwnExposure::default(),
         };
+        let tools = Policy::read(entry.tools?.unwrap_or_default())?;
         Ok(Server {
             expose,
+            tools,
+            trust: entry.trust?.unwrap_or_default(),
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),
@@ -269,7 +273,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A text that is shown as it is, unless a variable in it looks like a secret.
-    fn plain(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
+    pub(super) fn plain(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
         self.fill_in(key, written, is_secret_name)
     }
 
@@ -338,7 +342,7 @@ fn header_problem(name: &str, value: &str) -> Option<&'static str> {
 }
 
 /// Whether `url` has one of the schemes and a host.
-fn is_url(url: &str, schemes: &[&str]) -> bool {
+pub(super) fn is_url(url: &str, schemes: &[&str]) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();

@@ -55,7 +55,7 @@ impl Proxy {
         self.refresh.renew();
         let snapshot = self.snapshot();
         let server = server.map(|name| self.server_name(&snapshot, name)).transpose()?;
-        let hits = match self.index.search(query, limit, server.as_deref()).await {
+        let hits = match self.hits(&snapshot, query, limit, server.as_deref()).await {
             Ok(hits) => hits,
             Err(error) => {
                 tracing::error!(%error, "search failed");
@@ -72,7 +72,7 @@ impl Proxy {
         Ok(Answer { found, missing, servers: self.server_names(), is_blind })
     }
 
-    fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
+    pub(super) fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
         let definitions: Vec<_> = hits
             .iter()
             .filter_map(|hit| {

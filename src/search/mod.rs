@@ -12,6 +12,7 @@ mod index;
 mod lexical;
 mod postings;
 mod query;
+pub mod rerank;
 mod schema;
 mod store;
 mod synonyms;

@@ -86,6 +86,14 @@ pub enum CallError {
     /// There is no connection, and none could be made; nothing was sent.
     #[error(transparent)]
     Connect(#[from] Arc<ConnectError>),
+    /// The connection is still being made; nothing was sent.
+    #[error("server `{server}` was not connected within {limit:?}")]
+    Connecting {
+        /// Its name.
+        server: ServerName,
+        /// The time the caller had.
+        limit: Duration,
+    },
     /// The connection ended before the answer came.
     #[error("server `{server}` went away during the call ({reason})")]
     Lost {

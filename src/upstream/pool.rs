@@ -110,7 +110,8 @@ impl Pool {
         Account::of_entry(server, &entry, &self.environment).ok()?
     }
 
-    /// Sends a request to a server. It is sent once more only when it cannot have acted, and once more when `repeatable`
+    /// Sends a request to a server, which has the call's limit to be connected, and again to answer. It is sent once more
+    /// only when it cannot have acted, and once more when `repeatable`
     /// and the connection went away: a server that restarts knows neither the call nor the session of the next one.
     ///
     /// # Errors
@@ -120,7 +121,9 @@ impl Pool {
         let _place = slot.place().await?;
         let (mut may_resend, mut may_repeat) = (true, repeatable);
         loop {
-            let lease = self.lease(server, call.host.as_deref()).await?;
+            // The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.
+            let lease = tokio::time::timeout(call.limit, self.lease(server, call.host.as_deref())).await;
+            let lease = lease.map_err(|_| CallError::Connecting { server: server.clone(), limit: call.limit })??;
             let error = match lease.call(call.clone()).await {
                 // It was refused before it was looked into, for headers that the tool's schema asks for.
                 Ok(refusal) if lease.lacks_headers(&refusal) => {
