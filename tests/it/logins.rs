@@ -221,8 +221,7 @@ fn a_machine_logs_in_by_itself_and_takes_the_scopes_it_needs() {
 fn a_machine_signs_with_its_key_in_place_of_a_secret() {
     let key = rcgen::KeyPair::generate().unwrap();
     let (method, known) = ("private_key_jwt", Some(("me", "")));
-    let authority =
-        Authority::start(Manner { method, known, key: key.public_key_raw().to_vec(), ..Manner::default() });
+    let authority = Authority::start(Manner { method, known, key: key.public_key_raw().to_vec(), ..Manner::default() });
     authority.state().secrets.clear();
     let oauth = json!({ "grant": "client_credentials", "client_id": "me", "private_key_file": "key.pem" });
     let setup = authority.setup(json!({ "oauth": oauth })).log_level("trace");

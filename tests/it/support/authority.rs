@@ -348,10 +348,12 @@ fn token(
     });
     let (id, secret) = match state.manner.method {
         "client_secret_basic" => basic.unwrap_or_default(),
-        "private_key_jwt" => match signer(&field("client_assertion"), &format!("{origin}{issuer}"), &state.manner.key) {
-            Some(id) => (id, String::new()),
-            None => return refuse("invalid_client", "not your signature"),
-        },
+        "private_key_jwt" => {
+            match signer(&field("client_assertion"), &format!("{origin}{issuer}"), &state.manner.key) {
+                Some(id) => (id, String::new()),
+                None => return refuse("invalid_client", "not your signature"),
+            }
+        }
         _ => (field("client_id"), field("client_secret")),
     };
     let client = state.clients.get(&id).filter(|client| client.issuer == issuer).cloned();
