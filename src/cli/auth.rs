@@ -1,18 +1,38 @@
-//! `mcpzip auth status`: which logins there are.
+//! `mcpzip auth`: which logins there are, and keys for the keychain.
+
+use std::io::IsTerminal as _;
+
+use console::Term;
 
 use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
+use crate::config::Provider;
+use crate::keychain::Keychain;
 use crate::upstream::oauth::LoginStatus;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Show the login at each remote server: where, as whom, for what and for how long
     Status,
+    /// Put the key of a language model (`search.llm` with `"api_key": "keychain"`) into the keychain
+    Key {
+        /// Whose key it is: gemini, anthropic or openai; the key is asked for, or read from stdin
+        #[arg(value_parser = provider)]
+        provider: Provider,
+    },
+}
+
+fn provider(word: &str) -> Result<Provider, String> {
+    let known = [Provider::Gemini, Provider::Anthropic, Provider::OpenAi];
+    let found = known.into_iter().find(|provider| provider.as_str() == word);
+    found.ok_or_else(|| "there are gemini, anthropic and openai".to_owned())
 }
 
 pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
-    let Command::Status = command;
+    if let Command::Key { provider } = command {
+        return keep_key(*provider, accounts, output);
+    }
     let (mut known, mut by_command) = (Vec::new(), Vec::new());
     for (server, account) in accounts.all() {
         known.push((server.to_string(), account.status().await));
@@ -38,6 +58,28 @@ pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output)
             Err(error) => output.line(format!("{}  {}", strong(server), bad(error))),
         }
     }
+    Ok(())
+}
+
+fn keep_key(provider: Provider, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    let name = provider.as_str();
+    let keychain = Keychain::of(accounts.variables());
+    let keychain = keychain.ok_or_else(|| Exit::failed("there is no keychain here; give the key by a variable"))?;
+    let key = if std::io::stdin().is_terminal() {
+        output.note(&format!("the key for {name}, which is not shown:"));
+        Term::stderr().read_secure_line()?
+    } else {
+        let mut text = String::new();
+        std::io::stdin().read_line(&mut text)?;
+        text
+    };
+    let key = key.trim();
+    if key.is_empty() {
+        return Err(Exit::failed("no key was given"));
+    }
+    let label = format!("mcpzip: key for {name}");
+    keychain.set(&provider.keychain_name(), &label, key.as_bytes()).map_err(anyhow::Error::from)?;
+    output.line(good(format!("the keychain has the key for {name}")));
     Ok(())
 }
 

@@ -67,6 +67,11 @@ impl Accounts {
         Ok(Self { config, environment: Arc::new(environment), tasks })
     }
 
+    /// The variables of this run.
+    pub(super) fn variables(&self) -> &Environment {
+        &self.environment.variables
+    }
+
     /// The account at one server.
     fn of(&self, name: &str) -> Result<Account, Exit> {
         let fault = self.config.faults.iter().find(|fault| fault.name == name);

@@ -32,7 +32,7 @@ pub use edit::{EditError, edit};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
-pub use llm::{LanguageModel, Provider};
+pub use llm::{LanguageModel, ModelKey, Provider};
 pub use management::Management;
 pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
