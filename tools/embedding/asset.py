@@ -29,14 +29,14 @@ def sections(p):
                 yield f"{layer}.{name}.bias", "f32"
 
 
-def write(vocabulary, p):
-    """The asset's bytes."""
+def write(vocabulary, p, scales=None):
+    """The asset's bytes. Matrices that have `scales` are rounded with these, all others with the best ones."""
     text = b"".join(bytes([len(piece.encode())]) + piece.encode() for piece in vocabulary)
     blocks = [text]
     for name, form in sections(p):
         if form == "4bit":
-            found, scales = quantise.quantise(p[name])
-            blocks += [quantise.pack(found), scales.astype("<f2").tobytes()]
+            found, chosen = quantise.quantise(p[name], (scales or {}).get(name))
+            blocks += [quantise.pack(found), chosen.astype("<f2").tobytes()]
         else:
             blocks.append(p[name].astype("<f2" if form == "f16" else "<f4").tobytes())
     body = bytearray()

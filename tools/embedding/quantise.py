@@ -7,12 +7,16 @@ GROUP = 32
 TRIALS = np.linspace(0.70, 1.10, 21, dtype=np.float32)
 
 
-def quantise(matrix):
-    """Steps (int8, -8..7) and scales (float16) of a matrix, each group's scale the one with the least squared error.
+def quantise(matrix, scales=None):
+    """Steps (int8, -8..7) and scales (float16) of a matrix: those given, or for each group the one with the least squared
+    error.
 
     The scale's sign is the one that gives the largest value the step -8, as there is no +8.
     """
     groups = matrix.reshape(-1, GROUP).astype(np.float32)
+    if scales is not None:
+        scales = scales.astype(np.float16)
+        return steps(groups, scales.reshape(-1, 1)).astype(np.int8).reshape(matrix.shape), scales
     largest = np.take_along_axis(groups, np.abs(groups).argmax(1)[:, None], 1)
     best_error = np.full((len(groups), 1), np.inf, np.float32)
     best_scale = np.zeros((len(groups), 1), np.float16)

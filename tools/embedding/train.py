@@ -85,10 +85,12 @@ def find_neighbours(data, tokenizer, base):
 
 
 def train(data, tokenizer, base, steps, size, rate, seed, save, every=100):
-    """Trains and calls `save(step, weights)` now and then; returns the weights and the scales they are rounded with."""
+    """Trains, `save(step, weights)` now and then; `steps` are those that the rate is planned for and those that are made.
+    Returns the scales that the weights are rounded with."""
+    planned, steps = steps
     vector_of = find_neighbours(data, tokenizer, base)
     scales = {name: quantise.quantise(base[name])[1].astype(np.float32) for name in model.MATRICES}
-    scales = {name: jnp.asarray(np.where(value == 0, 1e-8, value)) for name, value in scales.items()}
+    scales = {name: jnp.asarray(np.where(value == 0, 6e-8, value)) for name, value in scales.items()}
     fixed = ("tokens", "positions")
     frozen = {name: jnp.asarray(base[name]) for name in fixed}
     trained = {name: jnp.asarray(value) for name, value in base.items() if name not in fixed}
@@ -96,7 +98,7 @@ def train(data, tokenizer, base, steps, size, rate, seed, save, every=100):
     random, started, recent = randoms.Random(seed), time.time(), []
     for count in range(1, steps + 1):
         batch = encode_batch(tokenizer, data.batch(size, random), vector_of)
-        now = rate * min(1.0, count / (0.08 * steps)) * (1 - count / steps * 0.95)
+        now = rate * min(1.0, count / (0.08 * planned)) * (1 - count / planned * 0.95)
         trained, moments, value = step(trained, moments, frozen, scales, batch, now, count)
         recent.append(float(value))
         if count % 20 == 0:
