@@ -24,10 +24,8 @@ import vocabulary
 
 PIECES = 20_000
 # The rate falls as if there were this many steps; training ends earlier.
-PLANNED, STEPS, SIZE, RATE, SEED = 620, 350, 48, 6e-5, 11
+PLANNED, STEPS, SIZE, RATE, SEED = 620, 200, 48, 6e-5, 11
 OWN = Path(__file__).with_name("own_queries.jsonl")
-# The last steps' weights that are averaged, and how much of the way from the base model to them is gone.
-LAST, WAY = 3, 1.0
 
 
 def occurring_texts(pairs, bench):
@@ -46,11 +44,10 @@ def occurring_texts(pairs, bench):
 def tune(base, pieces, arguments):
     """The trained parameters and the scales that they were trained with."""
     rounded = {**base, "tokens": quantise.restore(*quantise.quantise(base["tokens"]))}
-    last = []
+    tuned = {}
 
     def save(count, parameters):
-        last.append(parameters)
-        del last[:-LAST]
+        tuned.update(parameters)
         if arguments.checkpoints:
             np.savez(arguments.checkpoints / f"{count}.npz", **{k: v for k, v in parameters.items() if k != "tokens"})
 
@@ -58,15 +55,7 @@ def tune(base, pieces, arguments):
     scales = train.train(
         examples, tokenizer.Tokenizer(pieces), rounded, (PLANNED, arguments.steps), SIZE, RATE, SEED, save, every=50
     )
-    return merge(base, last, WAY), {name: np.asarray(value) for name, value in scales.items()}
-
-
-def merge(base, several, way):
-    """The mean of several parameters, `way` of the way from the base's."""
-    return {
-        name: value if name == "tokens" else (1 - way) * value + way * np.mean([p[name] for p in several], axis=0)
-        for name, value in base.items()
-    }
+    return {**tuned, "tokens": base["tokens"]}, {name: np.asarray(value) for name, value in scales.items()}
 
 
 def main():
