@@ -1,4 +1,4 @@
-"""What of a tool and of a query is embedded. The program does the same; `tests` of both compare ids."""
+"""What of a tool and of a query is embedded. The program does the same."""
 
 import re
 
@@ -15,7 +15,7 @@ def split_name(name):
     return _separators.sub(" ", _boundary.sub(" ", name)).strip().lower()
 
 
-def document(server, name, description, title="", parameters=()):
-    """A tool's text: server and name in words, then what is said of it."""
+def document(server, name, description):
+    """A tool's text: server and name in words, then what is said of it. Parameters' names only blur it."""
     names = f"{split_name(server)} {split_name(name)}".strip()
     return f"{names}: {_space.sub(' ', description).strip()}"
