@@ -166,7 +166,7 @@ fn an_unknown_key_is_reported_with_the_nearest_known_one() {
         &["s", "1:41: unknown key `mcpServers.s.cacert`; did you mean `ca_file`?"],
     );
     // Keys of later releases are unknown to this one.
-    check_entry(r#"{"command": "x", "trust": "pin"}"#, &["s", "1:38: unknown key `mcpServers.s.trust`"]);
+    check_entry(r#"{"command": "x", "quota": "pin"}"#, &["s", "1:38: unknown key `mcpServers.s.quota`"]);
 }
 
 #[test]

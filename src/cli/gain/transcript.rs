@@ -1,6 +1,6 @@
 //! A session log of Claude Code: a JSON object per line, each an entry of the conversation.
 //!
-//! Looked at with versions 2.1.197 and 2.1.328. What is not understood is passed over: the form is not documented.
+//! The form is not documented, so what is not understood is passed over.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
