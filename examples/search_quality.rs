@@ -4,7 +4,7 @@
 //!
 //! With `--runs`, the hits of each set are written as `score.py` of the bench reads them, for a second opinion on the
 //! measures.
-#![allow(clippy::print_stdout, reason = "a report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -12,7 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mcpzip::search::{Document, Fingerprint, Hit, Request, Search};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use mcpzip::search::{Bundled, Document, Fingerprint, Hit, Request, Search, VectorKey};
 use mcpzip::tool::{Definition, ServerName, ToolHash, ToolName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -70,6 +73,7 @@ fn main() -> anyhow::Result<()> {
         anyhow::bail!("usage: search_quality BENCH [--runs DIRECTORY]");
     };
     let runs = arguments.iter().position(|a| a == "--runs").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
+    let cache = arguments.iter().position(|a| a == "--cache").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
     let dev = bench.join("dev/queries.jsonl");
     let sets = [
         ("dev", bench.join("dev/corpus.json"), dev.clone()),
@@ -82,15 +86,28 @@ fn main() -> anyhow::Result<()> {
         "set", "n", "S@1", "S@5", "R@5", "MRR", "nDCG@10"
     );
     for (name, corpus, queries) in &sets {
-        quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref())?;
+        quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref(), cache.as_deref())?;
+    }
+    if arguments.iter().any(|argument| argument == "--no-speed") {
+        return Ok(());
     }
     println!();
     speed(&read_corpus(&bench.join("dev/scale/toolgym.json"))?, &read_corpus(&sets[0].1)?, &read_queries(&dev)?)
 }
 
-fn quality(name: &str, corpus: &[Document], queries: &[Query], runs: Option<&Path>) -> anyhow::Result<()> {
-    let search = Search::new(None);
-    search.rebuild(&fingerprint(corpus), corpus)?;
+fn quality(
+    name: &str,
+    corpus: &[Document],
+    queries: &[Query],
+    runs: Option<&Path>,
+    cache: Option<&Path>,
+) -> anyhow::Result<()> {
+    let search = Search::new(cache.map(Path::to_owned)).with_embedder(Arc::new(Bundled::default()));
+    let fingerprint = fingerprint(corpus);
+    if !search.open(&fingerprint)? {
+        search.rebuild(&fingerprint, corpus)?;
+    }
+    embed(&search, corpus)?;
     let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
     let mut kinds: BTreeMap<&str, Vec<Measures>> = BTreeMap::new();
     let mut all = Vec::new();
@@ -120,6 +137,25 @@ fn quality(name: &str, corpus: &[Document], queries: &[Query], runs: Option<&Pat
     if let Some(directory) = runs {
         fs::create_dir_all(directory)?;
         fs::write(directory.join(format!("{name}.jsonl")), run)?;
+    }
+    Ok(())
+}
+
+/// Gives every tool its vector; those that the cache has stay.
+fn embed(search: &Search, corpus: &[Document]) -> anyhow::Result<()> {
+    let keys: HashSet<VectorKey> = corpus.iter().map(|d| VectorKey::of(&d.server, d.hash)).collect();
+    let lacking = search.without_vector(&keys);
+    let embedding = search.begin_embedding().context("another process embeds")?;
+    let documents: Vec<Document> =
+        corpus.iter().filter(|d| lacking.contains(&VectorKey::of(&d.server, d.hash))).cloned().collect();
+    let mut vectors = HashMap::new();
+    let start = Instant::now();
+    for some in documents.chunks(8) {
+        vectors.extend(embedding.embed(some)?);
+    }
+    if !documents.is_empty() {
+        eprintln!("{} tools embedded in {:.1} s", documents.len(), start.elapsed().as_secs_f64());
+        embedding.keep(&vectors, &keys);
     }
     Ok(())
 }

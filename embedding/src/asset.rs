@@ -69,6 +69,12 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
+/// The checksum that the header tells, of everything behind it.
+#[cfg(any(test, feature = "asset"))]
+pub(crate) fn checksum(bytes: &[u8]) -> Option<u32> {
+    bytes.get(48..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
 /// Takes block after block.
 struct Blocks<'a> {
     rest: &'a [u8],

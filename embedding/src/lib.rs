@@ -12,7 +12,7 @@ mod tokenizer;
 mod transformer;
 
 pub use asset::Malformed;
-pub use similarity::{Vector, similarities};
+pub use similarity::products;
 
 use asset::Asset;
 
@@ -24,6 +24,17 @@ pub struct Model {
 
 #[cfg(feature = "asset")]
 static BYTES: &[u8] = include_bytes!("../model.bin");
+
+/// The numbers in a vector of the bundled model.
+#[cfg(feature = "asset")]
+pub const BUNDLED_WIDTH: usize = 384;
+
+/// What tells the bundled model from any other; does not open it.
+#[cfg(feature = "asset")]
+#[must_use]
+pub fn bundled_name() -> String {
+    format!("{:08x}", asset::checksum(BYTES).unwrap_or_default())
+}
 
 impl Model {
     /// The model that the program carries. Opening it takes less than a millisecond; its weights are read where they
@@ -50,17 +61,23 @@ impl Model {
         self.asset.width
     }
 
-    /// The ids of a text's pieces, as the model sees it: what is too long is cut.
+    /// The ids of a text's pieces, as the model sees it: cut to `longest`, those of the beginning and the end included.
     #[must_use]
-    pub fn pieces(&self, text: &str) -> Vec<u32> {
-        tokenizer::pieces(&self.asset.vocabulary, text, self.asset.longest())
+    pub fn pieces(&self, text: &str, longest: usize) -> Vec<u32> {
+        tokenizer::pieces(&self.asset.vocabulary, text, longest.min(self.asset.longest()))
     }
 
-    /// The vectors of some texts, each of length 1. Several at once take less time than one after another, and memory
-    /// for all of them.
+    /// Whether `word`, in lower case, is a piece by itself: a common word, or part of a name.
     #[must_use]
-    pub fn embed(&self, texts: &[&str]) -> Vec<Vec<f32>> {
-        let pieces: Vec<Vec<u32>> = texts.iter().map(|text| self.pieces(text)).collect();
+    pub fn is_piece(&self, word: &str) -> bool {
+        self.asset.vocabulary.find(word).is_some()
+    }
+
+    /// The vectors of some texts, each of length 1 and of the text's first `longest` pieces. Several at once take less
+    /// time than one after another, and memory for all of them.
+    #[must_use]
+    pub fn embed(&self, texts: &[&str], longest: usize) -> Vec<Vec<f32>> {
+        let pieces: Vec<Vec<u32>> = texts.iter().map(|text| self.pieces(text, longest)).collect();
         let vectors = transformer::run(&self.asset, &pieces);
         vectors.chunks_exact(self.asset.width).map(<[f32]>::to_vec).collect()
     }

@@ -26,11 +26,13 @@ pub(crate) fn pieces(vocabulary: &Vocabulary<'_>, text: &str, limit: usize) -> V
         }
         if c.is_whitespace() {
             flush(vocabulary, &mut word, &mut ids);
+        } else if is_invisible(c) {
+            // Neither separates nor counts.
         } else if is_alone(c) {
             flush(vocabulary, &mut word, &mut ids);
             word.extend(c.to_lowercase());
             flush(vocabulary, &mut word, &mut ids);
-        } else if !c.is_control() && !is_accent(c) {
+        } else {
             word.extend(c.to_lowercase().filter(|c| !is_accent(*c)).map(base));
         }
     }
@@ -84,7 +86,13 @@ fn is_accent(c: char) -> bool {
 /// such.
 fn is_alone(c: char) -> bool {
     let is_chinese = matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2ffff}');
-    is_chinese || !(c.is_alphanumeric() || c.is_control() || is_accent(c))
+    is_chinese || !(c.is_alphanumeric() || is_accent(c))
+}
+
+/// Control characters, marks of direction and of joining, and what stands for broken text.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fffd}')
 }
 
 fn base(c: char) -> char {

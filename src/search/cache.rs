@@ -57,6 +57,12 @@ impl Cache {
     }
 }
 
+impl Cache {
+    pub(super) fn clear(&self) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).answers.clear();
+    }
+}
+
 impl Entries {
     /// Forgets a tenth at once, so that the scan is rare.
     fn forget_oldest(&mut self) {

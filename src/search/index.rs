@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::directory::{MmapDirectory, RamDirectory};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
@@ -12,11 +12,14 @@ use tantivy::{Directory, DocSet, ReloadPolicy, Searcher, TERMINATED, TantivyDocu
 
 use super::cache::{Cache, Key};
 use super::fingerprint::{Fingerprint, key};
-use super::postings::Candidate;
+use super::fusion::{self, Scores};
+use super::meaning::{Likeness, Meaning};
+use super::postings::{Candidate, Postings};
+use super::query::Query;
 use super::schema::SCHEMA;
 use super::store::Held;
 use super::vocabulary::LazyVocabulary;
-use super::{Document, Error, Hit, Request, lexical, tokenizer};
+use super::{Document, Error, Hit, Request, Senses, lexical, tokenizer};
 use crate::tool::{ServerName, ToolName};
 
 /// What indexing may hold in memory before it writes a segment; hardly more than the least tantivy takes.
@@ -30,6 +33,7 @@ pub(super) struct Index {
     place: Place,
     vocabulary: LazyVocabulary,
     cache: Cache,
+    meaning: Mutex<Option<Arc<Meaning>>>,
 }
 
 /// Where an index lies. Its files are never changed.
@@ -87,6 +91,7 @@ impl Index {
             place,
             vocabulary: LazyVocabulary::default(),
             cache: Cache::default(),
+            meaning: Mutex::default(),
         })
     }
 
@@ -99,18 +104,102 @@ impl Index {
         self.cache.get(&Key::of(request))
     }
 
-    pub(super) fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+    /// The best tools by words, and by meaning where `senses` are given and work.
+    pub(super) fn search(&self, request: &Request<'_>, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
         let key = Key::of(request);
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
-        let found = lexical::rank(&self.searcher, &self.vocabulary, &key.query, request.server, request.limit)?;
+        let postings = Postings::new(&self.searcher)?;
+        let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
+        let words = lexical::score(&postings, &self.vocabulary, &key.query, is_word)?;
+        let likeness = senses.map(|senses| self.likeness(&postings, senses, &key.query, &words)).transpose()?.flatten();
+        #[allow(clippy::disallowed_methods)]
+        if let (Some(path), Some(likeness)) = (std::env::var_os("MCPZIP_DUMP"), &likeness) {
+            self.dump(&path, request, &postings, &key.query, &words, likeness)?;
+        }
+        let (scores, least) = match &likeness {
+            Some(likeness) => (Scores::fused(&words, likeness), fusion::LEAST),
+            None => (Scores::of_words(words), 0.0),
+        };
+        let found = lexical::rank(&postings, &key.query, scores, (request.server, request.limit, least))?;
         let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
         hits.truncate(request.limit);
         let hits: Arc<[Hit]> = hits.into();
         self.cache.insert(key, Arc::clone(&hits));
         Ok(hits)
+    }
+
+    fn dump(&self, path: &std::ffi::OsStr, request: &Request<'_>, postings: &Postings<'_>, query: &super::query::Query, words: &lexical::Words, likeness: &super::meaning::Likeness) -> Result<(), Error> {
+        use std::io::Write as _;
+        let path = std::path::PathBuf::from(path);
+        if !path.join("places").exists() {
+            fs::create_dir_all(&path).unwrap();
+            let mut names = String::new();
+            for (segment, reader) in self.searcher.segment_readers().iter().enumerate() {
+                for doc in 0..reader.max_doc() {
+                    let hit = self.hit(Candidate { address: tantivy::DocAddress::new(segment as u32, doc), score: 0.0 })?;
+                    names.push_str(&format!("{}\t{}\n", hit.server, hit.tool));
+                }
+            }
+            fs::write(path.join("places"), names).unwrap();
+        }
+        let mut rows: Vec<&Vec<f32>> = vec![&words.whole, &likeness.whole];
+        let mut boost = postings.row(1.0);
+        lexical::prefer_servers(postings, query, &mut boost)?;
+        let mut exact = postings.row(0.0);
+        for name in &query.names {
+            postings.each(SCHEMA.exact, name, |place, _, _| exact[place] = 1.0)?;
+        }
+        rows.push(&boost);
+        rows.push(&exact);
+        if query.needs.len() > 1 {
+            for (w, l) in words.needs.iter().zip(&likeness.needs) {
+                rows.push(w);
+                rows.push(l);
+            }
+        }
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(path.join("rows")).unwrap();
+        file.write_all(&(rows.len() as u32).to_le_bytes()).unwrap();
+        for row in &rows {
+            let bytes: Vec<u8> = row.iter().flat_map(|x| x.to_le_bytes()).collect();
+            file.write_all(&bytes).unwrap();
+        }
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(path.join("queries")).unwrap();
+        writeln!(file, "{}\t{:?}", request.query.replace(['\n', '\t'], " "), words.repairs).unwrap();
+        Ok(())
+    }
+
+    /// How like each tool is to the query. Without a vector of any tool, and where the embedder fails, it is not told.
+    fn likeness(
+        &self,
+        postings: &Postings<'_>,
+        senses: &Senses,
+        query: &Query,
+        words: &lexical::Words,
+    ) -> Result<Option<Likeness>, Error> {
+        if query.needs.is_empty() {
+            return Ok(None);
+        }
+        let Some(meaning) = self.meaning(postings, senses)? else { return Ok(None) };
+        let likeness = meaning.compare(&*senses.embedder, query, &words.repairs);
+        Ok(likeness.inspect_err(|error| tracing::warn!(%error, "a search goes by words alone")).ok())
+    }
+
+    fn meaning(&self, postings: &Postings<'_>, senses: &Senses) -> Result<Option<Arc<Meaning>>, Error> {
+        let mut current = self.meaning.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_none() {
+            let table = senses.vectors.load();
+            *current = Meaning::new(&postings.vector_keys()?, &table, senses.embedder.width()).map(Arc::new);
+        }
+        Ok(current.clone())
+    }
+
+    /// Has the vectors read again, and no answer given that was found with the old ones.
+    pub(super) fn forget_meaning(&self) {
+        *self.meaning.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.cache.clear();
     }
 
     fn hit(&self, candidate: Candidate) -> Result<Hit, Error> {

@@ -4,7 +4,8 @@ use tantivy::postings::Postings as _;
 use tantivy::schema::{Field, IndexRecordOption, Term};
 use tantivy::{DocAddress, DocSet, Searcher, SegmentReader, TERMINATED};
 
-use super::schema::{RankedField, SCHEMA};
+use super::embedding::VectorKey;
+use super::schema::{RankedField, SCHEMA, VECTOR};
 
 /// How soon further occurrences of a word stop to count.
 const SATURATION: f32 = 1.2;
@@ -25,6 +26,7 @@ pub(super) struct Alternative {
 pub(super) struct Postings<'a> {
     /// Each segment with the place of its first tool.
     segments: Vec<(usize, &'a SegmentReader)>,
+    searcher: &'a Searcher,
     places: usize,
     tools: f32,
     /// The ranked fields with the number of words in the average tool.
@@ -47,7 +49,21 @@ impl<'a> Postings<'a> {
             }
             fields.push((field, (words as f32 / places.max(1) as f32).max(1.0)));
         }
-        Ok(Self { segments, places, tools: searcher.num_docs() as f32, fields })
+        Ok(Self { segments, searcher, places, tools: searcher.num_docs() as f32, fields })
+    }
+
+    pub(super) fn searcher(&self) -> &'a Searcher {
+        self.searcher
+    }
+
+    /// What the tools' vectors are found by, place by place.
+    pub(super) fn vector_keys(&self) -> tantivy::Result<Vec<VectorKey>> {
+        let mut keys = Vec::with_capacity(self.places);
+        for (_, segment) in &self.segments {
+            let column = segment.fast_fields().u64(VECTOR)?;
+            keys.extend((0..segment.max_doc()).map(|doc| VectorKey(column.first(doc).unwrap_or_default())));
+        }
+        Ok(keys)
     }
 
     /// A row of equal values.

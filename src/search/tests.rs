@@ -156,7 +156,7 @@ fn an_index_is_shared_by_all_with_its_directory() {
         }
     });
     let directories =
-        fs::read_dir(home.path().join("v1")).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
+        fs::read_dir(home.path().join("v2")).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
     assert_eq!(directories, 1, "one was built, the others opened it");
     let other = Search::new(Some(home.path().to_owned()));
     assert!(other.open(&fingerprint(&tools)).unwrap());
@@ -194,7 +194,7 @@ fn much_changed_tools_are_indexed_anew() {
 
 /// Names and sizes of what holds the words of an index.
 fn segment_files(home: &Path, documents: &[Document]) -> std::collections::BTreeSet<String> {
-    let directory = home.join("v1").join(fingerprint(documents).as_str());
+    let directory = home.join("v2").join(fingerprint(documents).as_str());
     let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     files.filter(|name| name.ends_with(".term")).collect()
 }
@@ -218,7 +218,7 @@ fn a_damaged_index_is_removed_and_built_again() {
         for kind in ["term", "idx", "store", "fieldnorm", "meta.json"] {
             let home = tempfile::tempdir().unwrap();
             drop(build(Some(home.path()), &tools));
-            let directory = home.path().join("v1").join(name.as_str());
+            let directory = home.path().join("v2").join(name.as_str());
             let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
             files.filter(|file| file.to_str().unwrap().ends_with(kind)).for_each(|file| damage(&file));
             let search = Search::new(Some(home.path().to_owned()));
