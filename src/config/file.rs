@@ -34,11 +34,17 @@ pub(super) struct File {
     pub(super) servers: Vec<Named>,
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
-    pub(super) default_limit: Read<usize>,
+    pub(super) search: Read<Search>,
     pub(super) budget: Read<usize>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+}
+
+/// How tools are searched.
+pub(super) struct Search {
+    pub(super) default_limit: Read<usize>,
+    pub(super) semantic: Read<bool>,
 }
 
 /// What is shown beside the tools.
@@ -106,17 +112,17 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     }
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
-    let default_limit = members.read("search", |field| search(field, report)).map(Option::flatten);
+    let search = members.read("search", |field| search(field, report));
     let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, default_limit, budget, expose, proxy, ca_file })
+    Ok(File { servers, call_timeout, idle_timeout, search, budget, expose, proxy, ca_file })
 }
 
-fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
+fn search(field: &Field<'_>, report: &Report) -> Result<Search, At<Fault>> {
     let mut members = Members::new(field.object()?, "", "search.", report);
     let default_limit = members.read("default_limit", |field| {
         let limits = SearchOptions::LIMITS;
@@ -124,8 +130,9 @@ fn search(field: &Field<'_>, report: &Report) -> Read<usize> {
         let limit = field.count().map_err(|_| expected())?.get();
         if limits.contains(&limit) { Ok(limit) } else { Err(expected()) }
     });
+    let semantic = members.read("semantic", Field::flag);
     members.finish();
-    default_limit
+    Ok(Search { default_limit, semantic })
 }
 
 fn results(field: &Field<'_>, report: &Report) -> Read<usize> {

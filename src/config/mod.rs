@@ -173,6 +173,8 @@ pub enum Era {
 pub struct SearchOptions {
     /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
     pub default_limit: usize,
+    /// Whether tools are also sought by what they mean, where the program carries the model for it.
+    pub semantic: bool,
 }
 
 /// How results are answered.
@@ -264,14 +266,7 @@ impl Config {
             masker: Masker::new(resolver.secrets),
             call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
             idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
-            search: SearchOptions {
-                default_limit: setting(
-                    file.default_limit,
-                    defaults.search.default_limit,
-                    |limit| limit.to_string(),
-                    &report,
-                ),
-            },
+            search: search(file.search, defaults.search, &report),
             results: ResultOptions {
                 budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
             },
@@ -306,7 +301,7 @@ impl SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { default_limit: 5 }
+        Self { default_limit: 5, semantic: true }
     }
 }
 
@@ -382,6 +377,19 @@ fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, r
             report.add(offset, Oddity::Default { fault, default: text(default) });
             default
         }
+    }
+}
+
+fn search(read: Read<file::Search>, default: SearchOptions, report: &Report) -> SearchOptions {
+    let (default_limit, semantic) = match read {
+        Ok(None) => return default,
+        Ok(Some(file::Search { default_limit, semantic })) => (default_limit, semantic),
+        // The whole is no object; what is said of it is what was said when there was one key.
+        Err(at) => (Err(at), Ok(None)),
+    };
+    SearchOptions {
+        default_limit: setting(default_limit, default.default_limit, |limit| limit.to_string(), report),
+        semantic: setting(semantic, default.semantic, |flag| flag.to_string(), report),
     }
 }
 

@@ -32,6 +32,7 @@ mod search_tools;
 mod status;
 mod subscriptions;
 mod uri;
+mod vectors;
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -50,6 +51,7 @@ pub use relay::Errand;
 pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};
+pub use vectors::Coverage;
 
 use crate::catalog::{Cache, Catalog, Snapshot};
 use crate::config::Config;
@@ -120,6 +122,9 @@ impl Proxy {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
         let search = Search::new(cache.map(|cache| cache.join("search")));
+        #[cfg(feature = "semantic")]
+        let search = search.with_embedder(Arc::new(crate::search::Bundled::default()));
+        search.set_semantic(config.search.semantic);
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
@@ -166,6 +171,7 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
+        self.index.configure(&config.search);
         let config = Arc::new(config);
         let before =
             std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), config.clone());
@@ -194,6 +200,11 @@ impl Proxy {
     #[must_use]
     pub fn is_connecting(&self) -> bool {
         self.pool.status().iter().any(|status| matches!(status.state, State::Connecting))
+    }
+
+    /// Resolves when every tool can be found by what it means, or after `limit`.
+    pub async fn vectors_made(&self, limit: std::time::Duration) {
+        self.index.vectors().wait(limit).await;
     }
 
     /// Ends what the tasks of the run leave open, after they have ended.

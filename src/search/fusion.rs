@@ -15,18 +15,16 @@ pub(super) struct Scores {
 const MEANING: f32 = 0.6;
 
 /// What fits less than this does not fit.
-pub(super) const LEAST: f32 = 0.0;
+const LEAST: f32 = 0.0;
 
 impl Scores {
-    /// By words alone.
-    pub(super) fn of_words(words: Words) -> Self {
-        Self { whole: words.whole, needs: words.needs }
-    }
-
-    /// By words and meaning.
-    pub(super) fn fused(words: &Words, likeness: &Likeness) -> Self {
+    /// By words, and by meaning where it is told; and the score below which nothing counts as fitting.
+    pub(super) fn of(words: &Words, likeness: Option<&Likeness>) -> (Self, f32) {
+        let Some(likeness) = likeness else {
+            return (Self { whole: words.whole.clone(), needs: words.needs.clone() }, 0.0);
+        };
         let needs = words.needs.iter().zip(&likeness.needs).map(|(words, likeness)| fuse(words, likeness)).collect();
-        Self { whole: fuse(&words.whole, &likeness.whole), needs }
+        (Self { whole: fuse(&words.whole, &likeness.whole), needs }, LEAST)
     }
 }
 

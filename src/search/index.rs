@@ -12,7 +12,8 @@ use tantivy::{Directory, DocSet, ReloadPolicy, Searcher, TERMINATED, TantivyDocu
 
 use super::cache::{Cache, Key};
 use super::fingerprint::{Fingerprint, key};
-use super::fusion::{self, Scores};
+use super::explain::{self, Explanation};
+use super::fusion::Scores;
 use super::meaning::{Likeness, Meaning};
 use super::postings::{Candidate, Postings};
 use super::query::Query;
@@ -110,25 +111,73 @@ impl Index {
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
+        let hits = self.find(request, &key.query, senses)?;
+        self.cache.insert(key, Arc::clone(&hits));
+        Ok(hits)
+    }
+
+    /// The best tools by words. Not remembered: the next time, meaning may be in time.
+    pub(super) fn search_words(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        self.find(request, &Query::parse(request.query), None)
+    }
+
+    fn find(&self, request: &Request<'_>, query: &Query, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
         let postings = Postings::new(&self.searcher)?;
         let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
-        let words = lexical::score(&postings, &self.vocabulary, &key.query, is_word)?;
-        let likeness = senses.map(|senses| self.likeness(&postings, senses, &key.query, &words)).transpose()?.flatten();
+        let words = lexical::score(&postings, &self.vocabulary, query, is_word)?;
+        let likeness = senses.map(|senses| self.likeness(&postings, senses, query, &words)).transpose()?.flatten();
         #[allow(clippy::disallowed_methods)]
         if let (Some(path), Some(likeness)) = (std::env::var_os("MCPZIP_DUMP"), &likeness) {
-            self.dump(&path, request, &postings, &key.query, &words, likeness)?;
+            self.dump(&path, request, &postings, query, &words, likeness)?;
         }
-        let (scores, least) = match &likeness {
-            Some(likeness) => (Scores::fused(&words, likeness), fusion::LEAST),
-            None => (Scores::of_words(words), 0.0),
-        };
-        let found = lexical::rank(&postings, &key.query, scores, (request.server, request.limit, least))?;
+        let (scores, least) = Scores::of(&words, likeness.as_ref());
+        let found = lexical::rank(&postings, query, scores, (request.server, request.limit, least))?;
         let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
         hits.truncate(request.limit);
-        let hits: Arc<[Hit]> = hits.into();
-        self.cache.insert(key, Arc::clone(&hits));
-        Ok(hits)
+        Ok(hits.into())
+    }
+
+    pub(super) fn vocabulary(&self) -> &LazyVocabulary {
+        &self.vocabulary
+    }
+
+    /// As [`Index::search`], with what each stage says; takes its time.
+    pub(super) fn explain(&self, request: &Request<'_>, senses: Option<&Senses>) -> Result<Explanation, Error> {
+        let query = Query::parse(request.query);
+        let postings = Postings::new(&self.searcher)?;
+        let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
+        let words = lexical::score(&postings, &self.vocabulary, &query, is_word)?;
+        let likeness = senses.map(|senses| self.likeness(&postings, senses, &query, &words)).transpose()?.flatten();
+        let (scores, least) = Scores::of(&words, likeness.as_ref());
+        let fused = scores.whole.clone();
+        let found = lexical::rank(&postings, &query, scores, (request.server, request.limit, 0.0))?;
+        let mut servers = postings.row(1.0);
+        lexical::prefer_servers(&postings, &query, &mut servers)?;
+        let mut named = postings.row(0.0);
+        for name in &query.names {
+            postings.each(SCHEMA.exact, name, |place, _, _| named[place] = 1.0)?;
+        }
+        let fields = explain::by_field(&postings, self, &query)?;
+        let parts = explain::Parts {
+            words: &words,
+            likeness: likeness.as_ref(),
+            fields: &fields,
+            fused: &fused,
+            servers: &servers,
+            named: &named,
+        };
+        let mut hits = Vec::new();
+        for candidate in found.into_iter().take(request.limit) {
+            hits.push(parts.of(self.hit(candidate)?, candidate.place));
+        }
+        Ok(Explanation {
+            needs: query.needs.iter().map(|need| need.text.clone()).collect(),
+            is_by_meaning: likeness.is_some(),
+            repairs: words.repairs,
+            least,
+            hits,
+        })
     }
 
     fn dump(&self, path: &std::ffi::OsStr, request: &Request<'_>, postings: &Postings<'_>, query: &super::query::Query, words: &lexical::Words, likeness: &super::meaning::Likeness) -> Result<(), Error> {
@@ -139,7 +188,7 @@ impl Index {
             let mut names = String::new();
             for (segment, reader) in self.searcher.segment_readers().iter().enumerate() {
                 for doc in 0..reader.max_doc() {
-                    let hit = self.hit(Candidate { address: tantivy::DocAddress::new(segment as u32, doc), score: 0.0 })?;
+                    let hit = self.hit(Candidate { address: tantivy::DocAddress::new(segment as u32, doc), place: 0, score: 0.0 })?;
                     names.push_str(&format!("{}\t{}\n", hit.server, hit.tool));
                 }
             }

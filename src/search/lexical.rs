@@ -6,7 +6,7 @@
 
 use super::fusion::Scores;
 use super::postings::{Alternative, Candidate, Postings};
-use super::query::{Query, Word};
+use super::query::{Need, Query, Word};
 use super::schema::SCHEMA;
 use super::synonyms::synonyms;
 use super::tokenizer::stem;
@@ -61,6 +61,18 @@ pub(super) fn score(
     }
     divide(&mut words.whole, best_of_all);
     Ok(words)
+}
+
+/// What to look for in place of each word of a need.
+pub(super) fn needed(
+    postings: &Postings<'_>,
+    vocabulary: &LazyVocabulary,
+    need: &Need,
+) -> tantivy::Result<Vec<Vec<Alternative>>> {
+    stems(&need.words)
+        .into_iter()
+        .map(|stem| alternatives(postings, vocabulary, stem, &|_: &str| true, &mut Vec::new()))
+        .collect()
 }
 
 /// The tools with the best scores, best first: `limit` of them, where there are as many, and those that tie with the

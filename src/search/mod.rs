@@ -8,6 +8,7 @@
 
 mod cache;
 mod embedding;
+mod explain;
 mod fingerprint;
 mod fusion;
 mod index;
@@ -28,6 +29,7 @@ mod tests;
 #[cfg(feature = "semantic")]
 pub use embedding::Bundled;
 pub use embedding::{Embedder, Unavailable, VectorKey};
+pub use explain::{Explained, Explanation};
 pub use fingerprint::Fingerprint;
 
 use std::collections::{HashMap, HashSet};
@@ -35,6 +37,7 @@ use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tantivy::TantivyError;
@@ -91,6 +94,8 @@ pub struct Search {
     // Held while one thread builds, so that two of the same process don't build beside each other.
     building: Mutex<()>,
     senses: Option<Senses>,
+    /// Whether the senses are used.
+    is_semantic: AtomicBool,
     directory: Option<PathBuf>,
 }
 
@@ -139,7 +144,7 @@ impl Search {
     #[must_use]
     pub fn new(directory: Option<PathBuf>) -> Self {
         let store = directory.as_deref().map(Store::new);
-        Self { store, current: RwLock::new(None), building: Mutex::new(()), senses: None, directory }
+        Self { store, current: RwLock::new(None), building: Mutex::new(()), senses: None, is_semantic: true.into(), directory }
     }
 
     /// Searches by meaning too.
@@ -150,18 +155,37 @@ impl Search {
         self
     }
 
+    /// Switches search by meaning on or off, where there is an embedder; `true` when that changed.
+    pub fn set_semantic(&self, is_semantic: bool) -> bool {
+        let changed = self.is_semantic.swap(is_semantic, Ordering::Relaxed) != is_semantic;
+        if changed {
+            self.vectors_changed();
+        }
+        changed
+    }
+
+    /// Whether it searches by meaning.
+    #[must_use]
+    pub fn is_semantic(&self) -> bool {
+        self.senses().is_some()
+    }
+
+    fn senses(&self) -> Option<&Senses> {
+        self.senses.as_ref().filter(|_| self.is_semantic.load(Ordering::Relaxed))
+    }
+
     /// The right to embed tools, until it is dropped; `None` while another process has it, or when there is nothing to
     /// embed them with.
     #[must_use]
     pub fn begin_embedding(&self) -> Option<Embedding<'_>> {
-        let senses = self.senses.as_ref()?;
+        let senses = self.senses()?;
         Some(Embedding { search: self, senses, _lock: senses.vectors.lock()? })
     }
 
     /// Which of these tools have no vector yet.
     #[must_use]
     pub fn without_vector(&self, tools: &HashSet<VectorKey>) -> HashSet<VectorKey> {
-        let Some(senses) = &self.senses else { return HashSet::new() };
+        let Some(senses) = self.senses() else { return HashSet::new() };
         let table = senses.vectors.load();
         tools.iter().filter(|key| !table.has(**key)).copied().collect()
     }
@@ -218,8 +242,28 @@ impl Search {
     /// # Errors
     /// When there is no index, or it turned out to be damaged; then it is gone, and has to be built again.
     pub fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        self.with_current(|index| index.search(request, self.senses()))
+    }
+
+    /// As [`Search::search`], by words alone: for when meaning is late.
+    ///
+    /// # Errors
+    /// As those of [`Search::search`].
+    pub fn search_words(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        self.with_current(|index| index.search_words(request))
+    }
+
+    /// Tells what each stage says of the hits of a search, those included that do not fit. Takes its time.
+    ///
+    /// # Errors
+    /// As those of [`Search::search`].
+    pub fn explain(&self, request: &Request<'_>) -> Result<Explanation, Error> {
+        self.with_current(|index| index.explain(request, self.senses()))
+    }
+
+    fn with_current<T>(&self, run: impl FnOnce(&Index) -> Result<T, Error>) -> Result<T, Error> {
         let index = self.current().ok_or(Error::Missing)?;
-        guarded(|| index.search(request, self.senses.as_ref())).inspect_err(|error| self.set_aside(&index, error))
+        guarded(|| run(&index)).inspect_err(|error| self.set_aside(&index, error))
     }
 
     /// The answer to a request that was answered before by the same index. Quick enough to be called inline.

@@ -14,6 +14,8 @@ const SATURATION: f32 = 1.2;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) address: DocAddress,
+    /// Its place in a row.
+    pub(super) place: usize,
     pub(super) score: f32,
 }
 
@@ -73,10 +75,10 @@ impl<'a> Postings<'a> {
 
     /// Whether any tool has the stem.
     pub(super) fn has(&self, stem: &str) -> tantivy::Result<bool> {
-        for (RankedField { field, .. }, _) in &self.fields {
-            let term = Term::from_field_text(*field, stem);
+        for (field, _) in &self.fields {
+            let term = Term::from_field_text(field.field, stem);
             for (_, segment) in &self.segments {
-                if segment.inverted_index(*field)?.get_term_info(&term)?.is_some() {
+                if segment.inverted_index(field.field)?.get_term_info(&term)?.is_some() {
                     return Ok(true);
                 }
             }
@@ -121,15 +123,48 @@ impl<'a> Postings<'a> {
 
     fn weigh(&self, Alternative { stem, weight }: &Alternative, scores: &mut [f32]) -> tantivy::Result<f32> {
         let mut frequency = self.row(0.0);
-        for (RankedField { field, weight, length }, average) in &self.fields {
-            self.each(*field, stem, |place, times, words| {
-                frequency[place] += weight * times / (1.0 - length + length * words as f32 / average);
+        for (field, average) in &self.fields {
+            self.each(field.field, stem, |place, times, words| {
+                frequency[place] += field.weigh(times, words, *average);
             })?;
         }
         let tools = frequency.iter().filter(|frequency| **frequency > 0.0).count();
         let best = weight * rarity(self.tools, tools as f32);
         for (score, frequency) in scores.iter_mut().zip(&frequency) {
             *score = score.max(best * frequency / (frequency + SATURATION));
+        }
+        Ok(best)
+    }
+
+    /// As [`Postings::add_word`], with what comes from each field by itself.
+    pub(super) fn add_word_by_field(&self, alternatives: &[Alternative], fields: &mut [Vec<f32>]) -> tantivy::Result<f32> {
+        let mut best = if alternatives.is_empty() { rarity(self.tools, 0.0) } else { 0.0 };
+        let mut scores = self.row(0.0);
+        let mut shares = vec![self.row(0.0); fields.len()];
+        for Alternative { stem, weight } in alternatives {
+            let mut frequencies = vec![self.row(0.0); fields.len()];
+            for ((field, average), frequencies) in self.fields.iter().zip(&mut frequencies) {
+                self.each(field.field, stem, |place, times, words| {
+                    frequencies[place] = field.weigh(times, words, *average);
+                })?;
+            }
+            let sum = |place: usize| frequencies.iter().map(|row| row[place]).sum::<f32>();
+            let tools = (0..self.places).filter(|place| sum(*place) > 0.0).count();
+            let most = weight * rarity(self.tools, tools as f32);
+            for place in 0..self.places {
+                let frequency = sum(place);
+                let score = most * frequency / (frequency + SATURATION);
+                if score > scores[place] {
+                    scores[place] = score;
+                    for (shares, row) in shares.iter_mut().zip(&frequencies) {
+                        shares[place] = score * row[place] / frequency;
+                    }
+                }
+            }
+            best = most.max(best);
+        }
+        for (field, shares) in fields.iter_mut().zip(&shares) {
+            field.iter_mut().zip(shares).for_each(|(field, share)| *field += share);
         }
         Ok(best)
     }
@@ -147,7 +182,7 @@ impl<'a> Postings<'a> {
         let least = *least;
         found.retain(|(score, _)| *score >= least);
         found.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
-        found.into_iter().map(|(score, place)| Candidate { address: self.address(place), score }).collect()
+        found.into_iter().map(|(score, place)| Candidate { address: self.address(place), place, score }).collect()
     }
 
     fn address(&self, place: usize) -> DocAddress {
@@ -157,6 +192,13 @@ impl<'a> Postings<'a> {
             u32::try_from(segment).expect("tantivy counts segments in 32 bits"),
             u32::try_from(doc).expect("tantivy counts documents in 32 bits"),
         )
+    }
+}
+
+impl RankedField {
+    /// What `times` occurrences of a word count in a field of `words` words.
+    fn weigh(&self, times: f32, words: u32, average: f32) -> f32 {
+        self.weight * times / (1.0 - self.length + self.length * words as f32 / average)
     }
 }
 

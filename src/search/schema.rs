@@ -39,6 +39,8 @@ pub(super) const VECTOR: &str = "vector";
 /// A field that takes part in ranking.
 #[derive(Clone, Copy)]
 pub(super) struct RankedField {
+    /// As people read it.
+    pub(super) name: &'static str,
     pub(super) field: Field,
     /// How much a word counts here.
     pub(super) weight: f32,
@@ -57,8 +59,8 @@ impl IndexSchema {
         let vocabulary = builder.add_text_field("vocabulary", text(WORDS, IndexRecordOption::Basic));
         let mut ranked = |name, weight, length| ranked(&mut builder, name, weight, length);
         let ranked = [
-            ranked("tool_words", 3.0, 0.4),
-            ranked("server_words", 2.0, 0.0),
+            ranked("tool", 3.0, 0.4),
+            ranked("server", 2.0, 0.0),
             ranked("title", 1.0, 0.4),
             ranked("description", 1.0, 0.75),
             ranked("parameters", 0.4, 0.75),
@@ -100,9 +102,9 @@ fn telling(server: &str) -> String {
     if words.is_empty() { server.to_owned() } else { words.join(" ") }
 }
 
-fn ranked(builder: &mut SchemaBuilder, name: &str, weight: f32, length: f32) -> RankedField {
-    let field = builder.add_text_field(name, text(STEMS, IndexRecordOption::WithFreqs));
-    RankedField { field, weight, length }
+fn ranked(builder: &mut SchemaBuilder, name: &'static str, weight: f32, length: f32) -> RankedField {
+    let field = builder.add_text_field(&format!("{name}_words"), text(STEMS, IndexRecordOption::WithFreqs));
+    RankedField { name, field, weight, length }
 }
 
 fn text(analyzer: &str, record: IndexRecordOption) -> TextOptions {
