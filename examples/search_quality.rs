@@ -88,6 +88,7 @@ fn main() -> anyhow::Result<()> {
     for (name, corpus, queries) in &sets {
         quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref(), cache.as_deref())?;
     }
+    nothing_fits(&read_corpus(&sets[0].1)?, &read_queries(&dev)?, cache.as_deref())?;
     if arguments.iter().any(|argument| argument == "--no-speed") {
         return Ok(());
     }
@@ -102,12 +103,7 @@ fn quality(
     runs: Option<&Path>,
     cache: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let search = Search::new(cache.map(Path::to_owned)).with_embedder(Arc::new(Bundled::default()));
-    let fingerprint = fingerprint(corpus);
-    if !search.open(&fingerprint)? {
-        search.rebuild(&fingerprint, corpus)?;
-    }
-    embed(&search, corpus)?;
+    let search = open(corpus, cache)?;
     let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
     let mut kinds: BTreeMap<&str, Vec<Measures>> = BTreeMap::new();
     let mut all = Vec::new();
@@ -139,6 +135,44 @@ fn quality(
         fs::write(directory.join(format!("{name}.jsonl")), run)?;
     }
     Ok(())
+}
+
+/// How often it is said that nothing fits, where that is so, and where a search would have found something.
+fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) -> anyhow::Result<()> {
+    let search = open(corpus, cache)?;
+    let hopeless: Vec<&str> = include_str!("nothing_fits.txt").lines().collect();
+    let mut refused = 0;
+    for query in &hopeless {
+        let request = Request { query, limit: LIMIT, server: None };
+        let hits = search.search(&request)?;
+        refused += usize::from(hits.is_empty());
+        if let Some(hit) = hits.first().filter(|_| std::env::args().any(|argument| argument == "--verbose")) {
+            println!("  {query:45} {:.3} {}/{}", hit.score, hit.server, hit.tool);
+        }
+    }
+    let (mut good, mut lost) = (0, 0);
+    for query in queries {
+        let is_good = |hit: &Hit| query.relevant.iter().any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str());
+        let request = Request { query: &query.query, limit: 5, server: None };
+        let all = search.explain(&request)?;
+        if all.hits.iter().any(|explained| is_good(&explained.hit)) {
+            good += 1;
+            lost += usize::from(!search.search(&request)?.iter().any(is_good));
+        }
+    }
+    println!("nothing fits: said of {refused} of {} queries that no tool serves, and of {lost} of {good} that one serves", hopeless.len());
+    Ok(())
+}
+
+/// An index of a corpus in which every tool has its vector.
+fn open(corpus: &[Document], cache: Option<&Path>) -> anyhow::Result<Search> {
+    let search = Search::new(cache.map(Path::to_owned)).with_embedder(Arc::new(Bundled::default()));
+    let fingerprint = fingerprint(corpus);
+    if !search.open(&fingerprint)? {
+        search.rebuild(&fingerprint, corpus)?;
+    }
+    embed(&search, corpus)?;
+    Ok(search)
 }
 
 /// Gives every tool its vector; those that the cache has stay.

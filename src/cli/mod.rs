@@ -6,6 +6,7 @@ mod call;
 mod demo;
 mod describe;
 mod diagnostics;
+mod explanation;
 mod login;
 mod output;
 mod search;

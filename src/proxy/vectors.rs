@@ -4,6 +4,7 @@
 //! The end of a run waits for it shortly, so that it can keep what it has; what is not kept is made the next time.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,13 @@ pub struct Coverage {
     pub tools: usize,
     /// Those with a vector.
     pub embedded: usize,
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tools, embedded } = self;
+        if embedded == tools { f.write_str("every tool is ready") } else { write!(f, "{embedded} of {tools} tools are ready") }
+    }
 }
 
 /// Keeps the tools' vectors in step with the catalog.

@@ -47,11 +47,16 @@ pub struct Explained {
 }
 
 /// The words' scores by field, of all places.
-pub(super) fn by_field(postings: &Postings<'_>, index: &Index, query: &Query) -> tantivy::Result<Vec<Vec<f32>>> {
+pub(super) fn by_field(
+    postings: &Postings<'_>,
+    index: &Index,
+    query: &Query,
+    is_word: &impl Fn(&str) -> bool,
+) -> tantivy::Result<Vec<Vec<f32>>> {
     let mut fields = vec![postings.row(0.0); SCHEMA.ranked.len()];
     let mut best = 0.0;
     for need in &query.needs {
-        for alternatives in lexical::needed(postings, index.vocabulary(), need)? {
+        for alternatives in lexical::needed(postings, index.vocabulary(), need, is_word)? {
             best += postings.add_word_by_field(&alternatives, &mut fields)?;
         }
     }

@@ -124,7 +124,7 @@ impl Index {
     fn find(&self, request: &Request<'_>, query: &Query, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
         let postings = Postings::new(&self.searcher)?;
         let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
-        let words = lexical::score(&postings, &self.vocabulary, query, is_word)?;
+        let words = lexical::score(&postings, &self.vocabulary, query, &is_word)?;
         let likeness = senses.map(|senses| self.likeness(&postings, senses, query, &words)).transpose()?.flatten();
         #[allow(clippy::disallowed_methods)]
         if let (Some(path), Some(likeness)) = (std::env::var_os("MCPZIP_DUMP"), &likeness) {
@@ -147,7 +147,7 @@ impl Index {
         let query = Query::parse(request.query);
         let postings = Postings::new(&self.searcher)?;
         let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
-        let words = lexical::score(&postings, &self.vocabulary, &query, is_word)?;
+        let words = lexical::score(&postings, &self.vocabulary, &query, &is_word)?;
         let likeness = senses.map(|senses| self.likeness(&postings, senses, &query, &words)).transpose()?.flatten();
         let (scores, least) = Scores::of(&words, likeness.as_ref());
         let fused = scores.whole.clone();
@@ -158,7 +158,7 @@ impl Index {
         for name in &query.names {
             postings.each(SCHEMA.exact, name, |place, _, _| named[place] = 1.0)?;
         }
-        let fields = explain::by_field(&postings, self, &query)?;
+        let fields = explain::by_field(&postings, self, &query, &is_word)?;
         let parts = explain::Parts {
             words: &words,
             likeness: likeness.as_ref(),

@@ -43,7 +43,7 @@ pub(super) fn score(
     postings: &Postings<'_>,
     vocabulary: &LazyVocabulary,
     query: &Query,
-    is_word: impl Fn(&str) -> bool,
+    is_word: &impl Fn(&str) -> bool,
 ) -> tantivy::Result<Words> {
     let mut words = Words { whole: postings.row(0.0), needs: Vec::with_capacity(query.needs.len()), repairs: Vec::new() };
     let mut best_of_all = 0.0;
@@ -51,7 +51,7 @@ pub(super) fn score(
         let mut scores = postings.row(0.0);
         let mut best = 0.0;
         for stem in stems(&need.words) {
-            let alternatives = alternatives(postings, vocabulary, stem, &is_word, &mut words.repairs)?;
+            let alternatives = alternatives(postings, vocabulary, stem, is_word, &mut words.repairs)?;
             best += postings.add_word(&alternatives, &mut scores)?;
         }
         words.whole.iter_mut().zip(&scores).for_each(|(score, need)| *score += need);
@@ -68,10 +68,11 @@ pub(super) fn needed(
     postings: &Postings<'_>,
     vocabulary: &LazyVocabulary,
     need: &Need,
+    is_word: &impl Fn(&str) -> bool,
 ) -> tantivy::Result<Vec<Vec<Alternative>>> {
     stems(&need.words)
         .into_iter()
-        .map(|stem| alternatives(postings, vocabulary, stem, &|_: &str| true, &mut Vec::new()))
+        .map(|stem| alternatives(postings, vocabulary, stem, is_word, &mut Vec::new()))
         .collect()
 }
 
@@ -143,8 +144,9 @@ fn alternatives(
         alternatives.push(Alternative { stem: known, weight: 1.0 });
     } else if alternatives.is_empty() {
         let mut guess = 1.0;
-        let found = vocabulary.get(postings.searcher())?.repairs(word);
-        if let Some(first) = found.first().filter(|_| !is_word(word)) {
+        // A word of the language was meant as it stands, though no tool has it.
+        let found = if is_word(word) { Vec::new() } else { vocabulary.get(postings.searcher())?.repairs(word) };
+        if let Some(first) = found.first() {
             repairs.push((word.to_owned(), first.word.clone()));
         }
         for repair in found {
