@@ -1,4 +1,8 @@
 //! Two opinions on every tool made one: how well its words match, and how near its meaning is.
+//!
+//! Both are absolute: 1 is all that can be, whatever the query, so a weighted sum needs no look at the other tools. How
+//! much the words weigh depends on how sure they are: where some tool matches every word, the tools that match many are
+//! right; where the best matches one word of five, that word is as often a coincidence.
 
 use super::lexical::Words;
 use super::meaning::Likeness;
@@ -11,11 +15,13 @@ pub(super) struct Scores {
     pub(super) needs: Vec<Vec<f32>>,
 }
 
-/// How much of a score is meaning; the rest is words.
-const MEANING: f32 = 0.6;
-
+/// What words weigh where none matches, and what is added where all do; the rest is meaning.
+const WORDS: f32 = 0.15;
+const SURE_WORDS: f32 = 0.3;
+/// How near a tool without a vector is thought to be when its words match as well as can be.
+const UNKNOWN: f32 = 0.6;
 /// What fits less than this does not fit.
-const LEAST: f32 = 0.0;
+const LEAST: f32 = 0.3;
 
 impl Scores {
     /// By words, and by meaning where it is told; and the score below which nothing counts as fitting.
@@ -29,5 +35,47 @@ impl Scores {
 }
 
 fn fuse(words: &[f32], likeness: &[f32]) -> Vec<f32> {
-    words.iter().zip(likeness).map(|(words, likeness)| MEANING * likeness.max(0.0) + (1.0 - MEANING) * words).collect()
+    let best = words.iter().copied().fold(0.0, f32::max).min(1.0);
+    let share = WORDS + SURE_WORDS * best;
+    let fuse = |(words, likeness): (&f32, &f32)| {
+        let likeness = if likeness.is_nan() { UNKNOWN * words } else { likeness.max(0.0) };
+        (1.0 - share) * likeness + share * words
+    };
+    words.iter().zip(likeness).map(fuse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(words: &[f32], likeness: &[f32]) -> usize {
+        let fused = fuse(words, likeness);
+        (0..fused.len()).max_by(|a, b| fused[*a].total_cmp(&fused[*b])).unwrap()
+    }
+
+    #[test]
+    fn sure_words_win_over_a_vague_likeness() {
+        assert_eq!(first(&[1.0, 0.2], &[0.3, 0.6]), 0);
+        assert_eq!(first(&[0.8, 0.1], &[0.35, 0.5]), 0);
+    }
+
+    #[test]
+    fn likeness_decides_where_words_are_few() {
+        assert_eq!(first(&[0.2, 0.0], &[0.2, 0.6]), 1);
+        assert_eq!(first(&[0.0, 0.0], &[0.2, 0.3]), 1);
+    }
+
+    #[test]
+    fn a_tool_without_a_vector_is_found_by_its_words() {
+        assert_eq!(first(&[0.9, 0.3], &[f32::NAN, 0.5]), 0);
+        assert_eq!(first(&[0.2, 0.2], &[f32::NAN, 0.5]), 1);
+        assert!(fuse(&[0.0], &[f32::NAN])[0] < f32::EPSILON);
+    }
+
+    #[test]
+    fn without_likeness_words_stand_as_they_are() {
+        let words = Words { whole: vec![0.5, 0.0], needs: vec![vec![0.5, 0.0]], repairs: Vec::new() };
+        let (scores, least) = Scores::of(&words, None);
+        assert_eq!((scores.whole, least), (words.whole, 0.0));
+    }
 }

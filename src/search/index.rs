@@ -102,16 +102,17 @@ impl Index {
     }
 
     pub(super) fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
-        self.cache.get(&Key::of(request))
+        self.cache.get(&self.key(request, &Query::parse(request.query)))
     }
 
     /// The best tools by words, and by meaning where `senses` are given and work.
     pub(super) fn search(&self, request: &Request<'_>, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
-        let key = Key::of(request);
+        let query = Query::parse(request.query);
+        let key = self.key(request, &query);
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
-        let hits = self.find(request, &key.query, senses)?;
+        let hits = self.find(request, &query, senses)?;
         self.cache.insert(key, Arc::clone(&hits));
         Ok(hits)
     }
@@ -126,10 +127,6 @@ impl Index {
         let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
         let words = lexical::score(&postings, &self.vocabulary, query, &is_word)?;
         let likeness = senses.map(|senses| self.likeness(&postings, senses, query, &words)).transpose()?.flatten();
-        #[allow(clippy::disallowed_methods)]
-        if let (Some(path), Some(likeness)) = (std::env::var_os("MCPZIP_DUMP"), &likeness) {
-            self.dump(&path, request, &postings, query, &words, likeness)?;
-        }
         let (scores, least) = Scores::of(&words, likeness.as_ref());
         let found = lexical::rank(&postings, query, scores, (request.server, request.limit, least))?;
         let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
@@ -140,6 +137,14 @@ impl Index {
 
     pub(super) fn vocabulary(&self) -> &LazyVocabulary {
         &self.vocabulary
+    }
+
+    fn key(&self, request: &Request<'_>, query: &Query) -> Key {
+        let is_name = |name: &str| {
+            // Where it cannot be told, the search that follows tells why.
+            self.searcher.doc_freq(&Term::from_field_text(SCHEMA.exact, name)).is_ok_and(|tools| tools > 0)
+        };
+        Key::of(request, query, is_name)
     }
 
     /// As [`Index::search`], with what each stage says; takes its time.
@@ -178,46 +183,6 @@ impl Index {
             least,
             hits,
         })
-    }
-
-    fn dump(&self, path: &std::ffi::OsStr, request: &Request<'_>, postings: &Postings<'_>, query: &super::query::Query, words: &lexical::Words, likeness: &super::meaning::Likeness) -> Result<(), Error> {
-        use std::io::Write as _;
-        let path = std::path::PathBuf::from(path);
-        if !path.join("places").exists() {
-            fs::create_dir_all(&path).unwrap();
-            let mut names = String::new();
-            for (segment, reader) in self.searcher.segment_readers().iter().enumerate() {
-                for doc in 0..reader.max_doc() {
-                    let hit = self.hit(Candidate { address: tantivy::DocAddress::new(segment as u32, doc), place: 0, score: 0.0 })?;
-                    names.push_str(&format!("{}\t{}\n", hit.server, hit.tool));
-                }
-            }
-            fs::write(path.join("places"), names).unwrap();
-        }
-        let mut rows: Vec<&Vec<f32>> = vec![&words.whole, &likeness.whole];
-        let mut boost = postings.row(1.0);
-        lexical::prefer_servers(postings, query, &mut boost)?;
-        let mut exact = postings.row(0.0);
-        for name in &query.names {
-            postings.each(SCHEMA.exact, name, |place, _, _| exact[place] = 1.0)?;
-        }
-        rows.push(&boost);
-        rows.push(&exact);
-        if query.needs.len() > 1 {
-            for (w, l) in words.needs.iter().zip(&likeness.needs) {
-                rows.push(w);
-                rows.push(l);
-            }
-        }
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(path.join("rows")).unwrap();
-        file.write_all(&(rows.len() as u32).to_le_bytes()).unwrap();
-        for row in &rows {
-            let bytes: Vec<u8> = row.iter().flat_map(|x| x.to_le_bytes()).collect();
-            file.write_all(&bytes).unwrap();
-        }
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(path.join("queries")).unwrap();
-        writeln!(file, "{}\t{:?}", request.query.replace(['\n', '\t'], " "), words.repairs).unwrap();
-        Ok(())
     }
 
     /// How like each tool is to the query. Without a vector of any tool, and where the embedder fails, it is not told.

@@ -2,7 +2,7 @@
 
 use super::tokenizer::{compact, split};
 
-/// A query as ranking sees it. Equal queries rank equally, so this is also what an answer is remembered by.
+/// A query as ranking sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Query {
     /// One list of words for each thing asked for, usually one; none when all are stop words (`who am i`), which then
@@ -22,7 +22,7 @@ pub(super) struct Need {
 }
 
 /// A word of a query, in lower case and not stemmed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Word {
     pub(super) text: String,
     /// It stands where a server is named: before a colon, or after `on`, `in`, `from`, `using`.
