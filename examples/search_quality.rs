@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use mcpzip::search::{Bundled, Document, Fingerprint, Hit, Request, Search, VectorKey};
+use mcpzip::search::{Bundled, Document, Explained, Fingerprint, Hit, Request, Search, VectorKey};
 use mcpzip::tool::{Definition, ServerName, ToolHash, ToolName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -88,7 +88,10 @@ fn main() -> anyhow::Result<()> {
     for (name, corpus, queries) in &sets {
         quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref(), cache.as_deref())?;
     }
-    nothing_fits(&read_corpus(&sets[0].1)?, &read_queries(&dev)?, cache.as_deref())?;
+    for (name, corpus, queries) in &sets {
+        println!("\n{name}");
+        nothing_fits(&read_corpus(corpus)?, &read_queries(queries)?, cache.as_deref())?;
+    }
     if arguments.iter().any(|argument| argument == "--no-speed") {
         return Ok(());
     }
@@ -141,26 +144,38 @@ fn quality(
 fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) -> anyhow::Result<()> {
     let search = open(corpus, cache)?;
     let hopeless: Vec<&str> = include_str!("nothing_fits.txt").lines().collect();
-    let mut refused = 0;
+    // The best score of what is no answer, and of each right one.
+    let (mut hopeless_scores, mut good_scores) = (Vec::new(), Vec::new());
+    let mut least = 0.0;
     for query in &hopeless {
-        let request = Request { query, limit: LIMIT, server: None };
-        let hits = search.search(&request)?;
-        refused += usize::from(hits.is_empty());
-        if let Some(hit) = hits.first().filter(|_| std::env::args().any(|argument| argument == "--verbose")) {
-            println!("  {query:45} {:.3} {}/{}", hit.score, hit.server, hit.tool);
+        let explanation = search.explain(&Request { query, limit: 5, server: None })?;
+        least = explanation.least;
+        let best = explanation.hits.iter().map(|hit| hit.fused).fold(0.0, f32::max);
+        hopeless_scores.push(best);
+        if std::env::args().any(|argument| argument == "--verbose") {
+            let first = explanation.hits.first().map_or(String::new(), |h| format!("{}/{}", h.hit.server, h.hit.tool));
+            println!("  {best:.3}  {query:45} {first}");
         }
     }
-    let (mut good, mut lost) = (0, 0);
     for query in queries {
-        let is_good = |hit: &Hit| query.relevant.iter().any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str());
-        let request = Request { query: &query.query, limit: 5, server: None };
-        let all = search.explain(&request)?;
-        if all.hits.iter().any(|explained| is_good(&explained.hit)) {
-            good += 1;
-            lost += usize::from(!search.search(&request)?.iter().any(is_good));
-        }
+        let is_good =
+            |hit: &Hit| query.relevant.iter().any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str());
+        let explanation = search.explain(&Request { query: &query.query, limit: 5, server: None })?;
+        let good = explanation.hits.iter().filter(|explained| is_good(&explained.hit));
+        let score = |explained: &Explained| if explained.is_named { f32::MAX } else { explained.fused };
+        good_scores.extend(good.map(score).reduce(f32::max));
     }
-    println!("nothing fits: said of {refused} of {} queries that no tool serves, and of {lost} of {good} that one serves", hopeless.len());
+    let below = |scores: &[f32], cut: f32| scores.iter().filter(|score| **score < cut).count();
+    println!("said that nothing fits, by the least score that counts as fitting (it is {least}):");
+    for cut in (20..46).step_by(2).map(|cut| f32::from(cut as u8) / 100.0) {
+        println!(
+            "  {cut:.2}: of {:2} of {} queries that no tool serves, {:2} of {} that one serves",
+            below(&hopeless_scores, cut),
+            hopeless.len(),
+            below(&good_scores, cut),
+            good_scores.len()
+        );
+    }
     Ok(())
 }
 

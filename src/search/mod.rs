@@ -269,7 +269,9 @@ impl Search {
     /// The answer to a request that was answered before by the same index. Quick enough to be called inline.
     #[must_use]
     pub fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
-        self.current()?.cached(request)
+        let index = self.current()?;
+        // Damage is told of by the search that follows.
+        guarded(|| Ok(index.cached(request))).ok().flatten()
     }
 
     fn current(&self) -> Option<Arc<Index>> {

@@ -17,6 +17,7 @@ mod direct;
 mod downstream;
 mod fidelity;
 mod malformed;
+mod meaning;
 
 mod http_access;
 mod http_downstream;
