@@ -1,13 +1,16 @@
-//! What `mcpzip` adds to a call over HTTP: `cargo run --release --example http_latency [CALLS]`.
+//! What `mcpzip` adds to a call of a server over HTTP: `cargo run --release --example http_latency [CALLS]`.
 //!
-//! A server answers 100 bytes. A client calls it directly, through a plain relay of bytes, and through `mcpzip serve
-//! --http`, each over one kept connection, in turn, so that a busy machine slows all of them. Then 256 clients call at once.
-//! `mcpzip` itself is taken from beside this program: build it before, in the same profile.
+//! A server answers 100 bytes. It is called directly and through `mcpzip`, in turn, so that a busy machine slows all ways:
+//! - by a client that pools its connections, as clients do: it is the HTTP client that `mcpzip` has inside;
+//! - by a bare socket, which knows nothing of HTTP but what is needed here, also through a plain relay of bytes;
+//! - through `mcpzip` as clients start it, over pipes, and through `mcpzip serve --http` by both clients.
+//!
+//! Then 256 clients call at once. `mcpzip` itself is taken from beside this program: build it before, in the same profile.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -18,6 +21,9 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 const DIRECTLY: &str = r#""method":"tools/call","params":{"name":"hundred","arguments":{}}"#;
 const THROUGH: &str =
     r#""method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"web__hundred","arguments":{}}}"#;
+
+/// The first calls find cold caches.
+const WARM_UP: usize = 200;
 
 /// Clients that call at once in the end.
 const AT_ONCE: usize = 256;
@@ -35,47 +41,78 @@ struct Gateway {
     _home: tempfile::TempDir,
 }
 
+/// The same over an HTTP client with a pool.
+struct Pooled {
+    runtime: tokio::runtime::Runtime,
+    client: reqwest::Client,
+    url: String,
+    session: Option<reqwest::header::HeaderValue>,
+}
+
+/// `mcpzip` as a client starts it.
+struct Piped {
+    child: Child,
+    reader: BufReader<ChildStdout>,
+    _home: tempfile::TempDir,
+}
+
+/// Takes a message, and gives the answer if there is one.
+trait Peer {
+    fn post(&mut self, body: &str) -> Outcome<String>;
+
+    fn open(mut self) -> Outcome<Self>
+    where
+        Self: Sized,
+    {
+        self.post(&format!(r#"{{"jsonrpc":"2.0","id":"open",{INITIALIZE}}}"#))?;
+        self.post(INITIALIZED)?;
+        Ok(self)
+    }
+}
+
 /// One way to the server, and how long calls over it took.
 struct Way {
     name: &'static str,
-    client: Client,
+    peer: Box<dyn Peer>,
     call: &'static str,
     times: Vec<Duration>,
 }
 
 fn main() -> Outcome<()> {
+    // Some provider of cryptography is wanted, though nothing here is behind TLS.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let calls: usize = std::env::args().nth(1).map_or(Ok(10_000), |count| count.parse())?;
     let server = listen(|stream| drop(serve(stream)))?;
     let relay = listen(move |stream| drop(relay(stream, server)))?;
     let gateway = Gateway::start(server)?;
-    let way = |name, address, call| -> Outcome<Way> {
-        Ok(Way { name, client: Client::open(address)?, call, times: Vec::with_capacity(calls) })
-    };
+    let way = |name, peer, call| Way { name, peer, call, times: Vec::with_capacity(calls) };
     let mut ways = [
-        way("direct", server, DIRECTLY)?,
-        way("relay of bytes", relay, DIRECTLY)?,
-        way("mcpzip", gateway.address, THROUGH)?,
+        way("pooled, direct", Box::new(Pooled::to(server)?), DIRECTLY),
+        way("pipe, mcpzip", Box::new(Piped::to(server)?), THROUGH),
+        way("pooled, mcpzip", Box::new(Pooled::to(gateway.address)?), THROUGH),
+        way("socket, direct", Box::new(Client::to(server)?), DIRECTLY),
+        way("socket, relay", Box::new(Client::to(relay)?), DIRECTLY),
+        way("socket, mcpzip", Box::new(Client::to(gateway.address)?), THROUGH),
     ];
-    for number in 0..calls + 200 {
+    for number in 0..calls + WARM_UP {
         for way in &mut ways {
             let body = format!(r#"{{"jsonrpc":"2.0","id":{number},{}}}"#, way.call);
             let start = Instant::now();
-            let answer = way.client.post(&body)?;
+            let answer = way.peer.post(&body)?;
             let time = start.elapsed();
             if !answer.contains("xxxxx") {
                 return Err(format!("{} answered: {answer}", way.name).into());
             }
-            // The first calls find cold caches.
-            if number >= 200 {
+            if number >= WARM_UP {
                 way.times.push(time);
             }
         }
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{calls} calls of 100 bytes over HTTP, microseconds\n")?;
+    writeln!(out, "{calls} calls of 100 bytes over HTTP, microseconds; added: to the same client's direct calls\n")?;
     writeln!(out, "{:<16} {:>8} {:>8} {:>8} {:>12}", "way", "min", "p50", "p99", "added p50")?;
-    let direct = percentile(&mut ways[0].times, 50);
-    for way in &mut ways {
+    let direct = [0, 0, 0, 3, 3, 3].map(|way: usize| percentile(&mut ways[way].times, 50));
+    for (way, direct) in ways.iter_mut().zip(direct) {
         let [min, p50, p99] = [0, 50, 99].map(|percent| percentile(&mut way.times, percent));
         writeln!(out, "{:<16} {min:>8.0} {p50:>8.0} {p99:>8.0} {:>12.0}", way.name, p50 - direct)?;
     }
@@ -92,7 +129,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 /// Calls per second of many clients, each with a connection of its own.
 fn at_once(address: SocketAddr, calls: usize) -> Outcome<f64> {
     let each = calls / AT_ONCE + 1;
-    let clients = (0..AT_ONCE).map(|_| Client::open(address)).collect::<Outcome<Vec<_>>>()?;
+    let clients = (0..AT_ONCE).map(|_| Client::to(address)).collect::<Outcome<Vec<_>>>()?;
     let start = Instant::now();
     std::thread::scope(|scope| {
         let running: Vec<_> = clients
@@ -116,16 +153,14 @@ fn at_once(address: SocketAddr, calls: usize) -> Outcome<f64> {
 }
 
 impl Client {
-    fn open(address: SocketAddr) -> Outcome<Self> {
+    fn to(address: SocketAddr) -> Outcome<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        let mut client = Self { reader: BufReader::new(stream), session: String::new() };
-        client.post(&format!(r#"{{"jsonrpc":"2.0","id":"open",{INITIALIZE}}}"#))?;
-        client.post(INITIALIZED)?;
-        Ok(client)
+        Self { reader: BufReader::new(stream), session: String::new() }.open()
     }
+}
 
-    /// Posts a message and gives the body of the answer.
+impl Peer for Client {
     fn post(&mut self, body: &str) -> Outcome<String> {
         let session =
             if self.session.is_empty() { String::new() } else { format!("Mcp-Session-Id: {}\r\n", self.session) };
@@ -147,22 +182,70 @@ impl Client {
     }
 }
 
+impl Pooled {
+    fn to(address: SocketAddr) -> Outcome<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
+        Self { runtime, client, url: format!("http://{address}/mcp"), session: None }.open()
+    }
+}
+
+impl Peer for Pooled {
+    fn post(&mut self, body: &str) -> Outcome<String> {
+        let mut request = self
+            .client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        let sent = request.body(body.to_owned()).send();
+        self.runtime.block_on(async {
+            let response = sent.await?;
+            if let Some(session) = response.headers().get("mcp-session-id") {
+                self.session = Some(session.clone());
+            }
+            Ok(response.text().await?)
+        })
+    }
+}
+
+impl Piped {
+    fn to(server: SocketAddr) -> Outcome<Self> {
+        let (mut command, home) = mcpzip(server, &[])?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let reader = BufReader::new(child.stdout.take().ok_or("stdout is piped")?);
+        Self { child, reader, _home: home }.open()
+    }
+}
+
+impl Peer for Piped {
+    fn post(&mut self, body: &str) -> Outcome<String> {
+        let stdin = self.child.stdin.as_mut().ok_or("stdin is piped")?;
+        stdin.write_all(format!("{body}\n").as_bytes())?;
+        let mut answer = String::new();
+        // A notification has no answer, and the server sends none of its own.
+        while body.contains(r#""id":"#) && !answer.contains(r#""result":"#) {
+            answer.clear();
+            if self.reader.read_line(&mut answer)? == 0 {
+                return Err("mcpzip ended".into());
+            }
+        }
+        Ok(answer)
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
 impl Gateway {
     fn start(server: SocketAddr) -> Outcome<Self> {
-        let home = tempfile::tempdir()?;
-        let config = home.path().join("config.json");
-        std::fs::write(&config, format!(r#"{{"mcpServers":{{"web":{{"url":"http://{server}/mcp"}}}}}}"#))?;
-        let program = std::env::current_exe()?;
-        let program = program.parent().and_then(|examples| examples.parent()).ok_or("no directory")?.join("mcpzip");
-        let mut child = Command::new(&program)
-            .args(["serve", "--http", "127.0.0.1:0"])
-            .env("MCPZIP_CONFIG", &config)
-            .env("MCPZIP_CACHE_DIR", home.path().join("cache"))
-            .env("MCPZIP_STATE_DIR", home.path().join("state"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{} cannot be run, build it first: {error}", program.display()))?;
+        let (mut command, home) = mcpzip(server, &["--http", "127.0.0.1:0"])?;
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(child.stderr.take().ok_or("stderr is piped")?);
         let mut line = String::new();
         while said.read_line(&mut line)? > 0 {
@@ -179,10 +262,34 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
+}
+
+fn end(child: &mut Child) {
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// `mcpzip serve`, in a home of its own.
+fn mcpzip(server: SocketAddr, arguments: &[&str]) -> Outcome<(Command, tempfile::TempDir)> {
+    let home = tempfile::tempdir()?;
+    let config = home.path().join("config.json");
+    std::fs::write(&config, format!(r#"{{"mcpServers":{{"web":{{"url":"http://{server}/mcp"}}}}}}"#))?;
+    let program = std::env::current_exe()?;
+    let program = program.parent().and_then(|examples| examples.parent()).ok_or("no directory")?.join("mcpzip");
+    if !program.exists() {
+        return Err(format!("{} is not there: build it first, in the same profile", program.display()).into());
+    }
+    let mut command = Command::new(program);
+    command
+        .arg("serve")
+        .args(arguments)
+        .env("MCPZIP_CONFIG", &config)
+        .env("MCPZIP_CACHE_DIR", home.path().join("cache"))
+        .env("MCPZIP_STATE_DIR", home.path().join("state"));
+    Ok((command, home))
 }
 
 /// Gives each connection to a thread of its own.

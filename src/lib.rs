@@ -4,8 +4,8 @@
 //! reading order, from the edge inwards:
 //!
 //! [`cli`] reads the command line. [`app`] builds a run and ends it. [`downstream`] is how clients reach us, [`proxy`]
-//! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools) and [`upstream`]
-//! (live links to servers). At the bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share.
+//! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools), [`upstream`]
+//! (live links to servers), [`results`] and [`statistics`]. At the bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share.
 //! [`demo`] holds real servers to try it with. Each layer uses only lower ones; a test sees to it.
 
 pub mod cli;
@@ -19,10 +19,12 @@ pub mod proxy;
 pub mod catalog;
 pub mod results;
 pub mod search;
+pub mod statistics;
 pub mod upstream;
 
 pub mod config;
 pub mod files;
+pub mod keychain;
 pub mod mcp;
 pub mod secret;
 pub mod shutdown;

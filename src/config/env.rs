@@ -40,12 +40,54 @@ pub const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
+/// Gemini's key.
+pub const GEMINI_API_KEY: Variable =
+    Variable { name: "GEMINI_API_KEY", doc: "Gemini's key for `search.llm`, where it has no `api_key`." };
+/// The same under its other name.
+pub const GOOGLE_API_KEY: Variable =
+    Variable { name: "GOOGLE_API_KEY", doc: "The same, where `GEMINI_API_KEY` is not set." };
+/// Anthropic's key.
+pub const ANTHROPIC_API_KEY: Variable =
+    Variable { name: "ANTHROPIC_API_KEY", doc: "Anthropic's key for `search.llm`, where it has no `api_key`." };
+/// OpenAI's key.
+pub const OPENAI_API_KEY: Variable =
+    Variable { name: "OPENAI_API_KEY", doc: "OpenAI's key for `search.llm`, where it has no `api_key`." };
+/// The directory of Claude Code.
+pub const CLAUDE_CONFIG_DIR: Variable = Variable {
+    name: "CLAUDE_CONFIG_DIR",
+    doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
+};
+/// How logins are kept.
+pub const CREDENTIALS: Variable = Variable {
+    name: "MCPZIP_CREDENTIALS",
+    doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
+};
+/// Where `mcp-remote` keeps its logins.
+pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
+    name: "MCP_REMOTE_CONFIG_DIR",
+    doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
 
 /// The variables that `mcpzip` itself reads.
-pub const VARIABLES: &[Variable] = &[CONFIG, CACHE_DIR, STATE_DIR, LOG, TOKEN, BROWSER, NO_COLOR];
+pub const VARIABLES: &[Variable] = &[
+    CONFIG,
+    CACHE_DIR,
+    STATE_DIR,
+    LOG,
+    TOKEN,
+    BROWSER,
+    CREDENTIALS,
+    MCP_REMOTE_CONFIG_DIR,
+    CLAUDE_CONFIG_DIR,
+    GEMINI_API_KEY,
+    GOOGLE_API_KEY,
+    ANTHROPIC_API_KEY,
+    OPENAI_API_KEY,
+    NO_COLOR,
+];
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
 /// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.

@@ -5,28 +5,40 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod document;
 mod duration;
+mod edit;
 pub mod env;
 mod error;
 mod expand;
 mod file;
 mod hash;
+mod llm;
+mod management;
 mod nearest;
 mod oauth;
 mod paths;
+mod policy;
 mod reader;
+mod results;
 mod server;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use document::{Document, DocumentError};
+pub use edit::{EditError, edit};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
+pub use llm::{LanguageModel, ModelKey, Provider};
+pub use management::Management;
 pub use nearest::distance;
-pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
+pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
+pub use policy::{Policy, Verdict};
+pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use watch::ConfigWatch;
 
 use std::collections::BTreeMap;
@@ -36,12 +48,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::secret::{Masker, Secret};
-use crate::tool::ServerName;
+use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
 
 /// The name of the built-in server, which no entry may take, in whatever letter case.
 pub const BUILT_IN_SERVER: &str = "mcpzip";
+
+/// What `credentials` may be.
+const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -66,8 +81,26 @@ pub struct Config {
     pub results: ResultOptions,
     /// What clients see beside the tools, where a server does not say.
     pub expose: Exposure,
+    /// The rules for the tools of all servers.
+    pub tools: Policy,
+    /// What agents may do to `mcpzip` itself.
+    pub management: Management,
+    /// How logins are kept.
+    pub credentials: Credentials,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
+}
+
+/// How logins are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// In files that the system's keychain has the key of, where there is one that can be used; otherwise in plain ones.
+    #[default]
+    Auto,
+    /// The same, and not at all without a keychain.
+    Keychain,
+    /// In plain files that are readable by the user alone.
+    File,
 }
 
 /// A server to connect to.
@@ -89,6 +122,10 @@ pub struct Server {
     pub description: Option<String>,
     /// What clients see of it beside its tools.
     pub expose: OwnExposure,
+    /// The rules for its tools, beside those for all.
+    pub tools: Policy,
+    /// What becomes of a tool that is not what it was when it was first seen.
+    pub trust: Trust,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -124,6 +161,8 @@ pub struct Remote {
     pub url: String,
     /// Sent with each request.
     pub headers: BTreeMap<String, Secret<String>>,
+    /// Gives more of them, for a time.
+    pub headers_command: Option<HeadersCommand>,
     /// By which way it is reached.
     pub proxy: Proxy,
     /// Trusted beside the system's certificates.
@@ -156,6 +195,16 @@ pub enum IdleTimeout {
     Never,
 }
 
+/// What becomes of a tool whose text or schema is not what it was when it was first seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The user is told.
+    #[default]
+    Report,
+    /// It is held back until a person approves it.
+    Pin,
+}
+
 /// Which era of the protocol is spoken with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Era {
@@ -169,19 +218,14 @@ pub enum Era {
 }
 
 /// How tools are searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
     /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
     pub default_limit: usize,
     /// Whether tools are also sought by what they mean, where the program carries the model for it.
     pub semantic: bool,
-}
-
-/// How results are answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResultOptions {
-    /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
-    pub budget: usize,
+    /// Puts the best hits in order, if there is one.
+    pub llm: Option<LanguageModel>,
 }
 
 /// What clients see beside the tools.
@@ -203,6 +247,16 @@ pub struct OwnExposure {
 }
 
 impl Config {
+    /// What may be done with a tool. The built-in server's own are always there.
+    #[must_use]
+    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        if name.server.as_str() == BUILT_IN_SERVER {
+            return Verdict::Allowed;
+        }
+        let own = self.servers.get(&name.server).map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
+        own.max(self.tools.judge(name, hints))
+    }
+
     /// What clients see of a server beside its tools; nothing of one that is not used.
     #[must_use]
     pub fn exposes(&self, server: &ServerName) -> Exposure {
@@ -254,11 +308,17 @@ impl Config {
             fault: at.value,
         })?;
 
+        let tools = Policy::read(file.tools).map_err(|at| Error::Shape {
+            path: path.to_owned(),
+            position: lines.position(at.offset),
+            fault: at.value,
+        })?;
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));
         let mut resolver = Resolver::new(environment, directory, &report);
         resolver.set_defaults(file.proxy, file.ca_file);
         let (servers, faults) = servers(file.servers, &mut resolver, &lines);
+        let search = search(file.search, defaults.search, &mut resolver);
         Ok(Self {
             path: Some(path.to_owned()),
             servers,
@@ -266,11 +326,12 @@ impl Config {
             masker: Masker::new(resolver.secrets),
             call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
             idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
-            search: search(file.search, defaults.search, &report),
-            results: ResultOptions {
-                budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
-            },
+            search,
+            results: ResultOptions::of(file.results, &report),
+            management: setting(file.management, defaults.management, Management::text, &report),
             expose: exposure(file.expose, defaults.expose, &report),
+            tools,
+            credentials: credentials(environment, file.credentials, &report),
             warnings: report.into_warnings(&lines),
         })
     }
@@ -289,8 +350,32 @@ impl Default for Config {
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             expose: Exposure::default(),
+            tools: Policy::default(),
+            management: Management::default(),
+            credentials: Credentials::default(),
             masker: Masker::default(),
         }
+    }
+}
+
+impl Credentials {
+    /// Reads the word for it.
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "auto" => Some(Self::Auto),
+            "keychain" => Some(Self::Keychain),
+            "file" => Some(Self::File),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Keychain => "keychain",
+            Self::File => "file",
+        }
+        .to_owned()
     }
 }
 
@@ -301,7 +386,7 @@ impl SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { default_limit: 5, semantic: true }
+        Self { default_limit: 5, semantic: true, llm: None }
     }
 }
 
@@ -380,16 +465,36 @@ fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, r
     }
 }
 
-fn search(read: Read<file::Search>, default: SearchOptions, report: &Report) -> SearchOptions {
-    let (default_limit, semantic) = match read {
-        Ok(None) => return default,
-        Ok(Some(file::Search { default_limit, semantic })) => (default_limit, semantic),
-        // The whole is no object; what is said of it is what was said when there was one key.
-        Err(at) => (Err(at), Ok(None)),
-    };
-    SearchOptions {
-        default_limit: setting(default_limit, default.default_limit, |limit| limit.to_string(), report),
-        semantic: setting(semantic, default.semantic, |flag| flag.to_string(), report),
+fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut Resolver<'_>) -> SearchOptions {
+    match read {
+        Ok(None) => default,
+        Ok(Some(entry)) => {
+            let limit = setting(entry.default_limit, default.default_limit, |limit| limit.to_string(), resolver.report);
+            let llm = entry.llm.and_then(|entry| entry.map(|entry| resolver.language_model(entry)).transpose());
+            let llm = llm.unwrap_or_else(|At { offset, value: fault }| {
+                resolver.report.add(offset, Oddity::Default { fault, default: "no language model".to_owned() });
+                None
+            });
+            let semantic = setting(entry.semantic, default.semantic, |flag| flag.to_string(), resolver.report);
+            SearchOptions { default_limit: limit, semantic, llm }
+        }
+        Err(At { offset, value: fault }) => {
+            resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });
+            default
+        }
+    }
+}
+
+/// The variable goes before the file.
+fn credentials(environment: &Environment, read: Read<Credentials>, report: &Report) -> Credentials {
+    let written = setting(read, Credentials::default(), Credentials::text, report);
+    match environment.get(env::CREDENTIALS.name).map(str::trim).filter(|word| !word.is_empty()) {
+        None => written,
+        Some(word) => Credentials::parse(word).unwrap_or_else(|| {
+            let (name, used) = (env::CREDENTIALS.name, written.text());
+            report.add(0, Oddity::Variable { name, expected: CREDENTIALS_EXPECTED, used });
+            written
+        }),
     }
 }
 

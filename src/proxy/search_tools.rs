@@ -48,7 +48,7 @@ impl Proxy {
     /// With a text for whoever asked, when there can be no answer.
     pub async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Answer, String> {
         let (snapshot, server) = self.searchable(server).await?;
-        let hits = self.index.search(query, limit, server.as_deref()).await.map_err(|error| text_of(&error))?;
+        let hits = self.hits(&snapshot, query, limit, server.as_deref()).await.map_err(|error| text_of(&error))?;
         let found = self.render(&snapshot, &hits);
         let missing = self.missing(&snapshot, server.as_deref());
         let is_blind = !missing.is_empty() && snapshot.servers().all(|known| known.name().as_str() == BUILT_IN_SERVER);
@@ -79,7 +79,7 @@ impl Proxy {
         Ok((snapshot, server))
     }
 
-    fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
+    pub(super) fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
         let definitions: Vec<_> = hits
             .iter()
             .filter_map(|hit| {

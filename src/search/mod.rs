@@ -16,6 +16,7 @@ mod lexical;
 mod meaning;
 mod postings;
 mod query;
+pub mod rerank;
 mod schema;
 mod store;
 mod synonyms;

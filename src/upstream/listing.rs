@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Reply, code_of};
 use super::{CallError, Introduction};
@@ -15,8 +16,8 @@ use crate::tool::ServerName;
 /// A server that never comes to its last page is cut off here.
 const MOST_PAGES: usize = 1000;
 
-/// How long the lists beside the tools may take: the tools wait for them.
-const OTHERS_LIMIT: Duration = Duration::from_secs(10);
+/// How much longer than the tools the lists beside them may take, as the tools wait for them.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// What a server has to offer, as it said it; the entries of all pages of a list, each in its own bytes.
 #[derive(Debug, Clone)]
@@ -56,6 +57,14 @@ pub enum ListError {
         /// What was to be listed.
         list: &'static str,
     },
+    /// It took much longer than the tools.
+    #[error("server `{server}` did not list its {list} in time")]
+    Late {
+        /// Its name.
+        server: ServerName,
+        /// What was to be listed.
+        list: &'static str,
+    },
     /// The server refused, or its answer is no list.
     #[error("server `{server}` did not list its {list}: {reason}")]
     Refused {
@@ -75,11 +84,27 @@ impl Connection {
     /// When the tools cannot be listed.
     pub async fn list(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
         let has = |feature: &str| self.introduction().capabilities.has(feature);
+        let listed = CancellationToken::new();
+        let tools = async {
+            let _listed = listed.clone().drop_guard();
+            self.tool_pages(server, limit).await
+        };
+        let other = async |feature: &str, method: &str, list: &'static str| {
+            if !has(feature) {
+                return Ok(Pages::default());
+            }
+            tokio::select! {
+                pages = self.other_pages(server, method, list, limit) => pages,
+                () = async { listed.cancelled().await; tokio::time::sleep(GRACE).await } => {
+                    Err(ListError::Late { server: server.clone(), list })
+                }
+            }
+        };
         let (tools, prompts, resources, templates) = tokio::join!(
-            self.tool_pages(server, limit),
-            self.other_pages(server, has("prompts"), "prompts/list", "prompts"),
-            self.other_pages(server, has("resources"), "resources/list", "resources"),
-            self.other_pages(server, has("resources"), "resources/templates/list", "resourceTemplates"),
+            tools,
+            other("prompts", "prompts/list", "prompts"),
+            other("resources", "resources/list", "resources"),
+            other("resources", "resources/templates/list", "resourceTemplates"),
         );
         let tools = tools?;
         let others = [&prompts, &resources, &templates].map(|pages| pages.as_ref().ok()?.fresh_for);
@@ -121,17 +146,13 @@ impl Connection {
     async fn other_pages(
         &self,
         server: &ServerName,
-        is_declared: bool,
         method: &str,
         list: &'static str,
+        limit: Duration,
     ) -> Result<Pages, ListError> {
-        if !is_declared {
-            return Ok(Pages::default());
-        }
-        match tokio::time::timeout(OTHERS_LIMIT, self.pages(server, method, list, OTHERS_LIMIT)).await {
-            Ok(Err(ListError::Missing { .. })) => Ok(Pages::default()),
-            Ok(pages) => pages,
-            Err(_) => Err(CallError::Timeout { server: server.clone(), limit: OTHERS_LIMIT }.into()),
+        match self.pages(server, method, list, limit).await {
+            Err(ListError::Missing { .. }) => Ok(Pages::default()),
+            pages => pages,
         }
     }
 

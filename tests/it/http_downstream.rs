@@ -413,7 +413,7 @@ fn a_large_result_passes_whole_in_both_forms() {
             [fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#, 10_000_000, r#""}]}}"#)],
         ),
     );
-    let gateway = setup.serve(&[]);
+    let gateway = setup.setting("results", serde_json::json!({ "budget": 0 })).serve(&[]);
     let session = gateway.session();
     for accept in ["application/json", "text/event-stream"] {
         let answer = session.execute(1, "a__t", "").header("Accept", accept).send();
@@ -522,4 +522,27 @@ fn a_signal_ends_it_at_once_and_what_is_under_way_is_told() {
     let (answer, _) = Incoming::read(std::io::BufReader::new(waiting)).whole();
     assert_eq!(answer.fault(), (503, -32603));
     assert_eq!(answer.message().id(), "1");
+}
+
+#[test]
+fn a_silent_stream_says_that_it_is_still_there() {
+    let mut gateway = Setup::new().serve(&[]);
+    let mut stream = gateway.session().listen();
+    let start = Instant::now();
+    assert_eq!(stream.comment(), ": still here\n\n");
+    assert!(start.elapsed() > Duration::from_secs(10), "no sooner than it needs to");
+    gateway.process().signal(rustix::process::Signal::TERM);
+    assert_eq!(stream.event().map(|event| event.data), None);
+}
+
+#[test]
+fn of_too_many_sessions_the_one_that_was_unused_for_longest_goes() {
+    let gateway = Setup::new().serve(&[]);
+    let (oldest, held) = (gateway.session(), gateway.session());
+    let _stream = held.listen();
+    for _ in 0..1023 {
+        gateway.session();
+    }
+    assert_eq!(oldest.request(1, "ping", "{}").send().fault().0, 404);
+    assert_eq!(held.request(1, "ping", "{}").send().status, 200);
 }

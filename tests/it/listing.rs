@@ -215,3 +215,27 @@ fn a_broken_entry_beside_good_ones_costs_nobody_else() {
         assert!(status.contains(&format!("{name}: faulty")), "{status}");
     }
 }
+
+#[test]
+fn prompts_that_never_come_do_not_hold_up_the_tools() {
+    let server = Server::new()
+        .tool("work", [answer("done")])
+        .capabilities(r#"{"tools":{},"prompts":{}}"#)
+        .on("prompts/list", [hang()]);
+    let mut client = Setup::new().server("a", server).connect();
+    // Prompts had ten seconds once, and a first search waits for four.
+    assert!(client.search("work").contains("a__work"));
+    assert_eq!(client.execute("a__work").text(), "done");
+    client.finish();
+}
+
+#[test]
+fn a_call_asks_a_server_at_once_that_could_not_be_listed() {
+    let server = Server::new().at_start([up_to(1, "start ", [exit(3)], [])]).tool("work", [answer("done")]);
+    let mut client = Setup::new().server("a", server).connect();
+    client.search("work");
+    client.wait_for_stderr("tools not listed");
+    assert_eq!(client.execute("a__work").text(), "done");
+    assert_eq!(client.home().starts("a"), 2);
+    client.finish();
+}

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::support::authority::{Authority, Login, Manner, browse, get, location, log_in};
 use crate::support::http::HttpServer;
+use crate::support::proxy::Proxy;
 use crate::support::script::answer;
 use crate::support::{Server, Setup, until};
 
@@ -285,6 +286,34 @@ fn metadata_that_lies_ends_the_login_before_it_begins() {
     check(json!({ "registration_endpoint": "http://10.0.0.1/register" }), "only https is");
     let endless = json!({ "filler": "x".repeat(300 * 1024) });
     check(endless, "more than 262144 bytes");
+}
+
+#[test]
+fn a_server_of_the_internet_leads_nobody_into_a_private_network() {
+    #[track_caller]
+    fn check(issuer: &'static str, words: &str) {
+        let web = HttpServer::start(move |request, reply| match request.path.as_str() {
+            "/mcp" => reply.whole("401 Unauthorized", "www-authenticate: Bearer\r\n", ""),
+            path if path.starts_with("/.well-known/oauth-protected-resource") => {
+                let document = json!({ "resource": "http://mcp.example/mcp", "authorization_servers": [issuer] });
+                reply.json(&document.to_string());
+            }
+            _ => reply.whole("404 Not Found", "", ""),
+        });
+        // Behind the proxy is the internet, as far as anybody here can tell.
+        let proxy = Proxy::to(web.address());
+        let entry = json!({ "url": "http://mcp.example/mcp", "proxy": proxy.url("socks5h") });
+        let refused = Setup::new().entry("web", &entry.to_string()).run(&["login", "web"]);
+        assert!(refused.code != Some(0) && refused.stderr.contains(words), "{issuer}: {refused}");
+        let asked = proxy.asked();
+        assert!(!asked.is_empty() && asked.iter().all(|host| host.starts_with("mcp.example")), "{issuer}: {asked:?}");
+        assert!(web.requests().iter().all(|request| request.path.contains("mcp")), "{issuer}");
+    }
+    for issuer in ["https://10.0.0.1", "https://169.254.169.254/latest", "https://[::1]:8443", "http://127.0.0.1:1"] {
+        check(issuer, "a server of the internet may not lead to a private address");
+    }
+    check("http://login.example", "only https is");
+    check("file:///etc", "only https is");
 }
 
 #[test]

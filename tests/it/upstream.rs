@@ -385,3 +385,20 @@ fn an_idle_connection_is_closed_and_opened_again() {
     assert!(setup.home().starts("a") >= 2);
     client.finish();
 }
+
+#[test]
+fn a_call_waits_for_a_slow_start_no_longer_than_its_timeout() {
+    let tool = |server: Server| server.tool("work", [answer("done")]);
+    let setup = Setup::new().server("slow", tool(Server::new()));
+    let mut client = setup.connect();
+    client.search("work");
+    client.finish();
+    // The same entry, whose program now takes its time.
+    let setup = setup.server("slow", tool(Server::new().at_start([sleep(3000)])));
+    let mut client = setup.connect();
+    let refused = client.call("execute_tool", r#"{"name":"slow__work","timeout":0.3}"#).tool_error();
+    assert!(refused.contains("was not connected within 300ms") && refused.contains("nothing was sent"), "{refused}");
+    assert_eq!(client.execute("slow__work").text(), "done");
+    assert_eq!(client.home().count("slow", "tools/call"), 1);
+    client.finish();
+}

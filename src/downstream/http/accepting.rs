@@ -1,7 +1,7 @@
 //! The loop that takes connections, and the life of each.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -54,7 +54,7 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
     let tidying = async {
         loop {
             tokio::time::sleep(TIDY).await;
-            shared.sessions.tidy();
+            shared.sessions.tidy(Instant::now());
         }
     };
     tokio::select! {

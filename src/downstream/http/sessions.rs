@@ -90,10 +90,10 @@ impl Sessions {
         place.is_some()
     }
 
-    /// Ends those that were unused for long.
-    pub(super) fn tidy(&self) {
+    /// Ends those that were unused for long by `now`.
+    pub(super) fn tidy(&self, now: Instant) {
         self.places().retain(|_, place| {
-            let stays = place.is_in_use() || place.used().elapsed() < IDLE;
+            let stays = place.is_in_use() || now.saturating_duration_since(*place.used()) < IDLE;
             if !stays {
                 place.close();
             }
@@ -221,4 +221,33 @@ pub(super) fn delete(shared: &Shared, map: &HeaderMap) -> Response {
 fn is_modern(map: &HeaderMap) -> bool {
     let version = map.get(headers::VERSION).and_then(|version| Revision::parse(version.to_str().ok()?));
     version.is_some_and(Revision::is_modern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Environment};
+    use crate::proxy::{Mode, Places, Proxy, Start};
+    use crate::shutdown::Tasks;
+
+    #[tokio::test]
+    async fn a_session_ends_when_it_was_unused_for_long() {
+        let tasks = Tasks::new();
+        let (config, environment) = (Config::default(), Environment::default());
+        let proxy = Proxy::new(config, &Places::default(), environment, &tasks, Start::Everything, Mode::MetaTools);
+        let session = || Session::new(proxy.clone(), tasks.clone());
+        let sessions = Sessions::default();
+        let (unused, visit) = sessions.open(session(), Kind::StreamableHttp).unwrap();
+        drop(visit);
+        let (used, visit) = sessions.open(session(), Kind::StreamableHttp).unwrap();
+        let is_there = |id: &str| sessions.places().contains_key(id);
+        sessions.tidy(Instant::now() + IDLE / 2);
+        assert!(is_there(&unused) && is_there(&used));
+        sessions.tidy(Instant::now() + IDLE * 2);
+        assert!(!is_there(&unused) && is_there(&used));
+        drop(visit);
+        sessions.tidy(Instant::now() + IDLE * 2);
+        assert!(!is_there(&used));
+        tasks.finish().await;
+    }
 }

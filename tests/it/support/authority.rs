@@ -36,8 +36,14 @@ pub(crate) struct Manner {
     pub(crate) metadata: Value,
     /// The `iss` that comes with the code; the real one without.
     pub(crate) iss: Option<&'static str>,
+    /// The scopes that it gives, whatever is asked for.
+    pub(crate) grants: Option<&'static str>,
     /// How long it thinks before it gives a token.
     pub(crate) pause: Duration,
+    /// How long it keeps the answer with a token to itself.
+    pub(crate) late: Duration,
+    /// What answers nothing as long as it stands here: a part of paths.
+    pub(crate) stall: Option<&'static str>,
     /// Whether a refresh token is good once.
     pub(crate) is_strict: bool,
     /// A client that was registered by hand.
@@ -94,7 +100,10 @@ impl Default for Manner {
             registers: true,
             metadata: json!({}),
             iss: None,
+            grants: None,
             pause: Duration::ZERO,
+            late: Duration::ZERO,
+            stall: None,
             is_strict: true,
             known: None,
         }
@@ -206,6 +215,9 @@ fn answer(state: &Mutex<State>, request: &Request, reply: &mut Reply) {
     .collect();
     let path = url.path();
     let manner = state.lock().unwrap().manner.clone();
+    while state.lock().unwrap().manner.stall.is_some_and(|part| path.contains(part)) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     if path == "/mcp" {
         return mcp(state, &origin, request, reply);
     }
@@ -299,7 +311,7 @@ fn authorize(state: &Mutex<State>, issuer: &str, origin: &str, fields: &BTreeMap
         client: field("client_id"),
         redirect: redirect.clone(),
         challenge: field("code_challenge"),
-        scopes: field("scope").split_whitespace().map(str::to_owned).collect(),
+        scopes: state.manner.grants.unwrap_or(&field("scope")).split_whitespace().map(str::to_owned).collect(),
     };
     let code = state.secret("code");
     state.codes.insert(code.clone(), grant);
@@ -372,6 +384,9 @@ fn token(
         }
         _ => return refuse("unsupported_grant_type", ""),
     };
+    let late = state.manner.late;
+    drop(state);
+    std::thread::sleep(late);
     reply.json(&given.to_string());
 }
 
@@ -413,6 +428,12 @@ impl Login {
     /// Writes a line to its prompt.
     pub(crate) fn paste(&mut self, text: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{text}").unwrap();
+    }
+
+    /// Starts `mcpzip login web` and waits for nothing.
+    pub(crate) fn spawn(setup: &Setup) -> Child {
+        setup.save();
+        setup.command(&["login", "web"]).spawn().unwrap()
     }
 
     /// Kills it.

@@ -347,6 +347,15 @@ impl Incoming {
         }
     }
 
+    /// Waits for the next piece of a silent stream, which is to be a comment.
+    #[track_caller]
+    pub(crate) fn comment(&mut self) -> String {
+        assert!(self.pending.is_empty() && self.more(), "the stream goes on");
+        let text = String::from_utf8(std::mem::take(&mut self.pending)).expect("comments are UTF-8");
+        assert!(text.starts_with(':'), "{text:?}");
+        text
+    }
+
     /// Waits for the next message.
     #[track_caller]
     pub(crate) fn message(&mut self) -> Message {

@@ -1,0 +1,132 @@
+//! The language model that may put a search's hits in order.
+
+use std::time::Duration;
+
+use super::env::{self, Variable};
+use super::error::Fault;
+use super::file::LlmEntry;
+use super::reader::At;
+use super::server::{Resolver, is_url};
+use crate::secret::Secret;
+
+/// In the place of a key.
+const KEYCHAIN: &str = "keychain";
+
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A language model, and how it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanguageModel {
+    /// Whose protocol it speaks.
+    pub provider: Provider,
+    /// The model's name there.
+    pub model: String,
+    /// Where it is, without a last `/`.
+    pub base_url: String,
+    /// What lets us in.
+    pub key: ModelKey,
+    /// How long a search waits for it.
+    pub timeout: Duration,
+}
+
+/// What lets us in to a language model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelKey {
+    /// Nothing is needed, as with most on this machine.
+    None,
+    /// This.
+    Given(Secret<String>),
+    /// What the keychain has under [`Provider::keychain_name`].
+    Keychain,
+}
+
+/// Whose protocol a language model speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// Gemini's `generateContent`.
+    Gemini,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's chat completions, which many others and local ones speak, too.
+    OpenAi,
+}
+
+impl Provider {
+    /// As the file has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gemini => "gemini",
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+        }
+    }
+
+    /// Under which name the keychain keeps its key.
+    #[must_use]
+    pub fn keychain_name(self) -> String {
+        format!("search.llm.{}", self.as_str())
+    }
+
+    fn base_url(self) -> &'static str {
+        match self {
+            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+            Self::Anthropic => "https://api.anthropic.com/v1",
+            Self::OpenAi => "https://api.openai.com/v1",
+        }
+    }
+
+    /// The variables that its own tools read the key from.
+    fn variables(self) -> &'static [Variable] {
+        match self {
+            Self::Gemini => &[env::GEMINI_API_KEY, env::GOOGLE_API_KEY],
+            Self::Anthropic => &[env::ANTHROPIC_API_KEY],
+            Self::OpenAi => &[env::OPENAI_API_KEY],
+        }
+    }
+}
+
+impl Resolver<'_> {
+    /// Makes a language model of `search.llm`.
+    pub(super) fn language_model(&mut self, entry: LlmEntry) -> Result<LanguageModel, At<Fault>> {
+        let offset = entry.model.as_ref().map_or(entry.offset, |model| model.offset);
+        let missing = |key: &str, expected: &str| At::new(offset, Fault::value(key, expected, "nothing"));
+        let provider =
+            entry.provider.ok_or_else(|| missing("llm.provider", "\"gemini\", \"anthropic\" or \"openai\""))?;
+        let model = entry.model.ok_or_else(|| missing("llm.model", "the name of a model"))?;
+        let model = self.plain("llm.model", &model)?;
+        let base_url = match &entry.base_url {
+            None => provider.base_url().to_owned(),
+            Some(written) => {
+                let url = self.plain("llm.base_url", written)?.trim().trim_end_matches('/').to_owned();
+                if !is_url(&url, &["http", "https"]) {
+                    let problem = "must begin with `http://` or `https://` and name a host";
+                    return Err(At::new(written.offset, Fault::Unusable { key: "llm.base_url".to_owned(), problem }));
+                }
+                url
+            }
+        };
+        let key = match entry.api_key {
+            Some(written) if written.value.trim() == KEYCHAIN => {
+                let timeout = entry.timeout.unwrap_or(TIMEOUT);
+                return Ok(LanguageModel { provider, model, base_url, key: ModelKey::Keychain, timeout });
+            }
+            Some(written) => Some(self.plain("llm.api_key", &written)?),
+            // A key goes to its own provider, and to nobody else without being told to.
+            None if entry.base_url.is_none() => {
+                let known = provider.variables().iter().find_map(|variable| self.environment.get(variable.name));
+                let known = known.map(str::to_owned);
+                let problem = "is missing, and the provider's own variable is not set (GEMINI_API_KEY, ANTHROPIC_API_KEY or \
+                               OPENAI_API_KEY)";
+                let fault = || Fault::Unusable { key: "llm.api_key".to_owned(), problem };
+                Some(known.ok_or_else(|| At::new(offset, fault()))?)
+            }
+            None => None,
+        };
+        let key = key.filter(|key| !key.trim().is_empty()).map(Secret::new);
+        self.secrets.extend(key.clone());
+        let timeout = entry.timeout.unwrap_or(TIMEOUT);
+        let key = key.map_or(ModelKey::None, ModelKey::Given);
+        Ok(LanguageModel { provider, model, base_url, key, timeout })
+    }
+}

@@ -1,0 +1,204 @@
+//! The optional last stage: a language model puts the best hits in order.
+//!
+//! It sees what an agent sees of them, a signature and a sentence each, and answers with numbers. Only its order is
+//! taken: whatever else it says ends here. When it fails or is late, the hits stay in the order they are in.
+
+mod order;
+mod provider;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::redirect::Policy;
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
+
+use crate::config::LanguageModel;
+use crate::secret::Secret;
+
+/// How many hits it is asked to order, or as many as are wanted.
+pub const CANDIDATES: usize = 20;
+
+/// How many orders are remembered.
+const CAPACITY: usize = 1_000;
+
+/// After so many failures in a row nobody waits for it any more, for a while.
+const MOST_FAILURES: u32 = 2;
+const REST: Duration = Duration::from_secs(60);
+
+/// A language model as a stage of the search. It remembers what it said of the same need and the same hits.
+pub struct Reranker {
+    model: LanguageModel,
+    key: Option<Secret<String>>,
+    client: reqwest::Client,
+    // Both are held for a look-up only.
+    known: Mutex<Known>,
+    health: Mutex<Health>,
+}
+
+/// The orders by what was asked, the newest last.
+#[derive(Default)]
+struct Known {
+    orders: HashMap<Key, Order>,
+    ages: VecDeque<Key>,
+}
+
+type Key = [u8; 32];
+/// Empty until the answer to the one request is there, which all wait for who ask the same.
+type Order = Arc<OnceCell<Arc<[usize]>>>;
+
+#[derive(Default)]
+struct Health {
+    failures: u32,
+    rests_until: Option<Instant>,
+}
+
+/// Why there is no order.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The client for it cannot be made.
+    #[error("no HTTP client can be made")]
+    Client {
+        /// What the library says.
+        source: reqwest::Error,
+    },
+    /// It cannot be reached, or the exchange broke off.
+    #[error("the language model cannot be reached")]
+    Exchange {
+        /// What the library says, without the URL.
+        source: reqwest::Error,
+    },
+    /// It refused.
+    #[error("the language model answered HTTP {status}")]
+    Status {
+        /// The status.
+        status: u16,
+    },
+    /// It took too long.
+    #[error("the language model gave no answer within {limit:?}")]
+    Late {
+        /// How long it had.
+        limit: Duration,
+    },
+    /// Its answer is over the limit.
+    #[error("the language model's answer is too long")]
+    TooLong,
+    /// Its answer holds no order.
+    #[error("the language model's answer holds no order of the tools")]
+    Unreadable,
+}
+
+impl Reranker {
+    /// A stage that asks `model`, with `key` if it wants one; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be made.
+    pub fn new(model: LanguageModel, key: Option<Secret<String>>) -> Result<Self, Error> {
+        // It is there already when a client was made before; any provider will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = reqwest::Client::builder()
+            .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
+            // The key goes nowhere else.
+            .redirect(Policy::none())
+            .referer(false);
+        // No certificates are loaded for what needs none.
+        let builder = if model.base_url.starts_with("http://") { builder.tls_certs_only([]) } else { builder };
+        let client = builder.build().map_err(|source| Error::Client { source })?;
+        Ok(Self { model, key, client, known: Mutex::default(), health: Mutex::default() })
+    }
+
+    /// What it asks.
+    #[must_use]
+    pub fn model(&self) -> &LanguageModel {
+        &self.model
+    }
+
+    /// The order of `tools`, each a signature with a sentence, for a need: indices, best first, each once. `None` when
+    /// they are to stay as they are. Those who ask the same at once share one request.
+    pub async fn order(&self, query: &str, tools: &[String]) -> Option<Arc<[usize]>> {
+        if tools.len() < 2 {
+            return None;
+        }
+        let order = self.known(query, tools);
+        if let Some(known) = order.get() {
+            return Some(known.clone());
+        }
+        if self.is_resting() {
+            return None;
+        }
+        let limit = self.model.timeout;
+        let asked = tokio::time::timeout(limit, order.get_or_try_init(|| self.ask(query, tools))).await;
+        match asked.unwrap_or(Err(Error::Late { limit })) {
+            Ok(order) => {
+                *self.health() = Health::default();
+                Some(order.clone())
+            }
+            Err(error) => {
+                self.failed(&error);
+                None
+            }
+        }
+    }
+
+    async fn ask(&self, query: &str, tools: &[String]) -> Result<Arc<[usize]>, Error> {
+        let said = provider::ask(&self.client, &self.model, self.key.as_ref(), &order::question(query, tools)).await?;
+        order::parse(&said, tools.len()).map(Arc::from).ok_or(Error::Unreadable)
+    }
+
+    /// The place of the order. Its key is all that the model would see, so nothing of an older catalog is ever found;
+    /// letter case and spacing make no other need.
+    fn known(&self, query: &str, tools: &[String]) -> Order {
+        let mut hash = Sha256::new();
+        for word in query.split_whitespace() {
+            hash.update(word.to_lowercase());
+            hash.update(" ");
+        }
+        for tool in tools {
+            hash.update([0]);
+            hash.update(tool);
+        }
+        let key: Key = hash.finalize().into();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(order) = known.orders.get(&key) {
+            return order.clone();
+        }
+        if known.ages.len() >= CAPACITY
+            && let Some(oldest) = known.ages.pop_front()
+        {
+            known.orders.remove(&oldest);
+        }
+        known.ages.push_back(key);
+        known.orders.entry(key).or_default().clone()
+    }
+
+    fn is_resting(&self) -> bool {
+        self.health().rests_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn failed(&self, error: &Error) {
+        let mut health = self.health();
+        health.failures += 1;
+        if health.failures >= MOST_FAILURES {
+            health.rests_until = Some(Instant::now() + REST);
+        }
+        let is_first = health.failures == 1;
+        drop(health);
+        let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+        if is_first {
+            tracing::warn!(%error, source, "hits stay in the local order");
+        } else {
+            tracing::debug!(%error, source, "hits stay in the local order");
+        }
+    }
+
+    fn health(&self) -> std::sync::MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Reranker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reranker").field("model", &self.model).finish_non_exhaustive()
+    }
+}
