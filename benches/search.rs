@@ -14,8 +14,22 @@ const SIZES: [usize; 4] = [500, 2_000, 10_000, 50_000];
 const VERBS: [&str; 12] =
     ["list", "create", "delete", "update", "search", "read", "send", "export", "archive", "copy", "merge", "publish"];
 const THINGS: [&str; 16] = [
-    "issues", "messages", "files", "invoices", "calendar events", "contacts", "pull requests", "dashboards", "alerts",
-    "customers", "orders", "photos", "playlists", "tickets", "tables", "documents",
+    "issues",
+    "messages",
+    "files",
+    "invoices",
+    "calendar events",
+    "contacts",
+    "pull requests",
+    "dashboards",
+    "alerts",
+    "customers",
+    "orders",
+    "photos",
+    "playlists",
+    "tickets",
+    "tables",
+    "documents",
 ];
 const QUERIES: [&str; 6] = [
     "open a bug report for the login page",

@@ -146,10 +146,10 @@ fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) ->
     let hopeless: Vec<&str> = include_str!("nothing_fits.txt").lines().collect();
     // The best score of what is no answer, and of each right one.
     let (mut hopeless_scores, mut good_scores) = (Vec::new(), Vec::new());
-    let mut least = 0.0;
+    let (mut refused, mut lost) = (0, 0);
     for query in &hopeless {
         let explanation = search.explain(&Request { query, limit: 5, server: None })?;
-        least = explanation.least;
+        refused += usize::from(!explanation.fits);
         let best = explanation.hits.iter().map(|hit| hit.fused).fold(0.0, f32::max);
         hopeless_scores.push(best);
         if std::env::args().any(|argument| argument == "--verbose") {
@@ -157,16 +157,28 @@ fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) ->
             println!("  {best:.3}  {query:45} {first}");
         }
     }
+    let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
     for query in queries {
+        let is_there = |label: &Label| tools.contains(&(label.server.as_str(), label.tool.as_str()));
+        if !query.relevant.iter().any(|label| label.grade >= 2 && is_there(label)) {
+            continue;
+        }
         let is_good =
             |hit: &Hit| query.relevant.iter().any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str());
         let explanation = search.explain(&Request { query: &query.query, limit: 5, server: None })?;
-        let good = explanation.hits.iter().filter(|explained| is_good(&explained.hit));
-        let score = |explained: &Explained| if explained.is_named { f32::MAX } else { explained.fused };
-        good_scores.extend(good.map(score).reduce(f32::max));
+        if explanation.hits.iter().any(|explained| is_good(&explained.hit)) {
+            let score = |explained: &Explained| if explained.is_named { f32::MAX } else { explained.fused };
+            good_scores.extend(explanation.hits.iter().map(score).reduce(f32::max));
+            lost += usize::from(!explanation.fits);
+        }
     }
     let below = |scores: &[f32], cut: f32| scores.iter().filter(|score| **score < cut).count();
-    println!("said that nothing fits, by the least score that counts as fitting (it is {least}):");
+    println!(
+        "nothing fits: said of {refused} of {} queries that no tool serves, and of {lost} of {} that one serves; \
+         by the score that the best hit must reach:",
+        hopeless.len(),
+        good_scores.len()
+    );
     for cut in (20..46).step_by(2).map(|cut| f32::from(cut as u8) / 100.0) {
         println!(
             "  {cut:.2}: of {:2} of {} queries that no tool serves, {:2} of {} that one serves",

@@ -223,8 +223,7 @@ mod tests {
             let packed: Vec<u8> = numbers(1).take(inputs * rows / 2).map(|n| n.to_le_bytes()[0]).collect();
             // Of both signs, from 0.5 to 2.
             let scale = |n: u32| u16::try_from(0x3800 + n % 0x800 + (n >> 12 & 1) * 0x8000).unwrap();
-            let scales: Vec<[u8; 2]> =
-                numbers(2).take(inputs / GROUP * rows).map(|n| scale(n).to_le_bytes()).collect();
+            let scales: Vec<[u8; 2]> = numbers(2).take(inputs / GROUP * rows).map(|n| scale(n).to_le_bytes()).collect();
             let bias: Vec<f32> = numbers(4).take(rows).map(|n| (n % 100) as f32 / 10.0).collect();
             let matrix = Matrix { packed: &packed, scales: &scales, rows, inputs };
             let input: Vec<f32> = numbers(7).take(tokens * inputs).map(|n| (n % 2_001) as f32 / 1e3 - 1.0).collect();

@@ -6,8 +6,8 @@
 
 mod asset;
 mod kernel;
-mod similarity;
 mod simd;
+mod similarity;
 mod tokenizer;
 mod transformer;
 

@@ -24,12 +24,7 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
         explanation.hits.first().map_or(Vec::new(), |hit| hit.fields.iter().map(|(field, _)| *field).collect());
     let columns: String = fields.iter().map(|field| format!(" {field:>11}")).collect();
     output.line(faint(format!("    {:widest$}   score   words meaning   fused  by words, meaning {columns}", "tool")));
-    let mut is_cut = false;
     for (place, hit) in (1..).zip(&explanation.hits) {
-        if hit.fused < explanation.least && !hit.is_named && !is_cut {
-            output.line(faint("    what follows does not fit well enough to be shown"));
-            is_cut = true;
-        }
         let place_of = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |place| format!("#{place}"));
         let meaning = hit.meaning.map_or_else(|| "      -".to_owned(), |meaning| format!("{meaning:7.3}"));
         let fields: String = hit.fields.iter().map(|(_, score)| format!(" {score:11.3}")).collect();
@@ -39,8 +34,8 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
         let row = format!("{score:7.3} {words:7.3} {meaning} {fused:7.3}  {places} {fields}");
         output.line(format!("{place:>3} {}{pad} {row}{}", strong(name(hit)), faint(remarks(hit))));
     }
-    if explanation.hits.is_empty() {
-        output.line("No tool fits.");
+    if !explanation.fits {
+        output.line("No tool fits: a search shows none of these.");
     }
 }
 
@@ -69,7 +64,6 @@ fn value(explanation: &Explanation) -> Value {
             "fields": hit.fields.iter().map(|(field, score)| ((*field).to_owned(), json!(score))).collect::<serde_json::Map<_, _>>(),
             "meaning": hit.meaning,
             "fused": hit.fused,
-            "fits": hit.fused >= explanation.least || hit.is_named,
             "place_by_words": hit.place_by_words,
             "place_by_meaning": hit.place_by_meaning,
             "server_factor": hit.server,
@@ -80,7 +74,7 @@ fn value(explanation: &Explanation) -> Value {
         "needs": explanation.needs,
         "repairs": explanation.repairs.iter().map(|(written, meant)| json!({"written": written, "meant": meant})).collect::<Vec<_>>(),
         "by_meaning": explanation.is_by_meaning,
-        "least": explanation.least,
+        "fits": explanation.fits,
         "hits": explanation.hits.iter().map(hit).collect::<Vec<_>>(),
     })
 }

@@ -40,7 +40,11 @@ pub struct Coverage {
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tools, embedded } = self;
-        if embedded == tools { f.write_str("every tool is ready") } else { write!(f, "{embedded} of {tools} tools are ready") }
+        if embedded == tools {
+            f.write_str("every tool is ready")
+        } else {
+            write!(f, "{embedded} of {tools} tools are ready")
+        }
     }
 }
 

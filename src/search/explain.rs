@@ -17,9 +17,9 @@ pub struct Explanation {
     pub repairs: Vec<(String, String)>,
     /// Whether meaning was looked at too.
     pub is_by_meaning: bool,
-    /// The score below which nothing counts as fitting.
-    pub least: f32,
-    /// The hits, best first, also those that a search would leave out because they don't fit.
+    /// Whether the best hit fits; a search shows none where it does not.
+    pub fits: bool,
+    /// The hits, best first.
     pub hits: Vec<Explained>,
 }
 

@@ -20,17 +20,17 @@ const WORDS: f32 = 0.15;
 const SURE_WORDS: f32 = 0.3;
 /// How near a tool without a vector is thought to be when its words match as well as can be.
 const UNKNOWN: f32 = 0.6;
-/// What fits less than this does not fit.
+/// Where no tool reaches this, nothing fits.
 const LEAST: f32 = 0.3;
 
 impl Scores {
-    /// By words, and by meaning where it is told; and the score below which nothing counts as fitting.
-    pub(super) fn of(words: &Words, likeness: Option<&Likeness>) -> (Self, f32) {
+    /// By words, and by meaning where it is told; and the score that the best must reach to fit.
+    pub(super) fn of(words: &Words, likeness: Option<&Likeness>) -> (Self, Option<f32>) {
         let Some(likeness) = likeness else {
-            return (Self { whole: words.whole.clone(), needs: words.needs.clone() }, 0.0);
+            return (Self { whole: words.whole.clone(), needs: words.needs.clone() }, None);
         };
         let needs = words.needs.iter().zip(&likeness.needs).map(|(words, likeness)| fuse(words, likeness)).collect();
-        (Self { whole: fuse(&words.whole, &likeness.whole), needs }, LEAST)
+        (Self { whole: fuse(&words.whole, &likeness.whole), needs }, Some(LEAST))
     }
 }
 
@@ -76,6 +76,6 @@ mod tests {
     fn without_likeness_words_stand_as_they_are() {
         let words = Words { whole: vec![0.5, 0.0], needs: vec![vec![0.5, 0.0]], repairs: Vec::new() };
         let (scores, least) = Scores::of(&words, None);
-        assert_eq!((scores.whole, least), (words.whole, 0.0));
+        assert_eq!((scores.whole, least), (words.whole, None));
     }
 }

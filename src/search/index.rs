@@ -11,8 +11,8 @@ use tantivy::schema::{IndexRecordOption, Term, Value};
 use tantivy::{Directory, DocSet, ReloadPolicy, Searcher, TERMINATED, TantivyDocument};
 
 use super::cache::{Cache, Key};
+use super::explain::{self, Explained, Explanation};
 use super::fingerprint::{Fingerprint, key};
-use super::explain::{self, Explanation};
 use super::fusion::Scores;
 use super::meaning::{Likeness, Meaning};
 use super::postings::{Candidate, Postings};
@@ -156,7 +156,8 @@ impl Index {
         let likeness = senses.map(|senses| self.likeness(&postings, senses, &query, &words)).transpose()?.flatten();
         let (scores, least) = Scores::of(&words, likeness.as_ref());
         let fused = scores.whole.clone();
-        let found = lexical::rank(&postings, &query, scores, (request.server, request.limit, 0.0))?;
+        let found = lexical::rank(&postings, &query, scores, (request.server, request.limit, least.map(|_| 0.0)))?;
+        let best = found.iter().map(|candidate| fused[candidate.place]).fold(0.0, f32::max);
         let mut servers = postings.row(1.0);
         lexical::prefer_servers(&postings, &query, &mut servers)?;
         let mut named = postings.row(0.0);
@@ -180,7 +181,7 @@ impl Index {
             needs: query.needs.iter().map(|need| need.text.clone()).collect(),
             is_by_meaning: likeness.is_some(),
             repairs: words.repairs,
-            least,
+            fits: least.is_none_or(|least| best >= least) || hits.iter().any(|hit: &Explained| hit.is_named),
             hits,
         })
     }

@@ -25,6 +25,8 @@ const NAMED: f32 = 0.15;
 const NEED: f32 = 0.3;
 /// Each need's best tool comes at least this near to the first.
 const LEAD: f32 = 0.95;
+/// What is below this share of the best score is noise beside it, though it may fit a little.
+const NOISE: f32 = 0.25;
 /// What a tool gains whose exact name is in the query: more than any sum of words.
 const EXACT: f32 = 10.0;
 
@@ -45,7 +47,8 @@ pub(super) fn score(
     query: &Query,
     is_word: &impl Fn(&str) -> bool,
 ) -> tantivy::Result<Words> {
-    let mut words = Words { whole: postings.row(0.0), needs: Vec::with_capacity(query.needs.len()), repairs: Vec::new() };
+    let mut words =
+        Words { whole: postings.row(0.0), needs: Vec::with_capacity(query.needs.len()), repairs: Vec::new() };
     let mut best_of_all = 0.0;
     for need in &query.needs {
         let mut scores = postings.row(0.0);
@@ -77,17 +80,25 @@ pub(super) fn needed(
 }
 
 /// The tools with the best scores, best first: `limit` of them, where there are as many, and those that tie with the
-/// last. Names in the query count, tools of no other than `server` are left out, and so are those below `least`.
+/// last. Names in the query count, and tools of no other than `server`. Where no score reaches `least`, nothing
+/// fits; by words alone, what has one of them does.
 pub(super) fn rank(
     postings: &Postings<'_>,
     query: &Query,
     Scores { mut whole, needs }: Scores,
-    (server, limit, least): (Option<&str>, usize, f32),
+    (server, limit, least): (Option<&str>, usize, Option<f32>),
 ) -> tantivy::Result<Vec<Candidate>> {
     if needs.len() > 1 {
         serve_each(&mut whole, &needs);
     }
-    whole.iter_mut().filter(|score| **score < least).for_each(|score| *score = 0.0);
+    if let Some(server) = server {
+        keep_server(postings, server, &mut whole)?;
+    }
+    if let Some(least) = least {
+        let best = maximum(&whole);
+        let floor = if best < least { f32::INFINITY } else { best * NOISE };
+        whole.iter_mut().filter(|score| **score < floor).for_each(|score| *score = 0.0);
+    }
     prefer_servers(postings, query, &mut whole)?;
     for name in &query.names {
         postings.each(SCHEMA.exact, name, |place, _, _| whole[place] += EXACT)?;

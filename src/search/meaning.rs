@@ -46,7 +46,8 @@ impl Meaning {
             texts.extend(query.needs.iter().map(|need| repaired(&need.text, repairs)));
         }
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mut likeness = embedder.embed(&texts, QUERY_PIECES)?.into_iter().map(|vector| self.likeness(embedder, &vector));
+        let mut likeness =
+            embedder.embed(&texts, QUERY_PIECES)?.into_iter().map(|vector| self.likeness(embedder, &vector));
         let whole = likeness.next().ok_or_else(|| Unavailable { reason: "it gave no vector".to_owned() })?;
         Ok(Likeness { whole, needs: likeness.collect() })
     }

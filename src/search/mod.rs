@@ -145,7 +145,14 @@ impl Search {
     #[must_use]
     pub fn new(directory: Option<PathBuf>) -> Self {
         let store = directory.as_deref().map(Store::new);
-        Self { store, current: RwLock::new(None), building: Mutex::new(()), senses: None, is_semantic: true.into(), directory }
+        Self {
+            store,
+            current: RwLock::new(None),
+            building: Mutex::new(()),
+            senses: None,
+            is_semantic: true.into(),
+            directory,
+        }
     }
 
     /// Searches by meaning too.
@@ -254,7 +261,7 @@ impl Search {
         self.with_current(|index| index.search_words(request))
     }
 
-    /// Tells what each stage says of the hits of a search, those included that do not fit. Takes its time.
+    /// Tells what each stage says of the hits of a search, also where they do not fit. Takes its time.
     ///
     /// # Errors
     /// As those of [`Search::search`].
@@ -309,7 +316,10 @@ impl Embedding<'_> {
     /// When the embedder fails.
     pub fn embed(&self, documents: &[Document]) -> Result<Vec<(VectorKey, Vec<f32>)>, Unavailable> {
         let texts: Vec<String> = documents.iter().map(embedding::text).collect();
-        let vectors = self.senses.embedder.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), embedding::TOOL_PIECES)?;
+        let vectors = self
+            .senses
+            .embedder
+            .embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), embedding::TOOL_PIECES)?;
         let keys = documents.iter().map(|document| VectorKey::of(&document.server, document.hash));
         Ok(keys.zip(vectors).collect())
     }

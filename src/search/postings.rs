@@ -137,7 +137,11 @@ impl<'a> Postings<'a> {
     }
 
     /// As [`Postings::add_word`], with what comes from each field by itself.
-    pub(super) fn add_word_by_field(&self, alternatives: &[Alternative], fields: &mut [Vec<f32>]) -> tantivy::Result<f32> {
+    pub(super) fn add_word_by_field(
+        &self,
+        alternatives: &[Alternative],
+        fields: &mut [Vec<f32>],
+    ) -> tantivy::Result<f32> {
         let mut best = if alternatives.is_empty() { rarity(self.tools, 0.0) } else { 0.0 };
         let mut scores = self.row(0.0);
         let mut shares = vec![self.row(0.0); fields.len()];

@@ -262,7 +262,7 @@ impl Embedder for Concepts {
     }
 
     fn width(&self) -> usize {
-        16
+        64
     }
 
     fn is_word(&self, word: &str) -> bool {
@@ -276,11 +276,12 @@ impl Embedder for Concepts {
             return Err(Unavailable { reason: "told to fail".to_owned() });
         }
         let vector = |text: &&str| {
-            let mut vector = vec![0.0; 16];
+            let mut vector = vec![0.0; 64];
             for (at, words) in CONCEPTS.iter().enumerate() {
                 vector[at] = f32::from(u8::from(words.iter().any(|word| text.to_lowercase().contains(word))));
             }
-            vector[15] = 0.1;
+            // What else it says is like no other text.
+            vector[3 + text.bytes().map(usize::from).sum::<usize>() % 61] += 0.3;
             let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
             vector.iter_mut().for_each(|x| *x /= length);
             vector
@@ -357,9 +358,8 @@ fn an_explanation_adds_up() {
     assert_eq!(explanation.repairs, [("repositry".to_owned(), "repository".to_owned())]);
     assert!(explanation.is_by_meaning);
     let found = search.search(&request).unwrap();
-    let fitting: Vec<&Explained> = explanation.hits.iter().filter(|hit| hit.fused >= explanation.least).collect();
-    assert_eq!(fitting.len(), found.len());
-    for (explained, hit) in fitting.iter().zip(found.iter()) {
+    assert_eq!(explanation.hits.len(), found.len());
+    for (explained, hit) in explanation.hits.iter().zip(found.iter()) {
         assert_eq!(explained.hit, *hit);
         let fields: f32 = explained.fields.iter().map(|(_, score)| score).sum();
         assert!((fields - explained.words).abs() < 1e-4, "{fields} is not {}", explained.words);

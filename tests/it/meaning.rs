@@ -11,7 +11,8 @@ use crate::support::{Client, Server, Setup, until};
 
 const FORECAST: &str = r#"{"name":"get_forecast","description":"Weather forecast for a city: rain, temperature and wind of the next days.","inputSchema":{"type":"object"}}"#;
 const INVOICE: &str = r#"{"name":"create_invoice","description":"Create an invoice for a customer and send it.","inputSchema":{"type":"object"}}"#;
-const PHOTO: &str = r#"{"name":"resize_photo","description":"Change the size of an image file.","inputSchema":{"type":"object"}}"#;
+const PHOTO: &str =
+    r#"{"name":"resize_photo","description":"Change the size of an image file.","inputSchema":{"type":"object"}}"#;
 
 /// No word of it is a tool's.
 const UMBRELLA: &str = "do I need an umbrella tomorrow";
@@ -89,5 +90,5 @@ fn a_search_can_be_explained() {
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     let fields: f64 = first["fields"].as_object().unwrap().values().map(number).sum();
     assert!((fields - number(&first["words"])).abs() < 1e-3, "{explained}");
-    assert!(number(&first["meaning"]) > 0.3 && first["fits"] == true, "{explained}");
+    assert!(number(&first["meaning"]) > 0.3 && explained["fits"] == true, "{explained}");
 }
