@@ -20,8 +20,11 @@ const WORDS: f32 = 0.15;
 const SURE_WORDS: f32 = 0.3;
 /// How near a tool without a vector is thought to be when its words match as well as can be.
 const UNKNOWN: f32 = 0.6;
-/// Where no tool reaches this, nothing fits.
-const LEAST: f32 = 0.3;
+/// What the best tool must reach, so that it is no chance: the best of many chance likenesses grows with the logarithm
+/// of their number. Of few tools and of very many it is not known how, so there are bounds.
+const CHANCE: f32 = 0.05;
+const CHANCE_OF_MANY: f32 = 0.0355;
+const CHANCES: std::ops::RangeInclusive<f32> = 0.2..=0.33;
 
 impl Scores {
     /// By words, and by meaning where it is told; and the score that the best must reach to fit.
@@ -30,8 +33,12 @@ impl Scores {
             return (Self { whole: words.whole.clone(), needs: words.needs.clone() }, None);
         };
         let needs = words.needs.iter().zip(&likeness.needs).map(|(words, likeness)| fuse(words, likeness)).collect();
-        (Self { whole: fuse(&words.whole, &likeness.whole), needs }, Some(LEAST))
+        (Self { whole: fuse(&words.whole, &likeness.whole), needs }, Some(least(words.whole.len())))
     }
+}
+
+fn least(tools: usize) -> f32 {
+    (CHANCE + CHANCE_OF_MANY * (tools.max(1) as f32).ln()).clamp(*CHANCES.start(), *CHANCES.end())
 }
 
 fn fuse(words: &[f32], likeness: &[f32]) -> Vec<f32> {
@@ -70,6 +77,13 @@ mod tests {
         assert_eq!(first(&[0.9, 0.3], &[f32::NAN, 0.5]), 0);
         assert_eq!(first(&[0.2, 0.2], &[f32::NAN, 0.5]), 1);
         assert!(fuse(&[0.0], &[f32::NAN])[0] < f32::EPSILON);
+    }
+
+    #[test]
+    fn the_best_of_many_must_fit_better() {
+        let cuts: Vec<f32> = [1, 45, 180, 527, 2_240, 50_000].map(least).into();
+        assert!(cuts.is_sorted() && cuts[0] < cuts[3] && cuts[3] < cuts[4], "{cuts:?}");
+        assert!(CHANCES.contains(&cuts[0]) && CHANCES.contains(&cuts[5]), "{cuts:?}");
     }
 
     #[test]

@@ -302,10 +302,12 @@ fn a_need_in_other_words_is_understood() {
     let search = build(None, &tools).with_embedder(Concepts::new());
     assert!(find(&search, "need an umbrella tomorrow").is_empty(), "there is no vector yet");
     embed(&search, &tools);
-    assert_eq!(find(&search, "need an umbrella tomorrow"), ["weather/get-forecast"]);
+    assert_eq!(find(&search, "need an umbrella tomorrow")[0], "weather/get-forecast");
     assert_eq!(find(&search, "notify somebody")[0], "slack/post_message");
     assert_eq!(find(&search, "create_issue")[0], "github/create_issue", "an exact name still wins");
-    assert!(find(&search, "photosynthesis of plants").is_empty());
+    for query in ["photosynthesis", "photosynthesis of green plants"] {
+        assert!(find(&search, query).is_empty(), "{query}: {:?}", find(&search, query));
+    }
     let both = find(&search, "notify somebody of it, then look whether the sky is clear");
     for tool in ["slack/post_message", "weather/get-forecast"] {
         assert!(both[..2].contains(&tool.to_owned()), "{tool} is not in front: {both:?}");
@@ -340,12 +342,12 @@ fn search_by_meaning_can_be_switched_off() {
     let tools = documents();
     let search = build(None, &tools).with_embedder(Concepts::new());
     embed(&search, &tools);
-    assert_eq!(find(&search, "umbrella"), ["weather/get-forecast"]);
+    assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
     assert!(search.set_semantic(false) && !search.set_semantic(false));
     assert!(find(&search, "umbrella").is_empty(), "not even from the cache");
     assert!(search.begin_embedding().is_none() && !search.is_semantic());
     search.set_semantic(true);
-    assert_eq!(find(&search, "umbrella"), ["weather/get-forecast"]);
+    assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
 }
 
 #[test]
