@@ -65,6 +65,18 @@ impl Client {
         self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
+    /// Asks for the servers' tools until all have listed them: on a busy machine they are slow to start.
+    pub(crate) fn wait_for_servers(&mut self) -> anyhow::Result<()> {
+        let mut status = String::new();
+        for _ in 0..12 {
+            status = self.call("proxy_refresh", &json!({}))?["content"][0]["text"].to_string();
+            if !["failed", "connecting", "faulty", ", 0 tools"].iter().any(|state| status.contains(state)) {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("not all servers list their tools: {status}")
+    }
+
     /// All tools that it shows.
     pub(crate) fn tools(&mut self) -> anyhow::Result<Vec<Value>> {
         let (mut tools, mut cursor) = (Vec::new(), None);

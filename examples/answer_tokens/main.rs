@@ -9,7 +9,6 @@
 mod client;
 mod servers;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -20,6 +19,9 @@ use tiktoken_rs::CoreBPE;
 use client::Client;
 
 /// What is tried.
+const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/answer_tokens/calls.json");
+
+/// The same, read.
 #[derive(Debug, Deserialize)]
 struct Plan {
     servers: serde_json::Map<String, Value>,
@@ -39,6 +41,8 @@ struct Call {
 struct Row<'a> {
     call: &'a Call,
     raw: usize,
+    /// The same as `mcpzip gain` estimates it.
+    estimated: usize,
     /// Text and structured content together, which some clients put before their models.
     both: usize,
     default: usize,
@@ -48,7 +52,7 @@ struct Row<'a> {
 fn main() -> anyhow::Result<()> {
     let directory = std::env::args().nth(1).context("usage: answer_tokens DIRECTORY")?;
     let directory = std::path::absolute(directory)?;
-    let plan: Plan = serde_json::from_str(include_str!("calls.json"))?;
+    let plan: Plan = serde_json::from_str(&std::fs::read_to_string(PLAN)?)?;
     let page = servers::serve_page()?;
     let fill_in = |text: &str| text.replace("DATA", &directory.join("data").to_string_lossy()).replace("PAGE", &page);
     servers::make_data(&directory.join("data"))?;
@@ -59,7 +63,7 @@ fn main() -> anyhow::Result<()> {
     let mut whole = Client::start(&mcpzip()?, &directory.join("whole"), &whole)?;
     let mut usual = Client::start(&mcpzip()?, &directory.join("usual"), &json!({ "mcpServers": entries }))?;
     for client in [&mut whole, &mut usual] {
-        client.call("proxy_refresh", &json!({}))?;
+        client.wait_for_servers()?;
     }
     for call in &plan.before {
         // They may have been made in an earlier run.
@@ -79,6 +83,7 @@ fn main() -> anyhow::Result<()> {
         rows.push(Row {
             call,
             raw: shown(&o200k, &raw),
+            estimated: estimated(&raw),
             both: text_tokens(&o200k, &raw) + structured_tokens(&o200k, &raw),
             default: shown(&o200k, &default),
             selected: selected.map(|answer| shown(&o200k, &answer)),
@@ -129,7 +134,7 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
 fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Result<()> {
     writeln!(out, "| call | raw | both | default | select | filter |\n|---|---:|---:|---:|---:|---|")?;
     let mut sums = [0; 4];
-    for Row { call, raw, both, default, selected } in rows {
+    for Row { call, raw, both, default, selected, .. } in rows {
         let select = selected.map_or_else(|| "–".to_owned(), |tokens| tokens.to_string());
         let filter =
             call.select.as_deref().map(|filter| format!("`{}`", filter.replace('|', "\\|"))).unwrap_or_default();
@@ -152,6 +157,15 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
     writeln!(
         out,
         "\nThe {selectable} calls with a filter cost {with} tokens raw and {chosen} with it. Where a result is short, a filter costs more than it saves."
+    )?;
+    let texts: Vec<&Row<'_>> = rows.iter().filter(|row| row.estimated > 0).collect();
+    let (exact, estimate) = texts.iter().fold((0, 0), |sums, row| (sums.0 + row.raw, sums.1 + row.estimated));
+    let off: Vec<f64> = texts.iter().map(|row| (row.estimated as f64 / row.raw.max(1) as f64 - 1.0).abs()).collect();
+    let mean = off.iter().sum::<f64>() / off.len().max(1) as f64;
+    writeln!(
+        out,
+        "\nThe estimate that `mcpzip gain` uses for results: {estimate} for these {exact} tokens of text, {:.0} % off on the average.",
+        mean * 100.0
     )
 }
 
@@ -221,6 +235,12 @@ fn write_definitions(
         costs[costs.len() - 1]
     )?;
     Ok(())
+}
+
+/// What `mcpzip gain` takes a result for, that a client shows as text.
+fn estimated(result: &Value) -> usize {
+    let texts = result["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
+    texts.map(mcpzip::tool::tokens_of).sum()
 }
 
 /// What a client shows that shows text, or structured content where there is no text.

@@ -114,12 +114,17 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
     }
     let mut failed = Vec::new();
     for (server, account) in accounts.all() {
-        let status = account.status().await;
         if account.has_command() {
             continue;
         }
-        if status.is_ok_and(|status| status.is_some_and(|status| status.missing_scopes.is_empty())) {
-            continue;
+        match account.status().await {
+            Ok(Some(status)) if status.missing_scopes.is_empty() => continue,
+            Ok(_) => {}
+            // One that cannot be opened now is replaced only where its name is given.
+            Err(error) => {
+                failed.push(format!("{server}: {error}"));
+                continue;
+            }
         }
         match one(account, &wishes, &browser, output).await {
             Ok(status) => show(&status, output),

@@ -179,7 +179,9 @@ impl Account {
     /// When that is not offered, or refused.
     pub async fn log_in_alone(&self) -> Result<LoginStatus, LoginError> {
         let challenge = self.probe(None).await?.unwrap_or_default();
-        self.obtain(&challenge, None).await?;
+        // Whoever asks for a login by its name wants another one than there is.
+        let seen = self.store.read().await.ok().and_then(|record| record.token().cloned());
+        self.obtain(&challenge, seen.as_ref()).await?;
         self.status().await?.ok_or(LoginError::NothingToRenew)
     }
 

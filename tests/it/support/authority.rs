@@ -46,6 +46,8 @@ pub(crate) struct Manner {
     pub(crate) stall: Option<&'static str>,
     /// Whether a refresh token is good once.
     pub(crate) is_strict: bool,
+    /// The public key (P-256, as a point) of a client that signs.
+    pub(crate) key: Vec<u8>,
     /// A client that was registered by hand.
     pub(crate) known: Option<(&'static str, &'static str)>,
 }
@@ -105,6 +107,7 @@ impl Default for Manner {
             late: Duration::ZERO,
             stall: None,
             is_strict: true,
+            key: Vec::new(),
             known: None,
         }
     }
@@ -345,6 +348,12 @@ fn token(
     });
     let (id, secret) = match state.manner.method {
         "client_secret_basic" => basic.unwrap_or_default(),
+        "private_key_jwt" => {
+            match signer(&field("client_assertion"), &format!("{origin}{issuer}"), &state.manner.key) {
+                Some(id) => (id, String::new()),
+                None => return refuse("invalid_client", "not your signature"),
+            }
+        }
         _ => (field("client_id"), field("client_secret")),
     };
     let client = state.clients.get(&id).filter(|client| client.issuer == issuer).cloned();
@@ -390,6 +399,22 @@ fn token(
     reply.json(&given.to_string());
 }
 
+/// Who signed an assertion for `issuer` (RFC 7523, section 3), if it is good.
+fn signer(assertion: &str, issuer: &str, key: &[u8]) -> Option<String> {
+    let (message, signature) = assertion.rsplit_once('.')?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+    let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ECDSA_P256_SHA256_FIXED, key);
+    key.verify(message.as_bytes(), &signature).ok()?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(message.split('.').nth(1)?).ok()?).ok()?;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+    let is_good = claims["iss"] == claims["sub"]
+        && claims["aud"] == issuer
+        && claims["iat"].as_u64()? <= now
+        && (now..now + 600).contains(&claims["exp"].as_u64()?)
+        && claims["jti"].as_str().is_some_and(|id| id.len() > 10);
+    claims["sub"].as_str().filter(|_| is_good).map(str::to_owned)
+}
+
 /// A login that waits for its browser.
 pub(crate) struct Login {
     child: Child,
@@ -403,8 +428,14 @@ impl Login {
     /// Starts `mcpzip login web` and waits until it names its page.
     #[track_caller]
     pub(crate) fn start(setup: &Setup, more: &[&str]) -> Self {
+        Self::start_with(setup, &[&["login", "web"], more].concat())
+    }
+
+    /// The same with any arguments.
+    #[track_caller]
+    pub(crate) fn start_with(setup: &Setup, arguments: &[&str]) -> Self {
         setup.save();
-        let mut command = setup.command(&[&["login", "web"], more].concat());
+        let mut command = setup.command(arguments);
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
