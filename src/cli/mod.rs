@@ -7,6 +7,7 @@ mod call;
 mod demo;
 mod describe;
 mod diagnostics;
+mod explanation;
 mod gain;
 mod login;
 mod output;

@@ -50,6 +50,7 @@ pub(super) struct File {
 /// How tools are searched.
 pub(super) struct SearchEntry {
     pub(super) default_limit: Read<usize>,
+    pub(super) semantic: Read<bool>,
     pub(super) llm: Read<LlmEntry>,
 }
 
@@ -188,9 +189,10 @@ fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> 
         let limit = field.count().map_err(|_| expected())?.get();
         if limits.contains(&limit) { Ok(limit) } else { Err(expected()) }
     });
+    let semantic = members.read("semantic", Field::flag);
     let llm = members.read("llm", |field| llm(field, report));
     members.finish();
-    Ok(SearchEntry { default_limit, llm })
+    Ok(SearchEntry { default_limit, semantic, llm })
 }
 
 fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {

@@ -222,6 +222,8 @@ pub enum Era {
 pub struct SearchOptions {
     /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
     pub default_limit: usize,
+    /// Whether tools are also sought by what they mean, where the program carries the model for it.
+    pub semantic: bool,
     /// Puts the best hits in order, if there is one.
     pub llm: Option<LanguageModel>,
 }
@@ -384,7 +386,7 @@ impl SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { default_limit: 5, llm: None }
+        Self { default_limit: 5, semantic: true, llm: None }
     }
 }
 
@@ -473,7 +475,8 @@ fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut 
                 resolver.report.add(offset, Oddity::Default { fault, default: "no language model".to_owned() });
                 None
             });
-            SearchOptions { default_limit: limit, llm }
+            let semantic = setting(entry.semantic, default.semantic, |flag| flag.to_string(), resolver.report);
+            SearchOptions { default_limit: limit, semantic, llm }
         }
         Err(At { offset, value: fault }) => {
             resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });

@@ -40,6 +40,7 @@ mod search_tools;
 mod status;
 mod subscriptions;
 mod uri;
+mod vectors;
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -58,6 +59,7 @@ pub use relay::Errand;
 pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};
+pub use vectors::Coverage;
 
 use crate::catalog::{Cache, Catalog, Changes, Pins, Snapshot};
 use crate::config::Config;
@@ -147,6 +149,9 @@ impl Proxy {
         let pins = Arc::new(Pins::new(places.pins.as_deref()));
         catalog.restrict(policy::rules(&config, &pins));
         let search = Search::new(cache.map(|cache| cache.join("search")));
+        #[cfg(feature = "semantic")]
+        let search = search.with_embedder(Arc::new(crate::search::Bundled::default()));
+        search.set_semantic(config.search.semantic);
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
         let statistics = Statistics::new(places.statistics.as_deref());
@@ -209,6 +214,7 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
+        self.index.configure(&config.search);
         self.catalog.restrict(policy::rules(&config, &self.pins));
         self.index.catalog_changed();
         let config = Arc::new(config);
@@ -272,6 +278,11 @@ impl Proxy {
     #[must_use]
     pub fn is_connecting(&self) -> bool {
         self.pool.status().iter().any(|status| matches!(status.state, State::Connecting))
+    }
+
+    /// Resolves when every tool can be found by what it means, or after `limit`.
+    pub async fn vectors_made(&self, limit: std::time::Duration) {
+        self.index.vectors().wait(limit).await;
     }
 
     /// Ends what the tasks of the run leave open, after they have ended.

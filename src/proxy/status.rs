@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::{Progress, Proxy};
+use super::{Coverage, Progress, Proxy};
 use crate::catalog::Kind;
 use crate::config::Config;
 use crate::tool::ServerName;
@@ -24,6 +24,9 @@ pub struct Status {
     pub servers: Vec<ServerReport>,
     /// How many tools there are in all, the built-in ones not counted.
     pub tools: usize,
+    /// How many can be found by what they mean, the built-in ones included; nothing without search by meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search_by_meaning: Option<Coverage>,
 }
 
 /// How one server stands.
@@ -92,6 +95,7 @@ impl Proxy {
             configuration: config.path.as_ref().map(|path| path.display().to_string()),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
             tools: servers.iter().map(|server| server.tools).sum(),
+            search_by_meaning: self.index.vectors().coverage(),
             servers,
         }
     }
@@ -170,6 +174,9 @@ impl fmt::Display for Status {
             for flaw in &server.flaws {
                 write!(f, "; {flaw}")?;
             }
+        }
+        if let Some(coverage) = &self.search_by_meaning {
+            write!(f, "\nsearch by meaning: {coverage}")?;
         }
         for warning in &self.warnings {
             write!(f, "\nconfiguration: {warning}")?;

@@ -17,6 +17,7 @@ mod direct;
 mod downstream;
 mod fidelity;
 mod malformed;
+mod meaning;
 
 mod headers_command;
 mod http_access;
