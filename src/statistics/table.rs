@@ -94,10 +94,10 @@ pub fn time(time: Duration) -> String {
 #[expect(clippy::cast_precision_loss, reason = "it is shown with two digits")]
 pub fn bytes(bytes: u64) -> String {
     match bytes {
-        ..1_000 => format!("{bytes} B"),
-        ..10_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        ..1_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
-        ..10_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        0..1_000 => format!("{bytes} B"),
+        1_000..10_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        10_000..1_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
+        1_000_000..10_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
         _ => format!("{:.0} MB", bytes as f64 / 1e6),
     }
 }

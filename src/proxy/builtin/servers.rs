@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::value::RawValue;
 
@@ -95,7 +95,7 @@ impl Proxy {
 
 /// Edits the file, and reads what comes of it.
 fn apply(
-    path: &PathBuf,
+    path: &Path,
     changes: &Changes,
     variables: &Environment,
     masker: &crate::secret::Masker,
