@@ -356,6 +356,6 @@ fn session_logs_are_read_and_left_as_they_are() {
     assert_eq!(found["tools"][0]["tool"], "shop__list");
     assert!(found["tokens"].as_u64().unwrap() >= 5, "{found}");
     assert_eq!(std::fs::read_to_string(logs.join("s.jsonl")).unwrap(), log);
-    let elsewhere = setup.clone().variable("CLAUDE_CONFIG_DIR", "/no/such/place");
+    let elsewhere = setup.variable("CLAUDE_CONFIG_DIR", "/no/such/place");
     assert!(elsewhere.run(&["gain", "--discover"]).code(1).stderr.contains("/no/such/place"));
 }
