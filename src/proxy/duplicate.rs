@@ -62,9 +62,9 @@ pub(super) fn repeats(block: &RawValue, structured: &RawValue) -> bool {
     if is_same(&written, structured.get()) {
         return true;
     }
-    // What is no object is put into one: {"result": …} (Python SDK).
+    // What is no object is put into one: {"result": …} (Python SDK), {"content": …} (server-filesystem).
     let wrapped = Object::parse(structured).ok().filter(|object| object.members().len() == 1);
-    let wrapped = wrapped.and_then(|object| object.get("result"));
+    let wrapped = wrapped.and_then(|object| object.members().first().map(|(_, value)| *value));
     wrapped.is_some_and(|value| is_same(&written, value.get()) || text(value).is_some_and(|value| value == written))
 }
 

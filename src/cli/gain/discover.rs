@@ -25,7 +25,7 @@ const HEAD: usize = 4000;
 const NOTE: u64 = 90;
 
 /// What the answer to a search of five hits costs on the average, in tokens (docs/answers.md).
-const SEARCH: u64 = 300;
+const SEARCH: u64 = 150;
 
 /// What was found.
 #[derive(Debug, Default, Serialize)]
