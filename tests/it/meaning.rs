@@ -28,6 +28,15 @@ fn is_understood(client: &mut Client) -> bool {
     client.search(UMBRELLA).starts_with("sky__get_forecast")
 }
 
+/// Waits until every tool was read.
+fn finish_reading(mut client: Client) {
+    until("every tool's vector", || {
+        let status = client.call("proxy_status", "{}").text();
+        status.contains("search by meaning: every tool is ready").then_some(())
+    });
+    client.finish();
+}
+
 fn vectors(setup: &Setup) -> PathBuf {
     let directory = setup.cache_path().join("search/vectors/v1");
     let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
@@ -40,9 +49,7 @@ fn a_need_in_other_words_is_understood_once_tools_were_read() {
     let mut client = setup.connect();
     client.search("forecast");
     until("the tools' vectors", || is_understood(&mut client).then_some(()));
-    let status = client.call("proxy_status", "{}").text();
-    assert!(status.contains("search by meaning: every tool is ready"), "{status}");
-    client.finish();
+    finish_reading(client);
     // The next process has them from the start.
     let before = fs::metadata(vectors(&setup)).unwrap().modified().unwrap();
     let mut client = setup.connect();
@@ -82,6 +89,9 @@ fn meaning_can_be_switched_off() {
 #[test]
 fn a_search_can_be_explained() {
     let setup = setup();
+    let mut client = setup.connect();
+    client.search("forecast");
+    finish_reading(client);
     let explained = setup.run(&["search", "--explain", "--json", "send an invoise to a customer"]).code(0).json();
     let first = &explained["hits"][0];
     assert_eq!(first["name"], "office__create_invoice", "{explained}");
