@@ -35,21 +35,57 @@ pub fn private(options: &mut OpenOptions) {
 /// # Errors
 /// When it cannot be written; the old file is then untouched.
 pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let directory =
-        path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))?;
+    let directory = directory_of(path)?;
     create_private_directory(directory)?;
     remove_abandoned(directory);
+    swap(path, parts, None)
+}
+
+/// The same in a directory that is not ours, for a file that may be somebody's: it keeps its permissions, and where that
+/// is allowed its owner.
+///
+/// # Errors
+/// When it cannot be written; the old file is then untouched.
+pub fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
+    let before = match fs::metadata(path) {
+        Ok(metadata) => Some(metadata),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    create_private_directory(directory_of(path)?)?;
+    swap(path, &[content], before.as_ref())
+}
+
+fn directory_of(path: &Path) -> io::Result<&Path> {
+    path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))
+}
+
+fn swap(path: &Path, parts: &[&[u8]], before: Option<&fs::Metadata>) -> io::Result<()> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let directory = directory_of(path)?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
-    let written = write_synced(&temporary, parts).and_then(|()| fs::rename(&temporary, path));
+    let written = write_synced(&temporary, parts)
+        .and_then(|()| before.map_or(Ok(()), |before| take_over(&temporary, before)))
+        .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // It may not exist; nothing else can be done about it.
         let _ = fs::remove_file(&temporary);
     }
     written?;
     sync_directory(directory)
+}
+
+/// Gives a file the owner and permissions of another.
+fn take_over(path: &Path, other: &fs::Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        // Only root may give files away, and only root needs to.
+        let _ = std::os::unix::fs::chown(path, Some(other.uid()), Some(other.gid()));
+    }
+    fs::set_permissions(path, other.permissions())
 }
 
 /// Removes what writers that were killed left half done. One that cannot be removed only takes up room.

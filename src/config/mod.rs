@@ -5,6 +5,7 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod document;
 mod duration;
 pub mod env;
 mod error;
@@ -22,6 +23,7 @@ mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use document::{Document, DocumentError};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
@@ -41,6 +43,7 @@ use crate::secret::{Masker, Secret};
 use crate::tool::ServerName;
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
+pub(crate) use server::{secret_arguments, secret_parameters};
 
 /// The name of the built-in server, which no entry may take, in whatever letter case.
 pub const BUILT_IN_SERVER: &str = "mcpzip";

@@ -1,0 +1,314 @@
+//! A configuration as text that can be edited: what an edit does not concern stays byte for byte, comments and trailing
+//! commas included.
+//!
+//! Edits are cuts in the text at places that the parser names, not a tree that is printed again. Where a key stands
+//! twice, the last counts, as when it is read.
+
+mod layout;
+#[cfg(test)]
+mod tests;
+mod trivia;
+
+use std::ops::Range;
+
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged as _;
+
+use super::error::Position;
+use super::file;
+use super::lower_first;
+use super::reader::{Lines, kind};
+use crate::mcp::frame::quoted;
+use layout::Layout;
+use trivia::{Trivia, comment_length, line_end_length};
+
+/// A text in JSON with comments and trailing commas; the whole is an object, or nothing yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    text: String,
+    has_mark: bool,
+}
+
+/// Why a document cannot be read, or not be edited so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// The text is no JSON, comments and trailing commas aside.
+    #[error("{position}: {problem}")]
+    Syntax {
+        /// Where the parser gave up.
+        position: Position,
+        /// Its words.
+        problem: String,
+    },
+    /// What should hold the edited key is no object.
+    #[error("`{key}` must be an object, found {found}")]
+    Shape {
+        /// The keys that lead there, joined by dots; `configuration` for the whole.
+        key: String,
+        /// What stands there.
+        found: &'static str,
+    },
+}
+
+impl Document {
+    /// Reads a text, with or without a byte order mark.
+    ///
+    /// # Errors
+    /// When it is no JSON, or no object.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        let (text, has_mark) = match text.strip_prefix('\u{feff}') {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        let root = parsed(text)?;
+        let mut document = Self { text: text.to_owned(), has_mark };
+        match root {
+            Some(Value::Object(_)) => {}
+            Some(other) => return Err(shape(&[], kind(&other))),
+            None => {
+                // Comments that stand alone stay in front.
+                let gap = if text.is_empty() || text.ends_with('\n') { "" } else { document.line_end() };
+                document.text = format!("{text}{gap}{{}}{}", document.line_end());
+            }
+        }
+        Ok(document)
+    }
+
+    /// The text as it is to be written.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if self.has_mark { format!("\u{feff}{}", self.text) } else { self.text.clone() }
+    }
+
+    /// What stands at `path`, as JSON without comments.
+    #[must_use]
+    pub fn get(&self, path: &[&str]) -> Option<String> {
+        let root = self.root();
+        let mut value = &root;
+        for key in path {
+            value = &last(value.as_object()?, key)?.value;
+        }
+        let layout = Layout { unit: "", line_end: "" };
+        Some(layout.inline(value, &self.text))
+    }
+
+    /// The keys of the object at `path`, each once; none where there is no object.
+    #[must_use]
+    pub fn keys(&self, path: &[&str]) -> Vec<String> {
+        let root = self.root();
+        let mut value = &root;
+        for key in path {
+            let Some(property) = value.as_object().and_then(|object| last(object, key)) else { return Vec::new() };
+            value = &property.value;
+        }
+        let mut keys: Vec<String> = Vec::new();
+        for property in value.as_object().into_iter().flat_map(|object| &object.properties) {
+            if !keys.iter().any(|known| known == property.name.as_str()) {
+                keys.push(property.name.as_str().to_owned());
+            }
+        }
+        keys
+    }
+
+    /// Puts `json` at `path`: in the place of what stands there, or behind the other keys. Objects on the way are created.
+    ///
+    /// # Errors
+    /// When something on the way is no object, or `json` is no JSON.
+    ///
+    /// # Panics
+    /// When `path` is empty: the whole is not a value of a key.
+    pub fn set(&mut self, path: &[&str], json: &str) -> Result<(), DocumentError> {
+        let (first, rest) = path.split_first().expect("a path has a key");
+        let root = self.root();
+        let mut object = root.as_object().expect("it was read as an object");
+        let mut is_inline = self.is_inline(object, false);
+        let (mut key, mut behind, mut depth) = (*first, rest, 1);
+        loop {
+            let Some(property) = last(object, key) else {
+                // The objects that are missing come in one piece.
+                let nested =
+                    behind.iter().rev().fold(json.to_owned(), |json, key| format!("{{{}:{json}}}", quoted(key)));
+                let cuts = self.insertion(object, is_inline, key, &nested)?;
+                return self.cut(cuts);
+            };
+            match (&property.value, behind.split_first()) {
+                (Value::Object(inner), Some((next, rest))) => {
+                    is_inline = self.is_inline(inner, is_inline);
+                    (object, key, behind, depth) = (inner, next, rest, depth + 1);
+                }
+                (Value::NullKeyword(_), Some(_)) | (_, None) => {
+                    let nested =
+                        behind.iter().rev().fold(json.to_owned(), |json, key| format!("{{{}:{json}}}", quoted(key)));
+                    let indent = self.indent_at(property.start()).to_owned();
+                    let text = self.rendered(&nested, is_inline, &indent)?;
+                    return self.cut(vec![(property.value.start()..property.value.end(), text)]);
+                }
+                (other, Some(_)) => return Err(shape(&path[..depth], kind(other))),
+            }
+        }
+    }
+
+    /// Removes what stands at `path`; says whether there was anything.
+    ///
+    /// # Errors
+    /// When the rest could not be read any more, which would be a fault of ours.
+    pub fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
+        let mut was_there = false;
+        while let Some(cuts) = self.removal(path) {
+            self.cut(cuts)?;
+            was_there = true;
+        }
+        Ok(was_there)
+    }
+
+    fn removal(&self, path: &[&str]) -> Option<Vec<Cut>> {
+        let (key, way) = path.split_last()?;
+        let root = self.root();
+        let mut object = root.as_object()?;
+        for key in way {
+            object = last(object, key)?.value.as_object()?;
+        }
+        let index = object.properties.iter().rposition(|property| property.name.as_str() == *key)?;
+        let property = &object.properties[index];
+        let mut cuts = Vec::new();
+        let after = Trivia::after(&self.text, property.end());
+        let (mut start, mut end) = (property.start(), after.comma.map_or(property.end(), |comma| comma + 1));
+        if after.comma.is_none() && index > 0 {
+            let before = Trivia::after(&self.text, object.properties[index - 1].end());
+            let comma = before.comma.expect("a comma stands between two members");
+            if self.text[comma + 1..start].chars().all(|c| c == ' ' || c == '\t') {
+                start = comma;
+            } else {
+                cuts.push((comma..comma + 1, String::new()));
+            }
+        }
+        let line = self.line_start(start);
+        let has_own_line = self.text[line..start].chars().all(|c| c == ' ' || c == '\t');
+        let rest = &self.text[end..];
+        let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        if has_own_line {
+            // A comment behind it on its line was about it.
+            let behind = end + spaces + comment_length(&self.text[end + spaces..]).unwrap_or(0);
+            let behind = behind + self.text[behind..].len() - self.text[behind..].trim_start_matches([' ', '\t']).len();
+            match line_end_length(&self.text[behind..]) {
+                Some(length) => (start, end) = (line, behind + length),
+                None => end += spaces,
+            }
+        } else if after.comma.is_some() {
+            end += spaces;
+        }
+        cuts.push((start..end, String::new()));
+        Some(cuts)
+    }
+
+    /// How `key` with `json` comes into `object`, behind what is there.
+    fn insertion(
+        &self,
+        object: &Object<'_>,
+        is_inline: bool,
+        key: &str,
+        json: &str,
+    ) -> Result<Vec<Cut>, DocumentError> {
+        let base = self.indent_at(object.start()).to_owned();
+        let indent = match object.properties.first().map(ObjectProp::start) {
+            Some(start) if self.text[self.line_start(start)..start].trim().is_empty() => {
+                self.indent_at(start).to_owned()
+            }
+            _ => format!("{base}{}", self.unit()),
+        };
+        let member = format!("{}: {}", quoted(key), self.rendered(json, is_inline, &indent)?);
+        let close = object.end() - 1;
+        let Some(last) = object.properties.last() else {
+            let behind = Trivia::after(&self.text, object.start() + 1).end;
+            let gap = &self.text[behind..close];
+            return Ok(vec![if is_inline {
+                (behind..close, member)
+            } else if gap.contains('\n') {
+                (behind..behind, format!("{}{indent}{member}", self.line_end()))
+            } else {
+                let line_end = self.line_end();
+                (behind..close, format!("{line_end}{indent}{member}{line_end}{base}"))
+            }]);
+        };
+        let trivia = Trivia::after(&self.text, last.end());
+        let mut cuts = Vec::new();
+        let comma = if trivia.comma.is_none() {
+            cuts.push((last.end()..last.end(), ",".to_owned()));
+            ""
+        } else {
+            ","
+        };
+        let gap = if is_inline { " ".to_owned() } else { format!("{}{indent}", self.line_end()) };
+        cuts.push((trivia.end..trivia.end, format!("{gap}{member}{comma}")));
+        Ok(cuts)
+    }
+
+    fn rendered(&self, json: &str, is_inline: bool, indent: &str) -> Result<String, DocumentError> {
+        let value = parsed(json)?.ok_or_else(|| shape(&[], "nothing"))?;
+        let layout = Layout { unit: self.unit(), line_end: self.line_end() };
+        Ok(if is_inline { layout.inline(&value, json) } else { layout.lines(&value, json, indent) })
+    }
+
+    /// Makes all cuts, which name places in the text as it is.
+    fn cut(&mut self, mut cuts: Vec<Cut>) -> Result<(), DocumentError> {
+        // The last comes first, so that the places before it stay; of two in one place, the first is made last.
+        cuts.sort_by_key(|(range, _)| range.start);
+        let mut text = self.text.clone();
+        for (range, new) in cuts.into_iter().rev() {
+            text.replace_range(range, &new);
+        }
+        parsed(&text)?;
+        self.text = text;
+        Ok(())
+    }
+
+    fn root(&self) -> Value<'_> {
+        parsed(&self.text).ok().flatten().expect("the text was read before")
+    }
+
+    /// Whether an object is written in one line; an empty one is as what holds it.
+    fn is_inline(&self, object: &Object<'_>, holder: bool) -> bool {
+        if object.properties.is_empty() { holder } else { !self.text[object.start()..object.end()].contains('\n') }
+    }
+
+    /// What one level is indented by.
+    fn unit(&self) -> &str {
+        let root = parsed(&self.text).ok().flatten();
+        let first = root.as_ref().and_then(Value::as_object).and_then(|object| object.properties.first());
+        let indent = first.map_or("", |property| self.indent_at(property.start()));
+        if indent.is_empty() { "  " } else { indent }
+    }
+
+    fn line_end(&self) -> &'static str {
+        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |end| end + 1)
+    }
+
+    /// The space at the start of the line that holds `at`.
+    fn indent_at(&self, at: usize) -> &str {
+        let line = &self.text[self.line_start(at)..at];
+        &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+    }
+}
+
+/// A part of the text, and what comes in its place.
+type Cut = (Range<usize>, String);
+
+fn last<'a>(object: &'a Object<'a>, key: &str) -> Option<&'a ObjectProp<'a>> {
+    object.properties.iter().rev().find(|property| property.name.as_str() == key)
+}
+
+fn parsed(text: &str) -> Result<Option<Value<'_>>, DocumentError> {
+    file::parse(text).map_err(|error| DocumentError::Syntax {
+        position: Lines::new(text).position(error.range().start),
+        problem: lower_first(&error.kind().to_string()),
+    })
+}
+
+fn shape(way: &[&str], found: &'static str) -> DocumentError {
+    let key = if way.is_empty() { "configuration".to_owned() } else { way.join(".") };
+    DocumentError::Shape { key, found }
+}
