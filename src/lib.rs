@@ -5,9 +5,8 @@
 //!
 //! [`cli`] reads the command line. [`app`] builds a run and ends it. [`downstream`] is how clients reach us, [`proxy`]
 //! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools) and [`upstream`]
-//! (live links to servers). [`clients`] knows the files of the
-//! programs that use us. At the bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share.
-//! [`demo`] holds real servers to try it with. Each layer uses only lower ones; a test sees to it.
+//! (live links to servers); [`clients`] knows the files of the programs that use us. At the bottom are [`mcp`] (raw
+//! messages), [`config`], [`tool`] and small things all share. [`demo`] holds real servers to try it with. Each layer uses only lower ones; a test sees to it.
 
 pub mod cli;
 

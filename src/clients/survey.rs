@@ -60,7 +60,9 @@ impl Survey {
                 let projects = projects.into_iter().filter_map(|(key, _)| client.local_place(around, Path::new(key)));
                 places.extend(projects.collect::<Vec<_>>());
             }
-            places.extend(client.project_places(around));
+            // In the home directory, the user's own file is where a project's would be.
+            let projects = client.project_places(around).into_iter().filter(|place| place.path != user.path);
+            places.extend(projects.collect::<Vec<_>>());
             for place in places {
                 survey.read(place);
             }

@@ -34,6 +34,7 @@ mod upstream;
 mod answers;
 mod cache;
 mod cli;
+mod clients;
 mod hygiene;
 
 // Its programs are found where Unix has them.
