@@ -140,12 +140,11 @@ pub(super) fn reversed(before: &str, after: &str, current: &str) -> Option<Strin
     let mut text = String::new();
     let mut at = 0;
     for own in hunks(&before, &after) {
-        let touches = |hunk: &&Hunk| hunk.old.start <= own.new.end && hunk.old.end >= own.new.start;
-        if theirs.iter().any(|hunk| touches(&hunk)) {
+        if theirs.iter().any(|hunk| hunk.old.start < own.new.end && hunk.old.end > own.new.start) {
             return None;
         }
         // How far their changes before it have moved it.
-        let moved = theirs.iter().rev().find(|hunk| hunk.old.end < own.new.start);
+        let moved = theirs.iter().rev().find(|hunk| hunk.old.end <= own.new.start);
         let place = |line: usize| moved.map_or(line, |hunk| line - hunk.old.end + hunk.new.end);
         text.extend(current[at..place(own.new.start)].iter().copied());
         text.extend(before[own.old.clone()].iter().copied());
@@ -198,6 +197,7 @@ mod tests {
     fn our_change_is_taken_back_among_those_of_others() {
         let (before, after) = ("a\nb\nc\nd\ne\n", "a\nB\nc\nd\ne\n");
         assert_eq!(reversed(before, after, "0\na\nB\nc\nd\nE\n").unwrap(), "0\na\nb\nc\nd\nE\n");
+        assert_eq!(reversed(before, after, "0\nB\n1\nc\nd\ne\n").unwrap(), "0\nb\n1\nc\nd\ne\n");
         assert_eq!(reversed(before, after, "a\nB!\nc\nd\ne\n"), None);
     }
 }

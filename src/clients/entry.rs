@@ -93,6 +93,10 @@ pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), T
         if rest.len() < namespaces.len() {
             if rest.is_empty() {
                 text.remove(&direct_namespaces())?;
+                let table = &direct_namespaces()[..2];
+                if text.node().at(table) == Some(&Node::Map(Vec::new())) {
+                    text.remove(table)?;
+                }
             } else {
                 text.set(&direct_namespaces(), &Node::List(rest))?;
             }

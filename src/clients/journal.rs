@@ -307,6 +307,7 @@ fn without(before: &str, after: &str, current: &str, syntax: Syntax, steps: &[St
         (Some(one), Some(other)) => one.is_same(other),
         (one, other) => one.is_none() && other.is_none(),
     };
+    let old = Text::parse(syntax, before).map_or(Node::Null, |text| text.node().clone());
     let mut wanted = text.node().clone();
     let (mut ours, mut kept) = (Vec::new(), Vec::new());
     for step in steps.iter().rev() {
@@ -319,6 +320,9 @@ fn without(before: &str, after: &str, current: &str, syntax: Syntax, steps: &[St
                 Some(value) => wanted.set(&step.path, value.clone()),
                 None => {
                     wanted.remove(&step.path);
+                    while let Some(path) = left_empty(&wanted, &old, &step.path) {
+                        wanted.remove(&path);
+                    }
                     true
                 }
             };
@@ -337,13 +341,27 @@ fn without(before: &str, after: &str, current: &str, syntax: Syntax, steps: &[St
     for step in ours {
         let done = match &step.before {
             Some(value) => text.set(&step.path, value),
-            None => text.remove(&step.path),
+            None => text.remove(&step.path).and_then(|()| {
+                while let Some(path) = left_empty(text.node(), &old, &step.path) {
+                    text.remove(&path)?;
+                }
+                Ok(())
+            }),
         };
         if done.is_err() {
             kept.push(step.path.join("."));
         }
     }
     (Some(text.text().to_owned()), kept)
+}
+
+/// What on the way to `path` is empty now and was not there before, the deepest first.
+fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<Vec<String>> {
+    let prefixes = (1..path.len()).rev().map(|length| &path[..length]);
+    let is_left = |prefix: &&[String]| {
+        before.at(prefix).is_none() && now.at(prefix).is_some_and(|node| node.is_same(&Node::Map(Vec::new())))
+    };
+    prefixes.into_iter().find(is_left).map(<[String]>::to_vec)
 }
 
 impl StepRecord {

@@ -21,7 +21,6 @@ pub(crate) struct Case {
     moved: Vec<(&'static str, Value)>,
     stay: Vec<(&'static str, &'static str)>,
     after: Option<&'static str>,
-    config: Option<&'static str>,
     arguments: Vec<&'static str>,
 }
 
@@ -151,19 +150,7 @@ impl Case {
     pub(crate) fn new(client: &'static str, before: &'static str) -> Self {
         let (moved, stay) = (Vec::new(), Vec::new());
         let file = user_file(client);
-        Self { client, file, before, moved, stay, after: None, config: None, arguments: Vec::new() }
-    }
-
-    /// Another file of it.
-    pub(crate) fn file(mut self, file: &'static str) -> Self {
-        self.file = file;
-        self
-    }
-
-    /// What mcpzip is configured with before.
-    pub(crate) fn config(mut self, config: &'static str) -> Self {
-        self.config = Some(config);
-        self
+        Self { client, file, before, moved, stay, after: None, arguments: Vec::new() }
     }
 
     /// One more argument.
@@ -195,9 +182,6 @@ impl Case {
     pub(crate) fn check(self) {
         let machine = Machine::new();
         let path = machine.put(self.file, self.before);
-        if let Some(config) = self.config {
-            machine.setup().save_text(config);
-        }
         let before = machine.everything();
         let mut arguments = vec!["--client", self.client];
         arguments.extend(&self.arguments);

@@ -26,9 +26,9 @@ fn every_client_is_connected_once_and_disconnected_again() {
         assert!(connected.contains("serve") && connected.len() > before.len(), "{client}: {connected}");
         let again = machine.run(&["connect", client, "--name", "other"]).code(0).json();
         assert_eq!((&again["changed"], &again["entries"]), (&json!(false), &json!(["mcpzip"])), "{client}");
-        machine.run(&["disconnect", client]).code(0);
+        let _ = machine.run(&["disconnect", client]).code(0);
         let apart = machine.read(user_file(client));
-        assert!(!apart.contains("serve"), "{client}: {apart}");
+        assert!(!apart.contains("mcpzip"), "{client}: {apart}");
         assert_eq!(machine.run(&["disconnect", client]).code(0).json()["changed"], false, "{client}");
         machine.undo();
         assert_eq!(machine.read(user_file(client)), connected, "{client}");
@@ -42,7 +42,7 @@ fn every_client_is_connected_once_and_disconnected_again() {
 fn a_client_without_a_file_gets_one_and_loses_it_again() {
     for client in CLIENTS {
         let machine = Machine::new();
-        machine.run(&["connect", client]).code(0);
+        let _ = machine.run(&["connect", client]).code(0);
         let text = machine.read(user_file(client));
         assert!(text.contains("mcpzip") && text.ends_with('\n'), "{client}: {text}");
         machine.undo();
@@ -54,8 +54,8 @@ fn a_client_without_a_file_gets_one_and_loses_it_again() {
 fn scopes_have_files_of_their_own() {
     let machine = Machine::new();
     machine.put(".git/HEAD", "");
-    machine.run(&["connect", "claude-code", "--scope", "local"]).code(0);
-    machine.run(&["connect", "claude-code", "--scope", "project"]).code(0);
+    let _ = machine.run(&["connect", "claude-code", "--scope", "local"]).code(0);
+    let _ = machine.run(&["connect", "claude-code", "--scope", "project"]).code(0);
     let text: serde_json::Value = serde_json::from_str(&machine.read(".claude.json")).unwrap();
     let project = std::fs::canonicalize(machine.home("")).unwrap();
     let key = text["projects"].as_object().unwrap().keys().next().unwrap().trim_end_matches('/').to_owned();
@@ -77,7 +77,7 @@ fn the_place_of_a_client_can_be_elsewhere() {
         ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
     ] {
         let setup = machine.setup().clone().variable(variable, other.to_str().unwrap());
-        crate::support::command::run(setup.command(&["connect", client]), "").code(0);
+        let _ = crate::support::command::run(setup.command(&["connect", client]), "").code(0);
         assert!(machine.read(&format!("elsewhere/{file}")).contains("mcpzip"), "{client}");
         assert!(!machine.home(user_file(client)).exists(), "{client}");
     }
@@ -89,7 +89,7 @@ fn a_name_that_another_server_has_is_left_to_it() {
     machine.put(user_file("kiro"), r#"{"mcpServers": {"mcpzip": {"command": "not-it"}}}"#);
     let refused = machine.run(&["connect", "kiro"]).code(1);
     assert!(refused.stderr.contains("--name"), "{refused}");
-    machine.run(&["connect", "kiro", "--name", "zip"]).code(0);
+    let _ = machine.run(&["connect", "kiro", "--name", "zip"]).code(0);
     assert!(machine.read(user_file("kiro")).contains("\"zip\""));
 }
 
@@ -99,14 +99,14 @@ fn a_configuration_elsewhere_and_its_variables_are_named_in_the_entry() {
     machine.setup().save_text(r#"{"mcpServers": {"x": {"command": "x", "env": {"A": "${A_TOKEN}", "B": "${B:-c}"}}}}"#);
     let config = machine.setup().config_path();
     let config = config.to_str().unwrap();
-    machine.run(&["connect", "codex", "--config", config]).code(0);
+    let _ = machine.run(&["connect", "codex", "--config", config]).code(0);
     let text = machine.read(user_file("codex"));
     assert!(
         text.contains(r#"env_vars = ["A_TOKEN", "B"]"#) && text.contains(&format!("\"--config\", \"{config}\"")),
         "{text}"
     );
     let setup = machine.setup().clone().variable("A_TOKEN", "secret");
-    crate::support::command::run(setup.command(&["connect", "gemini-cli"]), "").code(0);
+    let _ = crate::support::command::run(setup.command(&["connect", "gemini-cli"]), "").code(0);
     let text = machine.read(user_file("gemini-cli"));
     assert!(
         text.contains(r#""A_TOKEN": "${A_TOKEN}""#) && !text.contains("secret") && !text.contains("\"B\""),

@@ -91,15 +91,15 @@ fn the_configuration_keeps_what_was_added_since() {
 #[test]
 fn runs_are_listed_and_taken_back_by_name() {
     let machine = Machine::new();
-    machine.run(&["connect", "kiro"]).code(0);
-    machine.run(&["connect", "cursor"]).code(0);
+    let _ = machine.run(&["connect", "kiro"]).code(0);
+    let _ = machine.run(&["connect", "cursor"]).code(0);
     let runs = machine.run(&["undo", "--list"]).code(0).json();
     let first = runs[1]["id"].as_str().unwrap();
     assert_eq!(
         (&runs[0]["state"], runs[1]["command"].as_str().unwrap()),
         (&json!("done"), "connect kiro --scope user")
     );
-    machine.run(&["undo", first]).code(0);
+    let _ = machine.run(&["undo", first]).code(0);
     assert!(!machine.home(user_file("kiro")).exists() && machine.home(user_file("cursor")).exists());
     let _ = machine.run(&["undo", "no-such-run"]).code(1);
     machine.undo();

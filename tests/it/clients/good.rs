@@ -155,14 +155,14 @@ model = "small"
         r#"# mine
 model = "gpt-5.5"   # fast
 
-[profiles.fast] # stays
-model = "small"
-
 [mcp_servers.mcpzip]
 command = "MCPZIP"
 args = ["serve"]
 env_vars = ["DOCS_KEY", "DOCS_TOKEN", "GITHUB_TOKEN"]
 default_tools_approval_mode = "auto"
+
+[profiles.fast] # stays
+model = "small"
 
 [features.code_mode]
 direct_only_tool_namespaces = ["mcp__mcpzip"]
