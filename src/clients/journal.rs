@@ -141,7 +141,7 @@ impl Journal {
         Self { directory: state_dir.join("undo") }
     }
 
-    /// Makes the edits, all or none of them, and gives the run's name. Blocks on the disk, and up to ten seconds on others
+    /// Makes the edits, all or none of them, and gives the run's name. Blocks on the disk, and for some seconds on others
     /// who write the same files.
     ///
     /// # Errors
@@ -403,7 +403,9 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
 
 /// Replaces a file whole; of a symbolic link, what it leads to.
 fn put(path: &Path, text: &str) -> Result<(), JournalError> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A link may lead to a file that is not there yet.
+    let linked = || Some(path.parent()?.join(fs::read_link(path).ok()?));
+    let target = fs::canonicalize(path).ok().or_else(linked).unwrap_or_else(|| path.to_owned());
     files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
 }
 

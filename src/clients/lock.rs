@@ -9,7 +9,7 @@ use super::Client;
 use crate::files;
 
 /// How long somebody else is waited for.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A lock directory that was not touched for so long has no owner any more: its owner would have.

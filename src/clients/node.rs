@@ -136,20 +136,24 @@ impl Node {
         }
     }
 
-    /// Whether both say the same: the order of members does not count, and nothing and an empty map are alike, since that
-    /// is how some syntaxes write one.
+    /// Whether both say the same: the order of members does not count, and nothing, an empty map and no member at all are
+    /// alike, since a syntax may have only one of them.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Map(_), Self::Map(_)) => {
-                let (own, others) = (self.members(), other.members());
-                own.len() == others.len()
-                    && own.iter().all(|(key, value)| other.get(key).is_some_and(|there| value.is_same(there)))
+                let has_all = |one: &Self, two: &Self| {
+                    let is_there = |(key, value): (&str, &Self)| value.is_same(two.get(key).unwrap_or(&Self::Null));
+                    one.members().into_iter().all(is_there)
+                };
+                has_all(self, other) && has_all(other, self)
             }
             (Self::List(own), Self::List(others)) => {
                 own.len() == others.len() && own.iter().zip(others).all(|(one, two)| one.is_same(two))
             }
-            (Self::Null, Self::Map(members)) | (Self::Map(members), Self::Null) => members.is_empty(),
+            (Self::Null, Self::Map(members)) | (Self::Map(members), Self::Null) => {
+                members.iter().all(|(_, value)| value.is_same(&Self::Null))
+            }
             (Self::Null, Self::List(items)) | (Self::List(items), Self::Null) => items.is_empty(),
             (one, two) => one == two,
         }
