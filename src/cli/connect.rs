@@ -49,7 +49,14 @@ pub(super) fn run_connect(arguments: &ConnectArguments, machine: &Machine, outpu
     let connected = connect(&place, name, &launch, &machine.paths.config_file, &machine.around.environment);
     match connected.map_err(anyhow::Error::from)? {
         Connected::Already(name) => {
-            report(output, &place, &[name.clone()], None, None, &format!("is connected already, as `{name}`"));
+            report(
+                output,
+                &place,
+                std::slice::from_ref(&name),
+                None,
+                None,
+                &format!("is connected already, as `{name}`"),
+            );
         }
         Connected::Taken => {
             let (name, path) = (&arguments.name, place.path.display());

@@ -169,7 +169,7 @@ mod tests {
         for _ in 0..2000 {
             let old: Vec<&str> = (0..next(8)).map(|_| words[next(4)]).collect();
             let new: Vec<&str> = (0..next(8)).map(|_| words[next(4)]).collect();
-            let (mut made, mut at) = (Vec::new(), 0);
+            let (mut made, mut at) = (Vec::<&str>::new(), 0);
             for hunk in hunks(&old, &new) {
                 assert_eq!(old[at..hunk.old.start].len(), hunk.new.start - made.len(), "{old:?} {new:?}");
                 made.extend(&old[at..hunk.old.start]);

@@ -459,7 +459,7 @@ impl Entry {
         let is_told = |pair: &[&str]| program_name(pair[0]) == "mcpzip" && matches!(pair[1], "serve" | "--config");
         words.first().is_some_and(|first| is_own(program_name(first)))
             || words.windows(2).any(is_told)
-            || words.iter().any(|word| *word == "compressed-mcp-proxy")
+            || words.contains(&"compressed-mcp-proxy")
     }
 
     /// The other proxy that it is, if it is one: programs that stand before several servers themselves.
