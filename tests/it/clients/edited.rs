@@ -31,8 +31,7 @@ fn a_file_written_anew_gets_its_servers_back() {
     let machine = Machine::new();
     machine.put(".claude.json", CLAUDE);
     machine.migrate(&[]);
-    let value: serde_json::Value = serde_json::from_str(&machine.read(".claude.json")).unwrap();
-    let mut value = value.clone();
+    let mut value: serde_json::Value = serde_json::from_str(&machine.read(".claude.json")).unwrap();
     value["mcpServers"]["new"] = json!({ "command": "new-mcp" });
     machine.put(".claude.json", &value.to_string());
     machine.undo();
