@@ -3,6 +3,7 @@
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::unified;
+use crate::clients::diff;
 use crate::clients::node::Node;
 
 pub(super) fn read(text: &str) -> Result<Node, String> {
@@ -59,8 +60,30 @@ fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), &'static
         return Err("is in a file that cannot be written back as it is; edit it by hand".to_owned());
     }
     change(&mut document)?;
-    let edited = document.to_string();
+    let edited = with_comments(&plain, &document.to_string());
     Ok(if has_returns { edited.replace('\n', "\r\n") } else { edited })
+}
+
+/// `after` with the comments that stood above what is gone: it may be a file's head that `toml_edit` takes for a table's.
+fn with_comments(before: &str, after: &str) -> String {
+    let (old, new) = (diff::lines(before), diff::lines(after));
+    let is_lost = |line: &str| {
+        let count = |lines: &[&str]| lines.iter().filter(|other| **other == line).count();
+        line.trim_start().starts_with('#') && count(&new) < count(&old)
+    };
+    let (mut text, mut at) = (String::new(), 0);
+    for hunk in diff::hunks(&old, &new) {
+        text.extend(new[at..hunk.new.start].iter().copied());
+        let gone = &old[hunk.old.clone()];
+        let above = gone.iter().take_while(|line| line.trim().is_empty() || line.trim_start().starts_with('#')).count();
+        if let Some(last) = gone[..above].iter().rposition(|line| is_lost(line)) {
+            text.extend(gone[..=last].iter().copied().filter(|line| line.trim().is_empty() || is_lost(line)));
+        }
+        text.extend(new[hunk.new.clone()].iter().copied());
+        at = hunk.new.end;
+    }
+    text.extend(new[at..].iter().copied());
+    text
 }
 
 fn parse(text: &str) -> Result<DocumentMut, String> {

@@ -47,6 +47,7 @@ fn toml_keeps_its_layout() {
             "[tui]\nnotifications = [\n  \"a\", # one\n]\n",
         ),
         ("model = \"m\"\r\n[mcp_servers.x]\r\ncommand = \"x-mcp\"\r\n# end\r\n", "model = \"m\"\r\n"),
+        ("# my file\n\n# about x\n[mcp_servers.x]\ncommand = \"x-mcp\"\n", "# my file\n\n# about x\n"),
         ("[mcp_servers]\nx = { command = \"x-mcp\" }\n\n[[things]]\na = 1\n", "[[things]]\na = 1\n"),
         (
             "instructions = \"\"\"\n[mcp_servers.y]\ncommand = 1\n\"\"\"\n[mcp_servers.x]\ncommand = \"x-mcp\"\n",
