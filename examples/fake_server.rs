@@ -61,6 +61,8 @@ enum Step {
     Error(Box<RawValue>),
     /// Answers with the request's `params`, as they came, in `structuredContent`.
     Echo,
+    /// Answers with the argument `result`, in its own bytes.
+    Given,
     /// Waits so many milliseconds.
     Sleep(u64),
     /// Never goes on.
@@ -127,6 +129,19 @@ struct Params<'a> {
     request_id: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<Meta<'a>>,
+}
+
+/// The parameters of a call that gives its own result.
+#[derive(Debug, Deserialize)]
+struct Given<'a> {
+    #[serde(borrow)]
+    arguments: GivenArguments<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GivenArguments<'a> {
+    #[serde(borrow)]
+    result: &'a RawValue,
 }
 
 #[derive(Debug, Deserialize)]
@@ -346,6 +361,11 @@ impl Server {
                 &fill_in(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[],"structuredContent":$params}}"#),
                 true,
             )?,
+            Step::Given => {
+                let params: Given<'_> = serde_json::from_str(&request.params)?;
+                let result = params.arguments.result.get();
+                self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#), true)?;
+            }
             Step::Sleep(milliseconds) => std::thread::sleep(Duration::from_millis(*milliseconds)),
             Step::Hang => loop {
                 std::thread::park();

@@ -4,7 +4,7 @@
 //!
 //! With `--runs`, the hits of each set are written as `score.py` of the bench reads them, for a second opinion on the
 //! measures.
-#![allow(clippy::print_stdout, reason = "a report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -12,7 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mcpzip::search::{Document, Fingerprint, Hit, Request, Search};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use mcpzip::search::{Bundled, Document, Explained, Fingerprint, Hit, Request, Search, VectorKey};
 use mcpzip::tool::{Definition, ServerName, ToolHash, ToolName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -70,6 +73,7 @@ fn main() -> anyhow::Result<()> {
         anyhow::bail!("usage: search_quality BENCH [--runs DIRECTORY]");
     };
     let runs = arguments.iter().position(|a| a == "--runs").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
+    let cache = arguments.iter().position(|a| a == "--cache").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
     let dev = bench.join("dev/queries.jsonl");
     let sets = [
         ("dev", bench.join("dev/corpus.json"), dev.clone()),
@@ -82,15 +86,27 @@ fn main() -> anyhow::Result<()> {
         "set", "n", "S@1", "S@5", "R@5", "MRR", "nDCG@10"
     );
     for (name, corpus, queries) in &sets {
-        quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref())?;
+        quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref(), cache.as_deref())?;
+    }
+    for (name, corpus, queries) in &sets {
+        println!("\n{name}");
+        nothing_fits(&read_corpus(corpus)?, &read_queries(queries)?, cache.as_deref())?;
+    }
+    if arguments.iter().any(|argument| argument == "--no-speed") {
+        return Ok(());
     }
     println!();
     speed(&read_corpus(&bench.join("dev/scale/toolgym.json"))?, &read_corpus(&sets[0].1)?, &read_queries(&dev)?)
 }
 
-fn quality(name: &str, corpus: &[Document], queries: &[Query], runs: Option<&Path>) -> anyhow::Result<()> {
-    let search = Search::new(None);
-    search.rebuild(&fingerprint(corpus), corpus)?;
+fn quality(
+    name: &str,
+    corpus: &[Document],
+    queries: &[Query],
+    runs: Option<&Path>,
+    cache: Option<&Path>,
+) -> anyhow::Result<()> {
+    let search = open(corpus, cache)?;
     let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
     let mut kinds: BTreeMap<&str, Vec<Measures>> = BTreeMap::new();
     let mut all = Vec::new();
@@ -120,6 +136,87 @@ fn quality(name: &str, corpus: &[Document], queries: &[Query], runs: Option<&Pat
     if let Some(directory) = runs {
         fs::create_dir_all(directory)?;
         fs::write(directory.join(format!("{name}.jsonl")), run)?;
+    }
+    Ok(())
+}
+
+/// How often it is said that nothing fits, where that is so, and where a search would have found something.
+fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) -> anyhow::Result<()> {
+    let search = open(corpus, cache)?;
+    let hopeless: Vec<&str> = include_str!("nothing_fits.txt").lines().collect();
+    // The best score of what is no answer, and of each right one.
+    let (mut hopeless_scores, mut good_scores) = (Vec::new(), Vec::new());
+    let (mut refused, mut lost) = (0, 0);
+    for query in &hopeless {
+        let explanation = search.explain(&Request { query, limit: 5, server: None })?;
+        refused += usize::from(!explanation.fits);
+        let best = explanation.hits.iter().map(|hit| hit.fused).fold(0.0, f32::max);
+        hopeless_scores.push(best);
+        if std::env::args().any(|argument| argument == "--verbose") {
+            let first = explanation.hits.first().map_or(String::new(), |h| format!("{}/{}", h.hit.server, h.hit.tool));
+            println!("  {best:.3}  {query:45} {first}");
+        }
+    }
+    let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
+    for query in queries {
+        let is_there = |label: &Label| tools.contains(&(label.server.as_str(), label.tool.as_str()));
+        if !query.relevant.iter().any(|label| label.grade >= 2 && is_there(label)) {
+            continue;
+        }
+        let is_good =
+            |hit: &Hit| query.relevant.iter().any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str());
+        let explanation = search.explain(&Request { query: &query.query, limit: 5, server: None })?;
+        if explanation.hits.iter().any(|explained| is_good(&explained.hit)) {
+            let score = |explained: &Explained| if explained.is_named { f32::MAX } else { explained.fused };
+            good_scores.extend(explanation.hits.iter().map(score).reduce(f32::max));
+            lost += usize::from(!explanation.fits);
+        }
+    }
+    let below = |scores: &[f32], cut: f32| scores.iter().filter(|score| **score < cut).count();
+    println!(
+        "nothing fits: said of {refused} of {} queries that no tool serves, and of {lost} of {} that one serves; \
+         by the score that the best hit must reach:",
+        hopeless.len(),
+        good_scores.len()
+    );
+    for cut in (20..46).step_by(2).map(|cut| f32::from(cut as u8) / 100.0) {
+        println!(
+            "  {cut:.2}: of {:2} of {} queries that no tool serves, {:2} of {} that one serves",
+            below(&hopeless_scores, cut),
+            hopeless.len(),
+            below(&good_scores, cut),
+            good_scores.len()
+        );
+    }
+    Ok(())
+}
+
+/// An index of a corpus in which every tool has its vector.
+fn open(corpus: &[Document], cache: Option<&Path>) -> anyhow::Result<Search> {
+    let search = Search::new(cache.map(Path::to_owned)).with_embedder(Arc::new(Bundled::default()));
+    let fingerprint = fingerprint(corpus);
+    if !search.open(&fingerprint)? {
+        search.rebuild(&fingerprint, corpus)?;
+    }
+    embed(&search, corpus)?;
+    Ok(search)
+}
+
+/// Gives every tool its vector; those that the cache has stay.
+fn embed(search: &Search, corpus: &[Document]) -> anyhow::Result<()> {
+    let keys: HashSet<VectorKey> = corpus.iter().map(|d| VectorKey::of(&d.server, d.hash)).collect();
+    let lacking = search.without_vector(&keys);
+    let embedding = search.begin_embedding().context("another process embeds")?;
+    let documents: Vec<Document> =
+        corpus.iter().filter(|d| lacking.contains(&VectorKey::of(&d.server, d.hash))).cloned().collect();
+    let mut vectors = HashMap::new();
+    let start = Instant::now();
+    for some in documents.chunks(8) {
+        vectors.extend(embedding.embed(some)?);
+    }
+    if !documents.is_empty() {
+        eprintln!("{} tools embedded in {:.1} s", documents.len(), start.elapsed().as_secs_f64());
+        embedding.keep(&vectors, &keys);
     }
     Ok(())
 }

@@ -10,6 +10,9 @@ use crate::proxy::{Mode, Places, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 use crate::upstream;
 
+/// Where, below the state directory, it is kept what was counted.
+pub const STATISTICS: &str = "statistics";
+
 /// How often the configuration file is looked at.
 const WATCH: Duration = Duration::from_secs(1);
 
@@ -35,6 +38,8 @@ impl App {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join("logs")),
             results: Some(paths.state_dir.join("results")),
+            statistics: Some(paths.state_dir.join(STATISTICS)),
+            pins: Some(paths.state_dir.join("pins")),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
@@ -104,6 +109,7 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
         if std::mem::replace(&mut known, now) != now {
             ask_again(&proxy);
         }
+        proxy.read_pins();
         if !file.changed() {
             continue;
         }

@@ -4,9 +4,9 @@
 //! reading order, from the edge inwards:
 //!
 //! [`cli`] reads the command line. [`app`] builds a run and ends it. [`downstream`] is how clients reach us, [`proxy`]
-//! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools) and [`upstream`]
-//! (live links to servers); [`clients`] knows the files of the programs that use us. At the bottom are [`mcp`] (raw
-//! messages), [`config`], [`tool`] and small things all share. [`demo`] holds real servers to try it with. Each layer uses only lower ones; a test sees to it.
+//! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools), [`upstream`]
+//! (live links to servers), [`results`] and [`statistics`], and [`clients`] (the files of the programs that use us). At the
+//! bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share. [`demo`] holds real servers to try it with. Each layer uses only lower ones; a test sees to it.
 
 pub mod cli;
 
@@ -20,10 +20,12 @@ pub mod catalog;
 pub mod clients;
 pub mod results;
 pub mod search;
+pub mod statistics;
 pub mod upstream;
 
 pub mod config;
 pub mod files;
+pub mod keychain;
 pub mod mcp;
 pub mod secret;
 pub mod shutdown;

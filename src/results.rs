@@ -1,7 +1,8 @@
 //! Results that were too large to be shown, or of which only a part was: kept so that nothing is cut and lost.
 //!
-//! Each run of the program has a directory of its own; results in it are named by an id that cannot be guessed from
-//! another. They go with age and when there are too many; a result that is gone is cleanly gone.
+//! Each run of the program has a directory of its own, and in it each client that has a session; results there are named
+//! by an id that cannot be guessed from another. They go with age and when there are too many; a result that is gone is
+//! cleanly gone. Where the user wants results to outlast a session, they stand on a shelf that all runs share.
 
 use std::fmt;
 use std::fs;
@@ -15,6 +16,12 @@ use crate::files;
 
 /// Results older than this are removed.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Those on the common shelf, where this run does not know how long they are to be kept.
+const COMMON_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The directory of the common shelf; runs are named by numbers.
+const COMMON: &str = "common";
 
 /// The oldest go when all together are larger than this, in bytes.
 const LARGEST_TOTAL: u64 = 512 * 1024 * 1024;
@@ -31,11 +38,22 @@ pub struct Results {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultId(String);
 
+/// Whose results stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shelf {
+    /// Those of the client of this number.
+    Client(u64),
+    /// Those of all clients of the run that have no session by which they could be told apart.
+    Run,
+    /// Those of all runs, kept for so long.
+    Common(Duration),
+}
+
 /// Why there is no stored result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not an id, or nothing of this run has it any more.
-    #[error("there is no stored result `{id}`; results are kept for a day, and for the client that made the call")]
+    #[error("there is no stored result `{id}`; results are kept for a time, and for the client that made the call")]
     Unknown {
         /// The text as it was written.
         id: String,
@@ -57,54 +75,60 @@ impl Results {
         Self { root: root.to_owned(), run, counter: AtomicU64::new(0) }
     }
 
-    /// Keeps `result`, and makes room by removing the oldest.
+    /// Keeps `result` on a shelf, and makes room by removing the oldest.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn keep(&self, result: &[u8]) -> Result<ResultId, Error> {
+    pub fn keep(&self, shelf: Shelf, result: &[u8]) -> Result<ResultId, Error> {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
-        let id = ResultId(format!("r{}", base36(random(number) >> 29)));
-        files::replace(&self.path(&id), &[result])?;
-        self.tidy();
+        let id = ResultId(format!("r{}", base36(random(number) >> 4)));
+        files::replace(&self.path(shelf, &id), &[result])?;
+        self.tidy(shelf);
         Ok(id)
     }
 
-    /// The result of this name.
+    /// The result of this name on a shelf.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
-    pub fn load(&self, id: &str) -> Result<Vec<u8>, Error> {
+    pub fn load(&self, shelf: Shelf, id: &str) -> Result<Vec<u8>, Error> {
         let unknown = || Error::Unknown { id: id.chars().take(40).collect() };
         // Only what an id is made of reaches the disk.
         let id = ResultId::parse(id).ok_or_else(unknown)?;
-        fs::read(self.path(&id)).map_err(|error| match error.kind() {
+        fs::read(self.path(shelf, &id)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => unknown(),
             _ => error.into(),
         })
     }
 
-    fn path(&self, id: &ResultId) -> PathBuf {
-        self.root.join(&self.run).join(format!("{id}.json"))
+    fn path(&self, shelf: Shelf, id: &ResultId) -> PathBuf {
+        let directory = match shelf {
+            Shelf::Client(number) => self.root.join(&self.run).join(number.to_string()),
+            Shelf::Run => self.root.join(&self.run),
+            Shelf::Common(_) => self.root.join(COMMON),
+        };
+        directory.join(format!("{id}.json"))
     }
 
     /// Removes what is too old, of all runs, and then the oldest beyond the total.
-    fn tidy(&self) {
-        let mut kept: Vec<(SystemTime, u64, PathBuf)> = entries(&self.root)
-            .flat_map(|run| entries(&run).collect::<Vec<_>>())
-            .filter_map(|path| {
-                let metadata = fs::metadata(&path).ok()?;
-                Some((metadata.modified().ok()?, metadata.len(), path))
-            })
-            .collect();
+    fn tidy(&self, shelf: Shelf) {
+        let common = self.root.join(COMMON);
+        let mut kept = Vec::new();
+        files_below(&self.root, 3, &mut kept);
         kept.sort_unstable_by(|a, b| b.cmp(a));
         let mut total = 0;
         for (written, length, path) in kept {
             total += length;
-            let is_old = written.elapsed().is_ok_and(|age| age > KEPT_FOR);
+            let limit = match shelf {
+                Shelf::Common(limit) if path.starts_with(&common) => limit,
+                _ if path.starts_with(&common) => COMMON_KEPT_FOR,
+                _ => KEPT_FOR,
+            };
+            let is_old = written.elapsed().is_ok_and(|age| age > limit);
             if is_old || total > LARGEST_TOTAL {
                 // Another process may have been quicker; an emptied directory goes with its last file.
                 let _ = fs::remove_file(&path);
-                let _ = path.parent().map(fs::remove_dir);
+                let _ = path.ancestors().skip(1).take_while(|path| *path != self.root).try_for_each(fs::remove_dir);
             }
         }
     }
@@ -146,6 +170,19 @@ fn base36(mut number: u64) -> String {
     digits.into_iter().rev().collect()
 }
 
+/// The files in `directory` and those in it, so many levels deep: when each was written, its length, its path.
+fn files_below(directory: &Path, levels: usize, found: &mut Vec<(SystemTime, u64, PathBuf)>) {
+    for path in entries(directory) {
+        // What is gone meanwhile need not be removed.
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        if metadata.is_dir() && levels > 1 {
+            files_below(&path, levels - 1, found);
+        } else if let (true, Ok(written)) = (metadata.is_file(), metadata.modified()) {
+            found.push((written, metadata.len(), path));
+        }
+    }
+}
+
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     // A directory that cannot be read has nothing that could be removed.
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
@@ -155,15 +192,40 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 mod tests {
     use super::*;
 
+    const MINE: Shelf = Shelf::Client(7);
+
     #[test]
     fn what_is_kept_comes_back_and_goes_with_its_run() {
         let directory = tempfile::tempdir().unwrap();
         let results = Results::new(directory.path());
-        let id = results.keep(b"{\"a\":1}").unwrap();
-        assert_eq!(results.load(&id.to_string()).unwrap(), b"{\"a\":1}");
-        assert!(Results::new(directory.path()).load(&id.to_string()).is_err(), "another run could read it");
+        for shelf in [MINE, Shelf::Run] {
+            let id = results.keep(shelf, b"{\"a\":1}").unwrap().to_string();
+            assert_eq!(results.load(shelf, &id).unwrap(), b"{\"a\":1}");
+            assert!(results.load(Shelf::Client(8), &id).is_err(), "another client could read it");
+            assert!(Results::new(directory.path()).load(shelf, &id).is_err(), "another run could read it");
+        }
         drop(results);
         assert_eq!(entries(directory.path()).count(), 0);
+    }
+
+    #[test]
+    fn what_stands_on_the_common_shelf_outlasts_its_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = Shelf::Common(Duration::from_secs(3600));
+        let id = Results::new(directory.path()).keep(shelf, b"{}").unwrap().to_string();
+        let later = Results::new(directory.path());
+        assert_eq!(later.load(shelf, &id).unwrap(), b"{}");
+        assert!(later.load(MINE, &id).is_err());
+        let file = directory.path().join(COMMON).join(format!("{id}.json"));
+        let age = |hours: u64| {
+            let file = fs::File::options().append(true).open(&file).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
+        };
+        age(48);
+        later.keep(MINE, b"{}").unwrap();
+        assert!(file.exists(), "somebody who knows nothing of it removed it");
+        later.keep(shelf, b"{}").unwrap();
+        assert!(!file.exists());
     }
 
     #[test]
@@ -172,19 +234,31 @@ mod tests {
         fs::write(directory.path().join("secret.json"), "no").unwrap();
         let results = Results::new(directory.path());
         for id in ["", "r", "x1", "../secret", "r../../secret", "r1/../../secret", "r1234567890123456"] {
-            assert!(matches!(results.load(id), Err(Error::Unknown { .. })), "{id}");
+            assert!(matches!(results.load(MINE, id), Err(Error::Unknown { .. })), "{id}");
         }
     }
 
     #[test]
     fn what_is_old_is_removed_whoever_left_it() {
         let directory = tempfile::tempdir().unwrap();
-        let left = directory.path().join("1-a/rold.json");
-        files::replace(&left, &[b"old"]).unwrap();
-        let old = fs::File::options().append(true).open(&left).unwrap();
-        old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60)).unwrap();
-        Results::new(directory.path()).keep(b"new").unwrap();
-        assert!(!left.exists());
-        assert!(!left.parent().unwrap().exists());
+        for left in ["1-a/rold.json", "1-b/3/rold.json"] {
+            let left = directory.path().join(left);
+            files::replace(&left, &[b"old"]).unwrap();
+            let old = fs::File::options().append(true).open(&left).unwrap();
+            old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60)).unwrap();
+        }
+        let results = Results::new(directory.path());
+        results.keep(MINE, b"new").unwrap();
+        assert_eq!(entries(directory.path()).count(), 1, "what another run left is still there");
+    }
+
+    #[test]
+    fn ids_are_many_and_differ() {
+        let directory = tempfile::tempdir().unwrap();
+        let results = Results::new(directory.path());
+        let ids: std::collections::HashSet<String> =
+            (0..200).map(|_| results.keep(MINE, b"").unwrap().to_string()).collect();
+        assert_eq!(ids.len(), 200);
+        assert!(ids.iter().all(|id| ResultId::parse(id).is_some()));
     }
 }

@@ -12,14 +12,16 @@ mod cache;
 mod entries;
 mod header;
 mod names;
+mod pins;
 mod server_tools;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 pub use cache::{Cache, Key, Listed};
 pub use entries::{Entries, Entry, Kind};
 pub use names::Resolution;
+pub use pins::{Change, Changes, Pins};
 pub use server_tools::{Flaw, ReadError, ServerTools, ToolEntry};
 
 use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};
@@ -30,11 +32,20 @@ pub struct Catalog {
     current: RwLock<Arc<Snapshot>>,
 }
 
-/// All known tools at one moment.
+/// All known tools at one moment. Those that are withheld are not there for whoever asks by name or for all.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     servers: BTreeMap<ServerName, Arc<ServerTools>>,
+    /// Positions of the tools that are withheld, where there are any.
+    withheld: BTreeMap<ServerName, BTreeSet<usize>>,
+    rules: Option<Rules>,
 }
+
+/// Says which tools are withheld.
+#[derive(Clone)]
+pub struct Rules(Arc<Judge>);
+
+type Judge = dyn Fn(&ServerName, &ToolEntry) -> bool + Send + Sync;
 
 /// A tool as the catalog holds it: its entry and the server it belongs to.
 #[derive(Debug, Clone)]
@@ -61,12 +72,57 @@ impl Catalog {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut servers = current.servers.clone();
         change(&mut servers);
-        *current = Arc::new(Snapshot { servers });
+        *current = Arc::new(Snapshot::new(servers, current.rules.clone()));
         current.clone()
+    }
+
+    /// Withholds tools by other rules from now on.
+    pub fn restrict(&self, rules: Option<Rules>) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(Snapshot::new(current.servers.clone(), rules));
+    }
+}
+
+impl Rules {
+    /// Rules by which a tool is withheld if `is_withheld` says so.
+    #[must_use]
+    pub fn new(is_withheld: impl Fn(&ServerName, &ToolEntry) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_withheld))
+    }
+}
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Rules")
     }
 }
 
 impl Snapshot {
+    fn new(servers: BTreeMap<ServerName, Arc<ServerTools>>, rules: Option<Rules>) -> Self {
+        let mut withheld = BTreeMap::new();
+        for server in rules.iter().flat_map(|_| servers.values()) {
+            let is_withheld = |entry: &ToolEntry| rules.as_ref().is_some_and(|rules| rules.0(server.name(), entry));
+            let entries = server.entries().iter().enumerate();
+            let found: BTreeSet<usize> = entries.filter(|(_, entry)| is_withheld(entry)).map(|(at, _)| at).collect();
+            if !found.is_empty() {
+                withheld.insert(server.name().clone(), found);
+            }
+        }
+        Self { servers, withheld, rules }
+    }
+
+    /// The same with all that is withheld, to tell somebody why it is not there.
+    #[must_use]
+    pub fn unrestricted(&self) -> Self {
+        Self::new(self.servers.clone(), None)
+    }
+
+    /// How many tools of a server are withheld.
+    #[must_use]
+    pub fn withheld(&self, server: &ServerName) -> usize {
+        self.withheld.get(server).map_or(0, BTreeSet::len)
+    }
+
     /// The servers whose tools are known, by name.
     pub fn servers(&self) -> impl Iterator<Item = &Arc<ServerTools>> {
         self.servers.values()
@@ -82,20 +138,24 @@ impl Snapshot {
     #[must_use]
     pub fn tool(&self, server: &ServerName, tool: &ToolName) -> Option<Tool> {
         let server = self.servers.get(server)?;
-        Some(Tool { server: server.clone(), index: server.position(tool)? })
+        let index = server.position(tool)?;
+        self.is_shown(server, index).then(|| Tool { server: server.clone(), index })
     }
 
     /// All tools, by server and in the server's own order.
     pub fn tools(&self) -> impl Iterator<Item = Tool> + '_ {
         self.servers
             .values()
-            .flat_map(|server| (0..server.entries().len()).map(|index| Tool { server: server.clone(), index }))
+            .flat_map(|server| (0..server.entries().len()).map(move |index| (server, index)))
+            .filter(|(server, index)| self.is_shown(server, *index))
+            .map(|(server, index)| Tool { server: server.clone(), index })
     }
 
     /// How many tools there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.servers.values().map(|server| server.entries().len()).sum()
+        let known: usize = self.servers.values().map(|server| server.entries().len()).sum();
+        known - self.withheld.values().map(BTreeSet::len).sum::<usize>()
     }
 
     /// Whether no tool is known.
@@ -106,9 +166,17 @@ impl Snapshot {
 
     /// What identifies this state: every tool with its hash.
     pub fn identities(&self) -> impl Iterator<Item = (&ServerName, &ToolName, ToolHash)> {
-        self.servers
+        let entries = self
+            .servers
             .values()
-            .flat_map(|server| server.entries().iter().map(|entry| (server.name(), &entry.name, entry.hash)))
+            .flat_map(|server| server.entries().iter().enumerate().map(move |(index, entry)| (server, index, entry)));
+        entries
+            .filter(|(server, index, _)| self.is_shown(server, *index))
+            .map(|(server, _, entry)| (server.name(), &entry.name, entry.hash))
+    }
+
+    fn is_shown(&self, server: &ServerTools, index: usize) -> bool {
+        self.withheld.get(server.name()).is_none_or(|withheld| !withheld.contains(&index))
     }
 }
 

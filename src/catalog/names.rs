@@ -1,6 +1,7 @@
 //! From what an agent writes to the tool it means.
 
 use super::{Snapshot, Tool};
+use crate::config::BUILT_IN_SERVER;
 use crate::tool::{QualifiedName, SEPARATOR, ServerName, ToolName};
 
 /// What a name stands for.
@@ -25,6 +26,10 @@ impl Snapshot {
         }
         for read in [Self::bare, Self::folded] {
             let mut found = read(self, name);
+            if found.len() > 1 {
+                // Who writes a bare `status` means a tool of the servers that are there for the work.
+                found.retain(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
+            }
             match found.len() {
                 0 => {}
                 1 => return Resolution::Tool(found.remove(0)),

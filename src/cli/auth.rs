@@ -1,21 +1,48 @@
-//! `mcpzip auth status`: which logins there are.
+//! `mcpzip auth`: which logins there are, and keys for the keychain.
+
+use std::io::IsTerminal as _;
+
+use console::Term;
 
 use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
+use crate::config::Provider;
+use crate::keychain::Keychain;
 use crate::upstream::oauth::LoginStatus;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Show the login at each remote server: where, as whom, for what and for how long
     Status,
+    /// Put the key of a language model (`search.llm` with `"api_key": "keychain"`) into the keychain
+    Key {
+        /// Whose key it is: gemini, anthropic or openai; the key is asked for, or read from stdin
+        #[arg(value_parser = provider)]
+        provider: Provider,
+    },
 }
 
-pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
-    let Command::Status = command;
-    let known: Vec<_> = accounts.all().map(|(server, account)| (server.to_string(), account.status())).collect();
+fn provider(word: &str) -> Result<Provider, String> {
+    let known = [Provider::Gemini, Provider::Anthropic, Provider::OpenAi];
+    let found = known.into_iter().find(|provider| provider.as_str() == word);
+    found.ok_or_else(|| "there are gemini, anthropic and openai".to_owned())
+}
+
+pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    if let Command::Key { provider } = command {
+        return keep_key(*provider, accounts, output);
+    }
+    let (mut known, mut by_command) = (Vec::new(), Vec::new());
+    for (server, account) in accounts.all() {
+        known.push((server.to_string(), account.status().await));
+        by_command.extend(account.has_command().then(|| server.to_string()));
+    }
     if output.is_json() {
-        output.json(&known.iter().filter_map(|(_, status)| status.as_ref()).collect::<Vec<_>>());
+        output.json(&known.iter().filter_map(|(_, status)| status.as_ref().ok()?.as_ref()).collect::<Vec<_>>());
+        for (server, error) in known.iter().filter_map(|(server, status)| Some((server, status.as_ref().err()?))) {
+            output.note(&format!("{server}: {error}"));
+        }
         return Ok(());
     }
     if known.is_empty() {
@@ -23,24 +50,51 @@ pub(super) fn run(command: &Command, accounts: &Accounts, output: &Output) -> Re
     }
     for (server, status) in &known {
         match status {
-            Some(status) => show(status, output),
-            None => output.line(format!("{}  {}", strong(server), faint("no login"))),
+            Ok(Some(status)) => show(status, output),
+            Ok(None) if by_command.contains(server) => {
+                output.line(format!("{}  {}", strong(server), faint("no login, but a `headers_command`")));
+            }
+            Ok(None) => output.line(format!("{}  {}", strong(server), faint("no login"))),
+            Err(error) => output.line(format!("{}  {}", strong(server), bad(error))),
         }
     }
+    Ok(())
+}
+
+fn keep_key(provider: Provider, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    let name = provider.as_str();
+    let keychain = Keychain::of(accounts.variables());
+    let keychain = keychain.ok_or_else(|| Exit::failed("there is no keychain here; give the key by a variable"))?;
+    let key = if std::io::stdin().is_terminal() {
+        output.note(&format!("the key for {name}, which is not shown:"));
+        Term::stderr().read_secure_line()?
+    } else {
+        let mut text = String::new();
+        std::io::stdin().read_line(&mut text)?;
+        text
+    };
+    let key = key.trim();
+    if key.is_empty() {
+        return Err(Exit::failed("no key was given"));
+    }
+    let label = format!("mcpzip: key for {name}");
+    keychain.set(&provider.keychain_name(), &label, key.as_bytes()).map_err(anyhow::Error::from)?;
+    output.line(good(format!("the keychain has the key for {name}")));
     Ok(())
 }
 
 fn show(status: &LoginStatus, output: &Output) {
     let life = match (status.expires_in, status.refreshable) {
         (Some(0), false) => bad("expired"),
-        (Some(0), true) => good("renewed at the next call"),
-        (Some(seconds), true) => good(format!("renewed within {}", time(seconds))),
-        (Some(seconds), false) => good(format!("good for {}, then a new login is needed", time(seconds))),
-        (None, _) => good("good until the server says otherwise"),
+        (Some(0), true) => good("logged in, renewed at the next call"),
+        (Some(seconds), true) => good(format!("logged in, renewed by itself within {}", time(seconds))),
+        (Some(seconds), false) => good(format!("logged in for {}, then a new login is needed", time(seconds))),
+        (None, _) => good("logged in until the server says otherwise"),
     };
     output.line(format!("{}  {life}", strong(&status.server)));
     let client = status.client_id.as_deref().map(|id| format!(", client {id}")).unwrap_or_default();
-    output.line(faint(format!("  at {}{client}", status.issuer)));
+    let place = if status.sealed { ", sealed by the keychain" } else { ", in a file" };
+    output.line(faint(format!("  at {}{client}{place}", status.issuer)));
     if !status.scopes.is_empty() {
         output.line(faint(format!("  for {}", status.scopes.join(", "))));
     }

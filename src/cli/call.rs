@@ -1,6 +1,6 @@
 //! `mcpzip call`: one call, its result printed.
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _, Write as _};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -10,7 +10,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, faint};
 use crate::app::App;
 use crate::mcp::Object;
-use crate::proxy::{Call, Reply};
+use crate::proxy::{Call, Failure, Reply};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -43,10 +43,25 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         .map(std::time::Duration::try_from_secs_f64)
         .transpose()
         .context("the timeout must be a positive number of seconds")?;
+    let call = |is_agreed| Call {
+        name: &arguments.name,
+        arguments: json.as_deref(),
+        line: None,
+        limit,
+        errand: None,
+        is_agreed,
+    };
     let reply = {
         let _spinner = output.spinner(format!("calling {}", arguments.name));
-        let call = Call { name: &arguments.name, arguments: json.as_deref(), line: None, limit, errand: None };
-        app.proxy().execute(call).await?
+        app.proxy().execute(call(false)).await
+    };
+    let reply = match reply {
+        Err(Failure::Consent(question)) => {
+            agree(&arguments.name, &question)?;
+            let _spinner = output.spinner(format!("calling {}", arguments.name));
+            app.proxy().execute(call(true)).await?
+        }
+        reply => reply?,
     };
     let (Reply::Result(result) | Reply::Relayed(result)) = reply else {
         return Err(Exit::failed("the call was refused"));
@@ -60,6 +75,24 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     }
     let failed = object.get("isError").is_some_and(|raw| raw.get() == "true");
     if failed { Err(Exit::tool_error()) } else { Ok(()) }
+}
+
+/// Asks whoever is at the terminal, where the rules want a person's word.
+fn agree(name: &str, question: &str) -> Result<(), Exit> {
+    let refused = |why: &str| Exit::failed(format!("`{name}` was not called: by your rules (`tools.ask`) {why}"));
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(refused("it needs a person's word, and there is no terminal to ask at"));
+    }
+    let mut stderr = std::io::stderr();
+    write!(stderr, "{question}\n[y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        Ok(())
+    } else {
+        Err(refused("it needs a person's word, which was not given"))
+    }
 }
 
 /// The text blocks as they are; of others, what they are.

@@ -96,7 +96,7 @@ impl From<Failure> for Exit {
     fn from(failure: Failure) -> Self {
         let kind = match failure {
             Failure::Unavailable(_) => Kind::Unavailable,
-            Failure::Unknown(_) | Failure::Arguments(_) | Failure::Refused(_) => Kind::Failed,
+            Failure::Unknown(_) | Failure::Arguments(_) | Failure::Refused(_) | Failure::Consent(_) => Kind::Failed,
         };
         Self { kind, error: anyhow::Error::msg(failure.text().to_owned()) }
     }

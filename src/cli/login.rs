@@ -1,6 +1,6 @@
 //! `mcpzip login` and `mcpzip logout`: a person's way in to remote servers, and out again.
 
-use std::io::BufRead as _;
+use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -12,12 +12,13 @@ use crate::config::{Config, Environment, Paths};
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream;
-use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Wishes};
+use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Vault, Wishes};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcpzip login linear
   mcpzip login --all
+  mcpzip login linear --from mcp-remote
   mcpzip login linear --no-browser    then open the printed URL anywhere, and paste back where it led")]
 pub(super) struct LoginArguments {
     /// The server, by its name in the configuration
@@ -32,6 +33,15 @@ pub(super) struct LoginArguments {
     /// The scopes to ask for, in place of those that the server names; separated by commas
     #[arg(long, value_delimiter = ',', value_name = "SCOPE")]
     scopes: Vec<String>,
+    /// Take over the login that another program has at the very same URL
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["all", "scopes", "no_browser"])]
+    from: Option<Source>,
+}
+
+/// Programs whose logins can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Source {
+    McpRemote,
 }
 
 #[derive(Debug, clap::Args)]
@@ -51,9 +61,15 @@ impl Accounts {
     pub(super) fn new(paths: &Paths, variables: Environment) -> Result<Self, Exit> {
         let config = Config::load(paths, &variables)?;
         let tasks = Tasks::new();
+        let vault = Vault::new(paths.state_dir.join(DIRECTORY), config.credentials, &variables, tasks.clone());
         let mut environment = upstream::Environment::new(tasks.clone(), variables, None);
-        environment.login_directory = Some(paths.state_dir.join(DIRECTORY));
+        environment.logins = Some(Arc::new(vault));
         Ok(Self { config, environment: Arc::new(environment), tasks })
+    }
+
+    /// The variables of this run.
+    pub(super) fn variables(&self) -> &Environment {
+        &self.environment.variables
     }
 
     /// The account at one server.
@@ -89,14 +105,26 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
     let wishes = Wishes { scopes: arguments.scopes.clone() };
     // A name of its own is asked for even where a login is there; it may lack something.
     if let Some(name) = &arguments.server {
+        if let Some(Source::McpRemote) = arguments.from {
+            return take_over(name, accounts, output).await;
+        }
         let status = one(accounts.of(name)?, &wishes, &browser, output).await.map_err(exit)?;
         show(&status, output);
         return Ok(());
     }
     let mut failed = Vec::new();
     for (server, account) in accounts.all() {
-        if account.status().is_some_and(|status| status.missing_scopes.is_empty()) {
+        if account.has_command() {
             continue;
+        }
+        match account.status().await {
+            Ok(Some(status)) if status.missing_scopes.is_empty() => continue,
+            Ok(_) => {}
+            // One that cannot be opened now is replaced only where its name is given.
+            Err(error) => {
+                failed.push(format!("{server}: {error}"));
+                continue;
+            }
         }
         match one(account, &wishes, &browser, output).await {
             Ok(status) => show(&status, output),
@@ -105,6 +133,18 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(Exit::failed(failed.join("\n"))) }
+}
+
+async fn take_over(name: &str, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+    let account = accounts.of(name)?;
+    let Some(inherited) = account.inherited() else {
+        return Err(Exit::failed(format!("mcp-remote has no login at the URL of `{name}`, as far as can be seen")));
+    };
+    output.note(&format!("taking over the login in {}", inherited.path.display()));
+    let status = account.take_over(inherited).await.map_err(exit)?;
+    show(&status, output);
+    output.note("start mcp-remote for this server no more: whoever renews the login first may log the other out");
+    Ok(())
 }
 
 pub(super) async fn log_out(arguments: &LogoutArguments, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
@@ -123,16 +163,20 @@ async fn one(account: Account, wishes: &Wishes, browser: &Browser, output: &Outp
     if !account.needs_person() {
         return account.log_in_alone().await;
     }
+    let server = account.server().clone();
     let flow = Flow::begin(account, wishes).await?;
     let opened = browser.open(flow.url());
     output.note(&match opened {
-        true => format!("the browser opens {}; where it does not, open this:", flow.issuer()),
-        false => format!("to log in at {}, open this:", flow.issuer()),
+        true => {
+            format!("opening the browser to log in to {server} at {}; if no page comes up, open this:", flow.issuer())
+        }
+        false => format!("to log in to {server} at {}, open this in any browser:", flow.issuer()),
     });
-    output.note(flow.url());
+    // By itself and in full colour: it is to be copied.
+    output.notable(&format!("\n{}\n", flow.url()));
     let mut pasted = lines();
-    if !opened {
-        output.note("if the browser is on another machine, paste here the URL that it ends at:");
+    if !opened || std::io::stdin().is_terminal() {
+        output.note("waiting; if the browser ends at a page that does not load, paste the URL of that page here:");
     }
     let answer = loop {
         tokio::select! {
@@ -150,7 +194,9 @@ fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
     if line.trim().is_empty() {
         return None;
     }
-    flow.pasted(line).map_err(|error| output.note(&format!("{error}; paste the whole URL"))).ok()
+    flow.pasted(line)
+        .map_err(|error| output.note(&format!("{error}: paste the whole URL, as {}?…", flow.redirect())))
+        .ok()
 }
 
 /// Lines of stdin, read by a thread that nobody waits for: it may sit on a terminal for ever.

@@ -1,5 +1,6 @@
 //! The command line: one file per command, each arguments in, work, a few lines out.
 
+mod approve;
 mod auth;
 mod browser;
 mod call;
@@ -7,6 +8,8 @@ mod connect;
 mod demo;
 mod describe;
 mod diagnostics;
+mod explanation;
+mod gain;
 mod login;
 mod migrate;
 mod output;
@@ -14,6 +17,9 @@ mod search;
 mod serve;
 mod servers;
 mod setup;
+mod since;
+mod stats;
+mod tokens;
 mod tools;
 mod undo;
 
@@ -84,6 +90,12 @@ enum Command {
     Tools(tools::Arguments),
     /// Connect to every server and show its state
     Servers,
+    /// Show what was called: calls, errors, times and bytes
+    Stats(stats::Arguments),
+    /// Show what agents were spared, and what they paid for it
+    Gain(gain::Arguments),
+    /// Look at tools that changed after they were first seen, and approve them
+    Approve(approve::Arguments),
     /// Log in to a remote server, in the browser
     Login(login::LoginArguments),
     /// Forget the login at a server, and end it there
@@ -164,6 +176,11 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     let has_own_config = global.config.is_some();
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
+    match command {
+        Command::Stats(arguments) => return stats::run(&arguments, &paths, output),
+        Command::Gain(arguments) => return gain::run(arguments, &paths, &environment, output),
+        _ => {}
+    }
     if let Command::Serve(arguments) = command {
         let mode = arguments.mode();
         let way = arguments.way(&environment, output)?;
@@ -194,7 +211,7 @@ async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Out
     match command {
         Command::Login(arguments) => login::log_in(arguments, accounts, output).await,
         Command::Logout(arguments) => login::log_out(arguments, accounts, output).await,
-        Command::Auth(command) => auth::run(command, accounts, output),
+        Command::Auth(command) => auth::run(command, accounts, output).await,
         _ => unreachable!("only these have to do with accounts"),
     }
 }
@@ -217,7 +234,10 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
         Command::Servers => servers::run(app, output).await,
+        Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)
+        | Command::Stats(_)
+        | Command::Gain(_)
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Auth(_)

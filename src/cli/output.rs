@@ -76,6 +76,12 @@ impl Output {
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
+    /// Says something beside the result that is to be used.
+    pub(super) fn notable(&self, text: &str) {
+        // There is nowhere left to say that this failed.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
     /// Says what is being waited for, on a terminal only.
     pub(super) fn spinner(&self, what: impl Into<String>) -> Spinner {
         let bar = if io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };

@@ -6,16 +6,20 @@ use clap::Args;
 use serde_json::json;
 
 use super::diagnostics::Exit;
+use super::explanation;
 use super::output::{Output, faint, strong};
 use crate::app::App;
 
 /// Servers of which nothing is known have this long before the others are searched without them.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
+/// Tools that were never searched before have this long to be read for what they mean.
+const MEANING_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip search \"create an issue\"
-  mcpzip search --server notes --limit 10 find by tag")]
+  mcpzip search --server notes --limit 10 find by tag
+  mcpzip search --explain \"notify the team\"")]
 pub(super) struct Arguments {
     /// What you need done
     #[arg(required = true)]
@@ -26,15 +30,25 @@ pub(super) struct Arguments {
     /// Only tools of this server
     #[arg(long, short)]
     server: Option<String>,
+    /// Show why each tool was found: its score by words and fields, by meaning, and both in one
+    #[arg(long)]
+    explain: bool,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let limit = arguments.limit.map_or(app.proxy().config().search.default_limit, usize::from);
     let query = arguments.query.join(" ");
+    let server = arguments.server.as_deref();
     let answer = {
         let _spinner = output.spinner("searching, and asking servers whose tools are not known yet");
         app.proxy().refresh().known(None, LIST_LIMIT).await;
-        app.proxy().search(&query, limit, arguments.server.as_deref()).await
+        app.proxy().vectors_made(MEANING_LIMIT).await;
+        if arguments.explain {
+            let explanation = app.proxy().explain(&query, limit, server).await.map_err(Exit::failed)?;
+            explanation::show(&explanation, output);
+            return Ok(());
+        }
+        app.proxy().search(&query, limit, server).await
     };
     let answer = answer.map_err(Exit::failed)?;
     if output.is_json() {

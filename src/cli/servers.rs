@@ -39,5 +39,8 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         output.line(format!("{} {warning}", bad("configuration:")));
     }
     output.line(faint(format!("{} tools of {} servers", status.tools, status.servers.len())));
+    if let Some(coverage) = status.search_by_meaning.filter(|coverage| coverage.embedded < coverage.tools) {
+        output.line(faint(format!("search by meaning: {coverage}")));
+    }
     Ok(())
 }

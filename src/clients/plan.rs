@@ -326,7 +326,8 @@ impl Servers {
 /// Whether two entries lead to the same server, however it is used.
 fn is_same_server(one: &Node, other: &Node) -> bool {
     let plain = |node: &Node| {
-        let aside = ["disabled", "description", "timeout", "idle_timeout", "max_concurrent", "expose", "$schema"];
+        let aside =
+            ["disabled", "description", "timeout", "idle_timeout", "max_concurrent", "expose", "tools", "trust"];
         let is_default = |key: &str, value: &Node| {
             matches!((key, value), ("args" | "env" | "headers", Node::List(_) | Node::Map(_)) if value.is_same(&Node::Null))
                 || key == "type" && value.as_text().is_some_and(|kind| kind != "sse")

@@ -53,8 +53,10 @@ pub const ANTHROPIC_API_KEY: Variable =
 pub const OPENAI_API_KEY: Variable =
     Variable { name: "OPENAI_API_KEY", doc: "OpenAI's key for `search.llm`, where it has no `api_key`." };
 /// The directory of Claude Code.
-pub const CLAUDE_CONFIG_DIR: Variable =
-    Variable { name: "CLAUDE_CONFIG_DIR", doc: "Where Claude Code keeps its files, in place of the home directory." };
+pub const CLAUDE_CONFIG_DIR: Variable = Variable {
+    name: "CLAUDE_CONFIG_DIR",
+    doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
+};
 /// The directory of Codex.
 pub const CODEX_HOME: Variable = Variable { name: "CODEX_HOME", doc: "Where Codex keeps its files." };
 /// The directory of Copilot CLI.
@@ -62,6 +64,16 @@ pub const COPILOT_HOME: Variable = Variable { name: "COPILOT_HOME", doc: "Where 
 /// The directory of configurations.
 pub const XDG_CONFIG_HOME: Variable =
     Variable { name: "XDG_CONFIG_HOME", doc: "Linux: where programs keep their configuration." };
+/// How logins are kept.
+pub const CREDENTIALS: Variable = Variable {
+    name: "MCPZIP_CREDENTIALS",
+    doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
+};
+/// Where `mcp-remote` keeps its logins.
+pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
+    name: "MCP_REMOTE_CONFIG_DIR",
+    doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
+};
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
@@ -74,11 +86,13 @@ pub const VARIABLES: &[Variable] = &[
     LOG,
     TOKEN,
     BROWSER,
+    CREDENTIALS,
+    MCP_REMOTE_CONFIG_DIR,
+    CLAUDE_CONFIG_DIR,
     GEMINI_API_KEY,
     GOOGLE_API_KEY,
     ANTHROPIC_API_KEY,
     OPENAI_API_KEY,
-    CLAUDE_CONFIG_DIR,
     CODEX_HOME,
     COPILOT_HOME,
     XDG_CONFIG_HOME,

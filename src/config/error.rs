@@ -239,6 +239,16 @@ pub enum Oddity {
         /// The default as it would be written.
         default: String,
     },
+    /// A variable that says how to run has another value than it may have.
+    #[error("the variable {name} must be {expected}; `\"{used}\"` is used")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What holds instead.
+        used: String,
+    },
     /// A number without a unit that would be a very long time.
     #[error("`{key}` is read as {seconds} seconds; write `\"{seconds}ms\"` if milliseconds are meant")]
     ManySeconds {

@@ -13,7 +13,10 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
-use super::{Era, Grant, IdleTimeout, Provider, SearchOptions, duration};
+use super::{
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider,
+    SearchOptions, Trust, duration,
+};
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -35,15 +38,19 @@ pub(super) struct File {
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
     pub(super) search: Read<SearchEntry>,
-    pub(super) budget: Read<usize>,
+    pub(super) results: Read<Results>,
+    pub(super) management: Read<Management>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+    pub(super) tools: PolicyEntry,
+    pub(super) credentials: Read<Credentials>,
 }
 
 /// How tools are searched.
 pub(super) struct SearchEntry {
     pub(super) default_limit: Read<usize>,
+    pub(super) semantic: Read<bool>,
     pub(super) llm: Read<LlmEntry>,
 }
 
@@ -58,10 +65,25 @@ pub(super) struct LlmEntry {
     pub(super) timeout: Option<Duration>,
 }
 
+/// How results are answered.
+pub(super) struct Results {
+    pub(super) budget: Read<usize>,
+    pub(super) duplicates: Read<Duplicates>,
+    pub(super) kept_for: Read<Lifetime>,
+}
+
 /// What is shown beside the tools.
 pub(super) struct Exposed {
     pub(super) prompts: Read<bool>,
     pub(super) resources: Read<bool>,
+}
+
+/// Which tools may be used.
+#[derive(Default)]
+pub(super) struct PolicyEntry {
+    pub(super) allow: Option<Vec<At<String>>>,
+    pub(super) ask: Option<Vec<At<String>>>,
+    pub(super) deny: Option<Vec<At<String>>>,
 }
 
 /// A member of `mcpServers`.
@@ -79,6 +101,8 @@ pub(super) struct Entry {
     pub(super) cwd: Read<At<String>>,
     pub(super) url: Read<At<String>>,
     pub(super) headers: Read<BTreeMap<String, At<String>>>,
+    pub(super) headers_command: Read<Words>,
+    pub(super) headers_helper: Read<Words>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) oauth: Read<OAuthEntry>,
@@ -89,6 +113,14 @@ pub(super) struct Entry {
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
+    pub(super) tools: Read<PolicyEntry>,
+    pub(super) trust: Read<Trust>,
+}
+
+/// A command: a line for the shell, or a program and its arguments.
+pub(super) enum Words {
+    Line(At<String>),
+    Program(At<String>, Vec<At<String>>),
 }
 
 /// The `oauth` of a server's entry.
@@ -124,13 +156,29 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
     let search = members.read("search", |field| search(field, report));
-    let budget = members.read("results", |field| results(field, report)).map(Option::flatten);
+    let results = members.read("results", |field| results(field, report));
+    let management = members.read("management", management);
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
+    // Rules that are not understood are no reason to go on without them.
+    let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
+    let credentials = members.read("credentials", credentials);
     members.finish();
     let servers = servers.unwrap_or_default();
-    Ok(File { servers, call_timeout, idle_timeout, search, budget, expose, proxy, ca_file })
+    Ok(File {
+        servers,
+        call_timeout,
+        idle_timeout,
+        search,
+        results,
+        management,
+        expose,
+        tools,
+        credentials,
+        proxy,
+        ca_file,
+    })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
@@ -141,9 +189,10 @@ fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> 
         let limit = field.count().map_err(|_| expected())?.get();
         if limits.contains(&limit) { Ok(limit) } else { Err(expected()) }
     });
+    let semantic = members.read("semantic", Field::flag);
     let llm = members.read("llm", |field| llm(field, report));
     members.finish();
-    Ok(SearchEntry { default_limit, llm })
+    Ok(SearchEntry { default_limit, semantic, llm })
 }
 
 fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
@@ -169,11 +218,41 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
     }
 }
 
-fn results(field: &Field<'_>, report: &Report) -> Read<usize> {
+fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<Fault>> {
     let mut members = Members::new(field.object()?, "", "results.", report);
-    let budget = members.read("budget", Field::whole_number);
+    let results = Results {
+        budget: members.read("budget", Field::whole_number),
+        duplicates: members.read("duplicates", duplicates),
+        kept_for: members.read("kept_for", lifetime),
+    };
     members.finish();
-    budget
+    Ok(results)
+}
+
+fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<Fault>> {
+    match field.word() {
+        Some("auto") => Ok(Duplicates::Auto),
+        Some("keep") => Ok(Duplicates::Keep),
+        Some("text") => Ok(Duplicates::Text),
+        Some("structured") => Ok(Duplicates::Structured),
+        _ => Err(field.wrong("\"auto\", \"keep\", \"text\" or \"structured\"")),
+    }
+}
+
+fn lifetime(field: &Field<'_>) -> Result<Lifetime, At<Fault>> {
+    match field.word() {
+        Some("session") => Ok(Lifetime::Session),
+        _ => Ok(Lifetime::For(field.positive_duration()?)),
+    }
+}
+
+fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
+    match field.word() {
+        Some("off") => Ok(Management::Off),
+        Some("read") => Ok(Management::Read),
+        Some("full") => Ok(Management::Full),
+        _ => Err(field.wrong("\"off\", \"read\" or \"full\"")),
+    }
 }
 
 fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
@@ -182,6 +261,17 @@ fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At
         Exposed { prompts: members.read("prompts", Field::flag), resources: members.read("resources", Field::flag) };
     members.finish();
     Ok(exposed)
+}
+
+fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, scope, "tools.", report);
+    let entry = PolicyEntry {
+        allow: members.read("allow", Field::texts)?,
+        ask: members.read("ask", Field::texts)?,
+        deny: members.read("deny", Field::texts)?,
+    };
+    members.finish();
+    Ok(entry)
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
@@ -210,6 +300,9 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         cwd: members.read("cwd", Field::text),
         url: members.read("url", Field::text),
         headers: members.read("headers", Field::text_map),
+        headers_command: members.read("headers_command", words),
+        // The name of Claude Code, whose command says the same in the same way.
+        headers_helper: members.read("headersHelper", words),
         proxy: members.read("proxy", Field::text),
         ca_file: members.read("ca_file", Field::text),
         oauth: members.read("oauth", |field| oauth(field, scope, report)),
@@ -220,6 +313,8 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         era: members.read("era", era),
         description: members.read("description", Field::text),
         expose: members.read("expose", |field| expose(field, scope, report)),
+        tools: members.read("tools", |field| policy(field, scope, report)),
+        trust: members.read("trust", trust),
     };
     members.finish();
     Ok(entry)
@@ -238,6 +333,20 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
     };
     members.finish();
     Ok(entry)
+}
+
+fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {
+    if !field.is_list() {
+        return field.text().map(Words::Line);
+    }
+    let mut words = field.texts()?.into_iter();
+    let program =
+        words.next().ok_or_else(|| field.wrong("a line for the shell, or a list like [\"program\", \"argument\"]"))?;
+    Ok(Words::Program(program, words.collect()))
+}
+
+fn credentials(field: &Field<'_>) -> Result<Credentials, At<Fault>> {
+    field.word().and_then(Credentials::parse).ok_or_else(|| field.wrong(CREDENTIALS_EXPECTED))
 }
 
 fn grant(field: &Field<'_>) -> Result<Grant, At<Fault>> {
@@ -263,6 +372,14 @@ fn era(field: &Field<'_>) -> Result<Era, At<Fault>> {
         Some("legacy") => Ok(Era::Legacy),
         Some("modern") => Ok(Era::Modern),
         _ => Err(field.wrong("\"auto\", \"legacy\" or \"modern\"")),
+    }
+}
+
+fn trust(field: &Field<'_>) -> Result<Trust, At<Fault>> {
+    match field.word() {
+        Some("report") => Ok(Trust::Report),
+        Some("pin") => Ok(Trust::Pin),
+        _ => Err(field.wrong("\"report\" or \"pin\"")),
     }
 }
 

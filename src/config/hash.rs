@@ -32,8 +32,8 @@ impl ConfigHash {
                 parts.count(usize::from(cwd.is_some()));
                 cwd.iter().for_each(|cwd| parts.text(&cwd.to_string_lossy()));
             }
-            Transport::Http(Remote { url, headers, .. }) => parts.remote("http", url, headers),
-            Transport::Sse(Remote { url, headers, .. }) => parts.remote("sse", url, headers),
+            Transport::Http(remote) => parts.remote("http", remote),
+            Transport::Sse(remote) => parts.remote("sse", remote),
         }
         let digest = parts.0.finalize();
         Self(std::array::from_fn(|index| digest[index]))
@@ -67,10 +67,15 @@ impl Parts {
         }
     }
 
-    fn remote(&mut self, kind: &str, url: &str, headers: &BTreeMap<String, Secret<String>>) {
+    fn remote(&mut self, kind: &str, remote: &Remote) {
         self.text(kind);
-        self.text(url);
-        self.map(headers);
+        self.text(&remote.url);
+        self.map(&remote.headers);
+        // Nothing where there is none, so that the hashes of entries without one stay.
+        if let Some(command) = &remote.headers_command {
+            self.text(&command.program);
+            command.args.iter().for_each(|word| self.text(word));
+        }
     }
 }
 
@@ -91,7 +96,7 @@ mod tests {
     fn remote(url: &str, sse: bool) -> ConfigHash {
         let (url, headers) = (url.to_owned(), BTreeMap::new());
         let (proxy, oauth) = (Proxy::default(), OAuth::default());
-        let remote = Remote { url, headers, proxy, certificates: None, oauth };
+        let remote = Remote { url, headers, headers_command: None, proxy, certificates: None, oauth };
         ConfigHash::of(&if sse { Transport::Sse(remote) } else { Transport::Http(remote) })
     }
 

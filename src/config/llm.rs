@@ -9,6 +9,9 @@ use super::reader::At;
 use super::server::{Resolver, is_url};
 use crate::secret::Secret;
 
+/// In the place of a key.
+const KEYCHAIN: &str = "keychain";
+
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A language model, and how it is asked.
@@ -20,10 +23,21 @@ pub struct LanguageModel {
     pub model: String,
     /// Where it is, without a last `/`.
     pub base_url: String,
-    /// What lets us in; a local one may need none.
-    pub key: Option<Secret<String>>,
+    /// What lets us in.
+    pub key: ModelKey,
     /// How long a search waits for it.
     pub timeout: Duration,
+}
+
+/// What lets us in to a language model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelKey {
+    /// Nothing is needed, as with most on this machine.
+    None,
+    /// This.
+    Given(Secret<String>),
+    /// What the keychain has under [`Provider::keychain_name`].
+    Keychain,
 }
 
 /// Whose protocol a language model speaks.
@@ -46,6 +60,12 @@ impl Provider {
             Self::Anthropic => "anthropic",
             Self::OpenAi => "openai",
         }
+    }
+
+    /// Under which name the keychain keeps its key.
+    #[must_use]
+    pub fn keychain_name(self) -> String {
+        format!("search.llm.{}", self.as_str())
     }
 
     fn base_url(self) -> &'static str {
@@ -87,6 +107,10 @@ impl Resolver<'_> {
             }
         };
         let key = match entry.api_key {
+            Some(written) if written.value.trim() == KEYCHAIN => {
+                let timeout = entry.timeout.unwrap_or(TIMEOUT);
+                return Ok(LanguageModel { provider, model, base_url, key: ModelKey::Keychain, timeout });
+            }
             Some(written) => Some(self.plain("llm.api_key", &written)?),
             // A key goes to its own provider, and to nobody else without being told to.
             None if entry.base_url.is_none() => {
@@ -102,6 +126,7 @@ impl Resolver<'_> {
         let key = key.filter(|key| !key.trim().is_empty()).map(Secret::new);
         self.secrets.extend(key.clone());
         let timeout = entry.timeout.unwrap_or(TIMEOUT);
+        let key = key.map_or(ModelKey::None, ModelKey::Given);
         Ok(LanguageModel { provider, model, base_url, key, timeout })
     }
 }

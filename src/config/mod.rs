@@ -7,16 +7,20 @@
 mod certificates;
 mod document;
 mod duration;
+mod edit;
 pub mod env;
 mod error;
 mod expand;
 mod file;
 mod hash;
 mod llm;
+mod management;
 mod nearest;
 mod oauth;
 mod paths;
+mod policy;
 mod reader;
+mod results;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -24,13 +28,17 @@ mod watch;
 
 pub use certificates::Certificates;
 pub use document::{Document, DocumentError};
+pub use edit::{EditError, edit};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
-pub use llm::{LanguageModel, Provider};
+pub use llm::{LanguageModel, ModelKey, Provider};
+pub use management::Management;
 pub use nearest::distance;
-pub use oauth::{Grant, OAuth, PrivateKey, SigningAlgorithm};
+pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
+pub use policy::{Policy, Verdict};
+pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use watch::ConfigWatch;
 
 use std::collections::BTreeMap;
@@ -40,13 +48,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::secret::{Masker, Secret};
-use crate::tool::ServerName;
+use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
 pub(crate) use server::{secret_arguments, secret_parameters};
 
 /// The name of the built-in server, which no entry may take, in whatever letter case.
 pub const BUILT_IN_SERVER: &str = "mcpzip";
+
+/// What `credentials` may be.
+const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -71,8 +82,26 @@ pub struct Config {
     pub results: ResultOptions,
     /// What clients see beside the tools, where a server does not say.
     pub expose: Exposure,
+    /// The rules for the tools of all servers.
+    pub tools: Policy,
+    /// What agents may do to `mcpzip` itself.
+    pub management: Management,
+    /// How logins are kept.
+    pub credentials: Credentials,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
+}
+
+/// How logins are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// In files that the system's keychain has the key of, where there is one that can be used; otherwise in plain ones.
+    #[default]
+    Auto,
+    /// The same, and not at all without a keychain.
+    Keychain,
+    /// In plain files that are readable by the user alone.
+    File,
 }
 
 /// A server to connect to.
@@ -94,6 +123,10 @@ pub struct Server {
     pub description: Option<String>,
     /// What clients see of it beside its tools.
     pub expose: OwnExposure,
+    /// The rules for its tools, beside those for all.
+    pub tools: Policy,
+    /// What becomes of a tool that is not what it was when it was first seen.
+    pub trust: Trust,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -129,6 +162,8 @@ pub struct Remote {
     pub url: String,
     /// Sent with each request.
     pub headers: BTreeMap<String, Secret<String>>,
+    /// Gives more of them, for a time.
+    pub headers_command: Option<HeadersCommand>,
     /// By which way it is reached.
     pub proxy: Proxy,
     /// Trusted beside the system's certificates.
@@ -161,6 +196,16 @@ pub enum IdleTimeout {
     Never,
 }
 
+/// What becomes of a tool whose text or schema is not what it was when it was first seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The user is told.
+    #[default]
+    Report,
+    /// It is held back until a person approves it.
+    Pin,
+}
+
 /// Which era of the protocol is spoken with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Era {
@@ -178,15 +223,10 @@ pub enum Era {
 pub struct SearchOptions {
     /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
     pub default_limit: usize,
+    /// Whether tools are also sought by what they mean, where the program carries the model for it.
+    pub semantic: bool,
     /// Puts the best hits in order, if there is one.
     pub llm: Option<LanguageModel>,
-}
-
-/// How results are answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResultOptions {
-    /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
-    pub budget: usize,
 }
 
 /// What clients see beside the tools.
@@ -208,6 +248,16 @@ pub struct OwnExposure {
 }
 
 impl Config {
+    /// What may be done with a tool. The built-in server's own are always there.
+    #[must_use]
+    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        if name.server.as_str() == BUILT_IN_SERVER {
+            return Verdict::Allowed;
+        }
+        let own = self.servers.get(&name.server).map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
+        own.max(self.tools.judge(name, hints))
+    }
+
     /// What clients see of a server beside its tools; nothing of one that is not used.
     #[must_use]
     pub fn exposes(&self, server: &ServerName) -> Exposure {
@@ -259,6 +309,11 @@ impl Config {
             fault: at.value,
         })?;
 
+        let tools = Policy::read(file.tools).map_err(|at| Error::Shape {
+            path: path.to_owned(),
+            position: lines.position(at.offset),
+            fault: at.value,
+        })?;
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));
         let mut resolver = Resolver::new(environment, directory, &report);
@@ -273,10 +328,11 @@ impl Config {
             call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
             idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
             search,
-            results: ResultOptions {
-                budget: setting(file.budget, defaults.results.budget, |budget| budget.to_string(), &report),
-            },
+            results: ResultOptions::of(file.results, &report),
+            management: setting(file.management, defaults.management, Management::text, &report),
             expose: exposure(file.expose, defaults.expose, &report),
+            tools,
+            credentials: credentials(environment, file.credentials, &report),
             warnings: report.into_warnings(&lines),
         })
     }
@@ -295,8 +351,32 @@ impl Default for Config {
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             expose: Exposure::default(),
+            tools: Policy::default(),
+            management: Management::default(),
+            credentials: Credentials::default(),
             masker: Masker::default(),
         }
+    }
+}
+
+impl Credentials {
+    /// Reads the word for it.
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "auto" => Some(Self::Auto),
+            "keychain" => Some(Self::Keychain),
+            "file" => Some(Self::File),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Keychain => "keychain",
+            Self::File => "file",
+        }
+        .to_owned()
     }
 }
 
@@ -307,7 +387,7 @@ impl SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { default_limit: 5, llm: None }
+        Self { default_limit: 5, semantic: true, llm: None }
     }
 }
 
@@ -396,12 +476,26 @@ fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut 
                 resolver.report.add(offset, Oddity::Default { fault, default: "no language model".to_owned() });
                 None
             });
-            SearchOptions { default_limit: limit, llm }
+            let semantic = setting(entry.semantic, default.semantic, |flag| flag.to_string(), resolver.report);
+            SearchOptions { default_limit: limit, semantic, llm }
         }
         Err(At { offset, value: fault }) => {
             resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });
             default
         }
+    }
+}
+
+/// The variable goes before the file.
+fn credentials(environment: &Environment, read: Read<Credentials>, report: &Report) -> Credentials {
+    let written = setting(read, Credentials::default(), Credentials::text, report);
+    match environment.get(env::CREDENTIALS.name).map(str::trim).filter(|word| !word.is_empty()) {
+        None => written,
+        Some(word) => Credentials::parse(word).unwrap_or_else(|| {
+            let (name, used) = (env::CREDENTIALS.name, written.text());
+            report.add(0, Oddity::Variable { name, expected: CREDENTIALS_EXPECTED, used });
+            written
+        }),
     }
 }
 

@@ -30,6 +30,25 @@ pub struct OAuth {
     pub redirect_port: Option<u16>,
 }
 
+/// A command of the user's that prints headers, `Authorization` say.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HeadersCommand {
+    /// The program: an absolute path, or a bare name to look for in `PATH`.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+impl HeadersCommand {
+    /// A line for the system's shell, as other clients run it.
+    pub(super) fn shell(line: String) -> Self {
+        let (program, options): (&str, &[&str]) =
+            if cfg!(windows) { ("cmd", &["/d", "/s", "/c"]) } else { ("/bin/sh", &["-c"]) };
+        let args = options.iter().map(|option| (*option).to_owned()).chain([line]).collect();
+        Self { program: program.to_owned(), args }
+    }
+}
+
 /// Who logs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grant {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf, is_separator};
 
 use super::env::{Environment, is_inherited};
 use super::error::{Fault, Oddity};
-use super::file::{Entry, OAuthEntry};
-use super::oauth::{Grant, OAuth, PrivateKey};
+use super::file::{Entry, OAuthEntry, Words};
+use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
+use super::policy::Policy;
 use super::reader::{At, Read, Report};
 use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
@@ -51,6 +52,9 @@ impl<'a> Resolver<'a> {
         let kind = entry.kind?.map(|written| kind(&written).map(|kind| (kind, written.value))).transpose()?;
         let (args, env, cwd) = (entry.args?.unwrap_or_default(), entry.env?.unwrap_or_default(), entry.cwd?);
         let headers = entry.headers?.unwrap_or_default();
+        // Both are read, so that a fault in either is told; ours goes first.
+        let (headers_command, headers_helper) = (entry.headers_command?, entry.headers_helper?);
+        let headers_command = headers_command.or(headers_helper);
         let (proxy, ca_file, oauth) = (entry.proxy?, entry.ca_file?, entry.oauth?);
         let unused = |key: &str, is_there: bool, target| {
             if is_there {
@@ -66,6 +70,7 @@ impl<'a> Resolver<'a> {
                 Some(kind) if kind.0 != Kind::Stdio => return other(kind, "url", "command"),
                 _ => {
                     unused("headers", !headers.is_empty(), "command");
+                    unused("headers_command", headers_command.is_some(), "command");
                     unused("proxy", proxy.is_some(), "command");
                     unused("ca_file", ca_file.is_some(), "command");
                     unused("oauth", oauth.is_some(), "command");
@@ -78,7 +83,8 @@ impl<'a> Resolver<'a> {
                     unused("args", !args.is_empty(), "url");
                     unused("env", !env.is_empty(), "url");
                     unused("cwd", cwd.is_some(), "url");
-                    let remote = self.remote(&url, headers, proxy, ca_file, oauth.unwrap_or_default())?;
+                    let mut remote = self.remote(&url, headers, proxy, ca_file, oauth.unwrap_or_default())?;
+                    remote.headers_command = headers_command.map(|words| self.headers_command(words)).transpose()?;
                     match kind {
                         Some((Kind::Sse, _)) => Transport::Sse(remote),
                         _ => Transport::Http(remote),
@@ -90,8 +96,11 @@ impl<'a> Resolver<'a> {
             Some(exposed) => OwnExposure { prompts: exposed.prompts?, resources: exposed.resources? },
             None => OwnExposure::default(),
         };
+        let tools = Policy::read(entry.tools?.unwrap_or_default())?;
         Ok(Server {
             expose,
+            tools,
+            trust: entry.trust?.unwrap_or_default(),
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),
@@ -147,7 +156,26 @@ impl<'a> Resolver<'a> {
             None => self.certificates.clone()?,
         };
         let oauth = self.oauth(oauth, offset)?;
-        Ok(Remote { url, headers, proxy, certificates, oauth })
+        Ok(Remote { url, headers, headers_command: None, proxy, certificates, oauth })
+    }
+
+    /// A line is the shell's: it fills in variables itself.
+    fn headers_command(&mut self, words: Words) -> Result<HeadersCommand, At<Fault>> {
+        let key = "headers_command";
+        let (program, words) = match words {
+            Words::Line(line) if line.value.trim().is_empty() => {
+                return Err(At::new(line.offset, Fault::Empty { key: key.to_owned() }));
+            }
+            Words::Line(line) => return Ok(HeadersCommand::shell(line.value)),
+            Words::Program(program, words) => (program, words),
+        };
+        let program = self.path(key, &program)?;
+        let program = if program.contains(is_separator) { self.absolute(&program) } else { program };
+        let args =
+            words.into_iter().enumerate().map(|(index, word)| self.plain(&format!("{key}[{}]", index + 1), &word));
+        let args = args.collect::<Result<Vec<_>, _>>()?;
+        self.secrets.extend(secret_arguments(&args));
+        Ok(HeadersCommand { program, args })
     }
 
     /// `offset` is that of the entry's URL, for what is missing.

@@ -166,7 +166,7 @@ fn an_unknown_key_is_reported_with_the_nearest_known_one() {
         &["s", "1:41: unknown key `mcpServers.s.cacert`; did you mean `ca_file`?"],
     );
     // Keys of later releases are unknown to this one.
-    check_entry(r#"{"command": "x", "trust": "pin"}"#, &["s", "1:38: unknown key `mcpServers.s.trust`"]);
+    check_entry(r#"{"command": "x", "quota": "pin"}"#, &["s", "1:38: unknown key `mcpServers.s.quota`"]);
 }
 
 #[test]
@@ -591,4 +591,25 @@ fn a_login_that_cannot_be_made_so_says_what_to_write() {
     check(r#"{"client_metadata_url": "http://x/y"}"#, "`oauth.client_metadata_url` must begin with `https://`");
     check(r#"{"private_key_file": "/nowhere"}"#, "`oauth.private_key_file`: `/nowhere` cannot be read");
     check(r#"{"clientid": "me"}"#, "did you mean `client_id`");
+}
+
+#[test]
+fn how_results_are_answered_and_what_agents_may_do_is_read() {
+    let config = Config::default();
+    assert_eq!((config.results.budget, config.results.duplicates), (100_000, Duplicates::Auto));
+    assert_eq!((config.results.kept_for, config.management), (Lifetime::Session, Management::Read));
+    let text = r#"{"mcpServers": {}, "management": "full",
+        "results": {"budget": 0, "duplicates": "keep", "kept_for": "48h"}}"#;
+    let config = Config::parse(text, Path::new("/c.json"), &Environment::default()).unwrap();
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    assert_eq!((config.results.budget, config.results.duplicates), (0, Duplicates::Keep));
+    assert_eq!(config.results.kept_for, Lifetime::For(Duration::from_secs(48 * 3600)));
+    assert_eq!(config.management, Management::Full);
+    let odd =
+        r#"{"mcpServers": {}, "management": "all", "results": {"duplicates": true, "kept_for": "long", "bugdet": 1}}"#;
+    let config = Config::parse(odd, Path::new("/c.json"), &Environment::default()).unwrap();
+    let told: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(config.management, Management::Read, "what is not understood grants nothing");
+    assert_eq!((config.results, told.len()), (ResultOptions::default(), 4), "{told:#?}");
+    assert!(told.iter().any(|text| text.contains("`budget`") || text.contains("budget")), "{told:#?}");
 }

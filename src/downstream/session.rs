@@ -14,7 +14,7 @@ use crate::mcp::{
     ClientCapabilities, Envelope, ErrorCode, Frame, LogLevel, Malformed, Message, Object, Outbox, Request, RequestId,
     Revision,
 };
-use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply};
+use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply, Shows};
 use crate::shutdown::Tasks;
 
 /// Requests that may be under way for one client; more are refused.
@@ -22,6 +22,7 @@ const MOST_REQUESTS: usize = 4096;
 
 pub(super) const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// A client of either era. Requests of both may come in any order (2026-07-28, basic/versioning).
@@ -264,9 +265,15 @@ impl Session {
         } else {
             (self.client.capabilities(), None)
         };
+        let shows = if revision.is_modern() {
+            meta.get(CLIENT_KEY).and_then(name_of).and_then(|name| Shows::of(&name))
+        } else {
+            self.client.shows()
+        };
         Caller {
             client: self.client.clone(),
             revision,
+            shows,
             capabilities: capabilities.unwrap_or_default(),
             outbox: outbox.clone(),
             log_level,
@@ -303,6 +310,9 @@ impl Session {
         };
         let revision = Revision::negotiate_legacy(&requested);
         self.state().legacy = Some(revision);
+        if let Some(name) = params.get("clientInfo").and_then(name_of) {
+            self.client.named(&name);
+        }
         let capabilities = params.get("capabilities").map(ClientCapabilities::parse).unwrap_or_default();
         self.proxy.initialize(&self.client, revision, capabilities)
     }
@@ -410,6 +420,11 @@ impl Drop for Running<'_> {
         self.session.state().running.remove(self.id);
         self.session.finished.notify_one();
     }
+}
+
+/// The name in an `Implementation`.
+fn name_of(info: &RawValue) -> Option<String> {
+    Object::parse(info).ok()?.text("name")
 }
 
 fn missing(key: &str) -> Reply {

@@ -65,6 +65,12 @@ impl ClientCapabilities {
         })
     }
 
+    /// Whether the user can be asked by a form.
+    #[must_use]
+    pub fn elicits_forms(self) -> bool {
+        self.has(Self::FORM)
+    }
+
     /// Whether the user can be sent to a URL.
     #[must_use]
     pub fn elicits_urls(self) -> bool {

@@ -59,6 +59,14 @@ impl<'a> Object<'a> {
         format!("{{{}}}", members.join(","))
     }
 
+    /// The object without `key`; everything else in its own bytes.
+    #[must_use]
+    pub fn without(&self, key: &str) -> String {
+        let kept = self.members.iter().zip(self.iter()).filter(|(_, (name, _))| name != key);
+        let kept: Vec<String> = kept.map(|((raw_key, raw), _)| format!("{raw_key}:{raw}")).collect();
+        format!("{{{}}}", kept.join(","))
+    }
+
     /// The members, keys and values in their own bytes.
     #[must_use]
     pub fn members(&self) -> &[(&'a RawValue, &'a RawValue)] {

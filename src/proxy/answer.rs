@@ -1,262 +1,143 @@
-//! From a server's result to what the agent reads of it.
+//! What an agent gets of a tool's result.
 //!
 //! A result passes through in its own bytes unless the agent asked for a part, or its text is over the budget. Then the
-//! answer is text alone, because clients show structured content in place of the text, and the whole is stored.
+//! answer is text alone, because clients show structured content in place of the text, and the whole is stored. What
+//! reads or writes much runs where it holds up no other message.
 
 use bytes::Bytes;
-use regex::RegexBuilder;
-use serde_json::value::RawValue;
 
-use super::projection::{self, data_of, shape_of};
+use super::content::{HEAD, Looked, head};
+use super::duplicate::{Kept, without_duplicate};
+use super::projection::shape_of;
 use super::relay::required_input;
-use super::{Proxy, Reply};
-use crate::mcp::Object;
-use crate::mcp::frame::quoted;
+use super::{Caller, Proxy, Reply};
+use crate::config::Lifetime;
+use crate::results::{ResultId, Shelf};
+use crate::tool::{QualifiedName, tokens_of};
 
-/// How much of a stored result is shown at once, in characters, when nothing else is said.
-const HEAD: usize = 4000;
+/// A result beyond this is looked into where that delays nobody, in bytes.
+const LARGE: usize = 64 * 1024;
 
-/// Lines that a search in a stored result shows.
-const MOST_LINES: usize = 200;
+/// Where a selection leaves out less than this, in bytes, the result is not stored: to name it would cost what is saved.
+const WORTH_STORING: usize = 400;
+
+/// What was called by whom, and what is wanted of the result.
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a QualifiedName,
+    pub(super) select: Option<&'a str>,
+    pub(super) caller: &'a Caller,
+}
 
 impl Proxy {
     /// The answer to a call: the result as it came, the part that `select` makes of it, or its head.
-    pub(super) async fn answer(&self, result: Bytes, select: Option<&str>) -> Reply {
-        let budget = self.config().results.budget;
-        let fits = budget == 0 || result.len() <= budget;
-        if (select.is_none() && fits) || required_input(&result).is_some() {
+    pub(super) async fn answer(&self, result: Bytes, asked: &Asked<'_>) -> Reply {
+        if required_input(&result).is_some() {
             return Reply::Relayed(result);
         }
-        let raw: &RawValue = serde_json::from_slice(&result).expect("a reply's payload was read as JSON");
-        let object = Object::parse(raw).unwrap_or_default();
-        let failed = object.get("isError").is_some_and(|raw| raw.get() == "true");
-        match select {
-            // What went wrong must not be filtered away.
-            Some(filter) if !failed => self.projected(&result, &object, filter, budget).await,
-            _ if fits || Content::of(&object).characters() <= budget => Reply::Relayed(result),
-            _ => self.shortened(&result, &object, failed),
+        let options = self.config().results;
+        let budget = if options.budget == 0 { usize::MAX } else { options.budget };
+        let kept = Kept::of(options.duplicates, asked.caller.shows);
+        if asked.select.is_none() && result.len() <= budget {
+            return Reply::Relayed(kept.and_then(|kept| without_duplicate(&result, kept)).unwrap_or(result));
         }
+        let looked = self.looked_into(&result, asked.select.is_some()).await;
+        let shelf = shelf_of(options.kept_for, asked.caller);
+        let (reply, is_stored) = match asked.select {
+            // What went wrong must not be filtered away.
+            Some(filter) if !looked.failed => (self.projected(&result, &looked, filter, budget, shelf).await, false),
+            _ if looked.characters <= budget => {
+                return Reply::Relayed(kept.and_then(|kept| without_duplicate(&result, kept)).unwrap_or(result));
+            }
+            _ => (self.shortened(&result, &looked, shelf).await, true),
+        };
+        if let Reply::Result(body) = &reply {
+            let shown = tokens_of(&String::from_utf8_lossy(body));
+            let (server, tool) = (asked.name.server.as_str(), asked.name.tool.as_str());
+            self.statistics.reduced(server, tool, is_stored, looked.tokens, shown);
+        }
+        reply
     }
 
-    async fn projected(&self, result: &[u8], object: &Object<'_>, filter: &str, budget: usize) -> Reply {
-        let Some(data) = data_of(object) else {
-            let whole = self.kept(result);
-            let text = format!(
-                "nothing was selected: the result is text, not JSON. {whole}\n{}",
-                head(&Content::of(object).text(), HEAD)
-            );
-            return with_text(object, &text, true);
+    async fn looked_into(&self, result: &Bytes, with_data: bool) -> Looked {
+        let look = {
+            let result = result.clone();
+            move || Looked::into(&result, with_data)
         };
-        match self.projection.select(filter, &data).await {
-            Ok(text) if budget == 0 || text.chars().count() <= budget => {
-                let note = if result.len() > text.len() + HEAD { self.source(result) } else { String::new() };
-                with_text(object, &format!("{text}{note}"), false)
+        if result.len() <= LARGE {
+            return look();
+        }
+        self.tasks.spawn_blocking(look).await.expect("looking into what was read as JSON does not panic")
+    }
+
+    async fn projected(&self, result: &Bytes, looked: &Looked, filter: &str, budget: usize, shelf: Shelf) -> Reply {
+        let Some(data) = &looked.data else {
+            let whole = self.kept(shelf, result).await;
+            let text = format!("nothing was selected: the result is text, not JSON. {whole}\n{}", looked.head);
+            return looked.with_text(&text, true);
+        };
+        match self.projection.select(filter, data).await {
+            Ok(text) if text.chars().count() <= budget => {
+                let is_less = result.len() > text.len() + WORTH_STORING;
+                let note = if is_less { self.source(shelf, result, looked.length).await } else { String::new() };
+                looked.with_text(&format!("{text}{note}"), false)
             }
             Ok(text) => {
-                let whole = self.kept(result);
+                let whole = self.kept(shelf, result).await;
                 let length = text.chars().count();
-                with_text(
-                    object,
-                    &format!("{}\n… the selection has {length} characters. {whole}", head(&text, HEAD)),
-                    false,
-                )
+                let head = head(&text, HEAD);
+                looked.with_text(&format!("{head}\n… the selection has {length} characters. {whole}"), false)
             }
             Err(error) => {
-                let whole = self.kept(result);
-                let shape = shape_of(&data);
-                with_text(object, &format!("{error}. The call was made. {whole}\nThe data: {shape}"), true)
+                let whole = self.kept(shelf, result).await;
+                let shape = shape_of(data);
+                looked.with_text(&format!("{error}. The call was made. {whole}\nThe data: {shape}"), true)
             }
         }
     }
 
-    fn shortened(&self, result: &[u8], object: &Object<'_>, failed: bool) -> Reply {
-        let content = Content::of(object);
-        let text = content.text();
-        let shape = data_of(object).map(|data| format!("\nThe data: {}", shape_of(&data))).unwrap_or_default();
-        let whole = self.kept(result);
-        let length = text.chars().count();
-        with_text(
-            object,
-            &format!("{}\n… these are the first of {length} characters. {whole}{shape}", head(&text, HEAD)),
-            failed,
-        )
+    async fn shortened(&self, result: &Bytes, looked: &Looked, shelf: Shelf) -> Reply {
+        let shape = looked.shape.as_deref().map(|shape| format!("\nThe data: {shape}")).unwrap_or_default();
+        let whole = self.kept(shelf, result).await;
+        let Looked { head, length, failed, .. } = looked;
+        looked.with_text(&format!("{head}\n… these are the first of {length} characters. {whole}{shape}"), *failed)
     }
 
     /// Stores a result of which a part was enough, and says so in few words.
-    fn source(&self, result: &[u8]) -> String {
-        match self.results.keep(result) {
-            Ok(id) => {
-                format!("\n… selected from {} characters, stored as `{id}` for mcpzip__read_result", result.len())
-            }
-            Err(error) => {
-                tracing::error!(%error, "a result is lost");
-                String::new()
-            }
-        }
+    async fn source(&self, shelf: Shelf, result: &Bytes, length: usize) -> String {
+        let id = self.stored(shelf, result).await;
+        id.map(|id| format!("\n… of {length} characters, all in mcpzip__read_result `{id}`")).unwrap_or_default()
     }
 
-    /// Stores a result and says how to read on; or why that is not possible.
-    fn kept(&self, result: &[u8]) -> String {
-        match self.results.keep(result) {
-            Ok(id) => format!(
+    /// Stores a result and says how to read on; or that it is not possible.
+    async fn kept(&self, shelf: Shelf, result: &Bytes) -> String {
+        match self.stored(shelf, result).await {
+            Some(id) => format!(
                 r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
             ),
-            Err(error) => {
+            None => "The whole result could not be stored.".to_owned(),
+        }
+    }
+
+    async fn stored(&self, shelf: Shelf, result: &Bytes) -> Option<ResultId> {
+        let (results, bytes) = (self.results.clone(), result.clone());
+        let kept = self.tasks.spawn_blocking(move || results.keep(shelf, &bytes)).await;
+        match kept {
+            Ok(Ok(id)) => Some(id),
+            Ok(Err(error)) => {
                 tracing::error!(%error, "a result is lost");
-                "The whole result could not be stored.".to_owned()
+                None
             }
-        }
-    }
-
-    /// Reads a stored result: `{id, select | offset, limit | grep}`.
-    pub(super) async fn read_result(&self, arguments: &Object<'_>) -> Reply {
-        let Some(id) = arguments.text("id") else {
-            return Reply::tool_error("read_result needs the `id` of a stored result");
-        };
-        let result = match self.results.load(&id) {
-            Ok(result) => result,
-            Err(error) => return Reply::tool_error(&error.to_string()),
-        };
-        let raw: &RawValue = match serde_json::from_slice(&result) {
-            Ok(raw) => raw,
-            Err(_) => return Reply::tool_error(&format!("the stored result `{id}` is damaged")),
-        };
-        let object = Object::parse(raw).unwrap_or_default();
-        if let Some(filter) = arguments.text("select") {
-            return self.read_selection(&object, &filter).await;
-        }
-        let text = Content::of(&object).readable();
-        if let Some(pattern) = arguments.text("grep") {
-            return grep(&text, &pattern);
-        }
-        let number = |key: &str| arguments.get(key).and_then(|raw| raw.get().parse::<usize>().ok());
-        let (offset, limit) = (number("offset").unwrap_or(0), number("limit").unwrap_or(HEAD));
-        let total = text.chars().count();
-        let part: String = text.chars().skip(offset).take(limit).collect();
-        let end = offset + part.chars().count();
-        let rest = if end < total {
-            format!("\n… {end} of {total} characters; read on with \"offset\":{end}")
-        } else {
-            String::new()
-        };
-        Reply::text(&format!("{part}{rest}"))
-    }
-
-    async fn read_selection(&self, object: &Object<'_>, filter: &str) -> Reply {
-        let Some(data) = data_of(object) else {
-            return Reply::tool_error(
-                "the stored result is text, not JSON: read it by `offset` and `limit`, or `grep`",
-            );
-        };
-        match self.projection.select(filter, &data).await {
-            Ok(text) => {
-                let length = text.chars().count();
-                let budget = self.config().results.budget;
-                if budget == 0 || length <= budget {
-                    Reply::text(&text)
-                } else {
-                    Reply::text(&format!("{}\n… the selection has {length} characters; narrow it", head(&text, HEAD)))
-                }
-            }
-            Err(error) => Reply::tool_error(&format!("{error}\nThe data: {}", shape_of(&data))),
+            // The panic is on stderr.
+            Err(_) => None,
         }
     }
 }
 
-/// What a result says in words.
-struct Content<'a> {
-    texts: Vec<String>,
-    structured: Option<&'a RawValue>,
-}
-
-impl<'a> Content<'a> {
-    fn of(result: &Object<'a>) -> Self {
-        let structured = result.get("structuredContent").filter(|raw| raw.get() != "null");
-        Self { texts: projection::texts_of(result), structured }
-    }
-
-    /// What a client shows of it: the texts, or the structured content in their place.
-    fn characters(&self) -> usize {
-        let texts: usize = self.texts.iter().map(|text| text.chars().count()).sum();
-        texts.max(self.structured.map_or(0, |raw| raw.get().chars().count()))
-    }
-
-    fn text(&self) -> String {
-        match self.structured {
-            Some(structured) if self.texts.is_empty() => structured.get().to_owned(),
-            _ => self.texts.join("\n"),
-        }
-    }
-
-    /// The text with JSON laid out in lines, for reading by offset and by line.
-    fn readable(&self) -> String {
-        let text = self.text();
-        let value: Option<serde_json::Value> =
-            if text.trim_start().starts_with(['{', '[']) { serde_json::from_str(&text).ok() } else { None };
-        value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or(text)
-    }
-}
-
-/// The first `length` characters at most, cut at the end of a line where there is one in the second half, else at a comma or
-/// space.
-fn head(text: &str, length: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(length) else { return text.to_owned() };
-    let part = &text[..end];
-    let cut = part.rfind('\n').filter(|at| *at > end / 2).or_else(|| part.rfind([',', ' ']).filter(|at| *at > end / 2));
-    part[..cut.unwrap_or(end)].to_owned()
-}
-
-/// A result of one text, followed by the blocks of `object` that are no text: images, audio, resources.
-fn with_text(object: &Object<'_>, text: &str, is_error: bool) -> Reply {
-    let blocks: Vec<&RawValue> =
-        object.get("content").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let others = blocks.iter().filter(|raw| {
-        let kind = Object::parse(raw).ok().and_then(|block| block.text("type"));
-        kind.as_deref() != Some("text")
-    });
-    let others: String = others.map(|raw| format!(",{raw}")).collect();
-    let error = if is_error { r#","isError":true"# } else { "" };
-    Reply::Result(format!(r#"{{"content":[{{"type":"text","text":{}}}{others}]{error}}}"#, quoted(text)).into())
-}
-
-fn grep(text: &str, pattern: &str) -> Reply {
-    let pattern = match RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build() {
-        Ok(pattern) => pattern,
-        Err(error) => return Reply::tool_error(&format!("`grep` is no regular expression: {error}")),
-    };
-    let mut found = text.lines().enumerate().filter(|(_, line)| pattern.is_match(line));
-    let lines: Vec<String> =
-        found.by_ref().take(MOST_LINES).map(|(number, line)| format!("{}: {}", number + 1, head(line, 500))).collect();
-    let more = found.count();
-    match (lines.is_empty(), more) {
-        (true, _) => Reply::text("no line matches"),
-        (false, 0) => Reply::text(&lines.join("\n")),
-        (false, more) => Reply::text(&format!("{}\n… {more} more lines match", lines.join("\n"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_head_ends_at_a_line_or_a_word() {
-        assert_eq!(head("short", 10), "short");
-        assert_eq!(head("one line\nanother line", 12), "one line");
-        assert_eq!(head("some words here", 12), "some words");
-        assert_eq!(head("äöüäöüäöü", 4), "äöüä");
-    }
-
-    #[test]
-    fn blocks_that_are_no_text_stay() {
-        let raw: &RawValue = serde_json::from_str(
-            r#"{"content":[{"type":"text","text":"long"},{"type":"image","data":"x"},{"type":"new","n":1e400}]}"#,
-        )
-        .unwrap();
-        let Reply::Result(body) = with_text(&Object::parse(raw).unwrap(), "short", true) else { panic!("no result") };
-        assert_eq!(
-            body,
-            r#"{"content":[{"type":"text","text":"short"},{"type":"image","data":"x"},{"type":"new","n":1e400}],"isError":true}"#
-        );
+/// Where the results of a caller's calls are kept. Without a handshake there is no session to keep them for.
+pub(super) fn shelf_of(kept_for: Lifetime, caller: &Caller) -> Shelf {
+    match kept_for {
+        Lifetime::For(time) => Shelf::Common(time),
+        Lifetime::Session if caller.revision.is_modern() => Shelf::Run,
+        Lifetime::Session => Shelf::Client(caller.client.number()),
     }
 }

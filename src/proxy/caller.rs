@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use super::client::{Client, refusal};
+use super::client::{Client, Shows, refusal};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision};
 use crate::tool::ServerName;
@@ -19,6 +19,8 @@ pub struct Caller {
     pub client: Arc<Client>,
     /// The revision the request is in.
     pub revision: Revision,
+    /// What the client shows its model, where that is known.
+    pub shows: Option<Shows>,
     /// What the client can be asked.
     pub capabilities: ClientCapabilities,
     /// Where notifications and questions that belong to the request go.

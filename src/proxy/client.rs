@@ -27,6 +27,36 @@ struct State {
     /// What the handshake declared; `None` without one.
     capabilities: Option<ClientCapabilities>,
     log_level: Option<LogLevel>,
+    /// What it shows its model, where that is known.
+    shows: Option<Shows>,
+    /// Whether it has asked for the tools.
+    has_listed: bool,
+}
+
+/// What a client shows its model of a result that has both text and structured content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    /// The text blocks.
+    Text,
+    /// The structured content in their place.
+    Structured,
+    /// Both.
+    Both,
+}
+
+impl Shows {
+    /// What the client of this name (`clientInfo`) shows, where somebody has looked.
+    #[must_use]
+    pub fn of(client: &str) -> Option<Self> {
+        match client {
+            "claude-code" | "codex-mcp-client" => Some(Self::Structured),
+            "opencode" => Some(Self::Text),
+            "github-copilot-developer" => Some(Self::Both),
+            // Newer ones put the server's name behind it.
+            name if name.starts_with("gemini-cli-mcp-client") => Some(Self::Text),
+            _ => None,
+        }
+    }
 }
 
 impl Client {
@@ -64,6 +94,22 @@ impl Client {
     /// Notes what its handshake declares.
     pub(super) fn introduce(&self, capabilities: ClientCapabilities) {
         self.state().capabilities = Some(capabilities);
+    }
+
+    /// What it shows its model, where that is known.
+    #[must_use]
+    pub fn shows(&self) -> Option<Shows> {
+        self.state().shows
+    }
+
+    /// Notes the name that its handshake gives.
+    pub fn named(&self, name: &str) {
+        self.state().shows = Shows::of(name);
+    }
+
+    /// Notes that it asks for the tools; whether it does so for the first time.
+    pub(super) fn lists(&self) -> bool {
+        !std::mem::replace(&mut self.state().has_listed, true)
     }
 
     /// The level from which on it wants log messages; all of them before it says so.

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::error::unknown_tool;
+use super::error::{denied_tool, held_tool, unknown_tool};
 use super::{Failure, Proxy, Reply};
 use crate::catalog::{Resolution, Snapshot, Tool};
+use crate::config::Verdict;
 use crate::mcp::Object;
 use crate::tool::{QualifiedName, ServerName};
 
@@ -93,7 +94,7 @@ impl Proxy {
     }
 
     /// The configured server whose tool `name` would be, if its tools are not known.
-    fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
+    pub(super) fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
         let config = self.config();
         let known = |server: &ServerName| config.servers.contains_key(server) && snapshot.server(server).is_none();
         let joined = QualifiedName::readings(name).map(|name| name.server);
@@ -110,6 +111,11 @@ impl Proxy {
                 None => "it is disabled in the configuration".to_owned(),
             };
             return Failure::Unavailable(format!("the tools of server `{server}` are not known: {reason}"));
+        }
+        if let Resolution::Tool(tool) = self.snapshot().unrestricted().resolve(name) {
+            let name = tool.qualified_name();
+            let is_held = config.judge(&name, tool.entry().hints) != Verdict::Denied;
+            return Failure::Refused(if is_held { held_tool(&name) } else { denied_tool(&name) });
         }
         if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.name))) {
             return Failure::Unavailable(format!("server `{}` cannot be used: {}", fault.name, fault.fault));

@@ -6,8 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::consent::Consent;
 use super::error::failed_call;
 use super::page::{Cursor, FIRST_LISTING, PAGE};
 use super::relay::{Errand, Relayed};
@@ -98,6 +100,14 @@ impl Proxy {
             Err(failure) => return Reply::tool_error(failure.text()),
         };
         let name = tool.qualified_name();
+        let sent = params.get("arguments").map_or("{}", RawValue::get);
+        let errand = Errand::of(caller, params);
+        let consent = match self.consent(&tool, sent, Some(&errand)).await {
+            Ok(Consent::Asked(reply)) => return reply,
+            Ok(consent) => consent,
+            Err(failure) => return Reply::tool_error(failure.text()),
+        };
+        let errand = if let Consent::Given(errand) = &consent { errand } else { &errand };
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
         let frame = match params.get("arguments") {
             None => Frame::from(head),
@@ -114,7 +124,11 @@ impl Proxy {
             limit: self.pool.timeout_of(&name.server).unwrap_or(self.config().call_timeout),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
-        match self.relay(&name.server, relayed, Some(&Errand::of(caller, params))).await {
+        let outcome = self.relay(&name.server, relayed, Some(errand)).await;
+        if let (Consent::Given(_), Ok(reply)) = (&consent, &outcome) {
+            self.agreed(&name, sent, reply);
+        }
+        match outcome {
             Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Reply::Relayed(result),
             Ok(upstream::Reply::Result(_)) => Reply::error(
                 ErrorCode::INTERNAL,

@@ -14,6 +14,22 @@ pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> String {
     format!("there is no tool `{name}`: {advice}")
 }
 
+/// The user's rules deny the tool.
+pub(super) fn denied_tool(name: &QualifiedName) -> String {
+    format!(
+        "`{name}` is switched off by the user's rules (`tools` in the configuration): use another tool, or tell the user"
+    )
+}
+
+/// The tool is not what the user came to trust.
+pub(super) fn held_tool(name: &QualifiedName) -> String {
+    format!(
+        "`{name}` is held back: its server changed what it says of it after it was first seen. A person has to look at that, by \
+         `mcpzip approve {}` at a terminal; use another tool, or tell the user",
+        name.server
+    )
+}
+
 /// No prompt has this name.
 pub(super) fn unknown_prompt(name: &str, nearest: &[String]) -> String {
     let advice = match nearest {
@@ -74,6 +90,9 @@ fn after_http(error: &HttpError) -> &'static str {
         HttpError::Insecure { .. } => "nothing was sent; check its entry in the configuration",
         HttpError::Login { need: Need::Credentials, .. } => {
             "a person has to give it valid credentials in the configuration"
+        }
+        HttpError::Command { .. } | HttpError::Login { need: Need::Command, .. } => {
+            "a person has to look after that command, which is run again with the next call"
         }
         HttpError::Login { need: Need::Rights, .. } => "use another tool",
         HttpError::Login { need: Need::Patience(_), .. } => "call again later",

@@ -1,18 +1,21 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::arguments::{Checked, Schema};
+use super::answer::Asked;
+use super::arguments::{Checked, Repair, Schema};
+use super::consent::Consent;
+use super::duplicate::repeats;
 use super::error::{failed_call, refused_call, unfit_arguments};
 use super::relay::Relayed;
 use super::{Caller, Errand, Proxy, Reply, builtin, join_all};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
 use crate::mcp::{Frame, Object};
-use crate::tool::{Definition, Signature, ToolHash};
+use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
 use crate::upstream::{self, message_of};
 
 /// The bounds of a caller's `timeout`, in seconds.
@@ -23,6 +26,17 @@ const MOST_SCHEMAS: usize = 512;
 
 /// Calls that one request may hold.
 const MOST_CALLS: usize = 32;
+
+/// Where the `_meta` of a result says which arguments were repaired, and how.
+const REPAIRS: &str = "mcpzip/repairs";
+
+/// A call that has a reply.
+struct Ran {
+    /// The tool; none where that is not known before the client has answered a question.
+    name: Option<QualifiedName>,
+    reply: Reply,
+    repairs: Vec<Repair>,
+}
 
 /// What the calls of one request share.
 struct Shared<'a> {
@@ -43,6 +57,8 @@ pub struct Call<'a> {
     pub limit: Option<Duration>,
     /// The request it is made in, if there is one.
     pub errand: Option<&'a Errand>,
+    /// The user, who calls in person, has agreed to this very call.
+    pub is_agreed: bool,
 }
 
 /// Why a call has no result; each with a text for whoever called.
@@ -54,8 +70,10 @@ pub enum Failure {
     Arguments(String),
     /// The server could not be reached, or gave no usable answer.
     Unavailable(String),
-    /// The server answered with a protocol error.
+    /// The server answered with a protocol error, or the user's rules do not let the call out.
     Refused(String),
+    /// The rules want the user's word first, and there is no client that could ask; this is the question.
+    Consent(String),
 }
 
 impl Failure {
@@ -63,7 +81,11 @@ impl Failure {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Unknown(text) | Self::Arguments(text) | Self::Unavailable(text) | Self::Refused(text) => text,
+            Self::Unknown(text)
+            | Self::Arguments(text)
+            | Self::Unavailable(text)
+            | Self::Refused(text)
+            | Self::Consent(text) => text,
         }
     }
 }
@@ -102,12 +124,20 @@ impl Proxy {
             line: Some(shared.line),
             limit: shared.limit,
             errand: Some(&shared.errand),
+            is_agreed: false,
         };
-        match self.execute(call).await {
-            Ok(Reply::Relayed(result)) => self.answer(result, select.as_deref()).await,
-            Ok(reply) => reply,
-            Err(failure) => Reply::tool_error(failure.text()),
-        }
+        let Ran { name, reply, repairs } = match self.run(call).await {
+            Ok(ran) => ran,
+            Err(failure) => return Reply::tool_error(failure.text()),
+        };
+        let reply = match (reply, &name) {
+            (Reply::Relayed(result), Some(name)) => {
+                let asked = Asked { name, select: select.as_deref(), caller: &shared.errand.caller };
+                self.answer(result, &asked).await
+            }
+            (reply, _) => reply,
+        };
+        if repairs.is_empty() { reply } else { reply.with_meta(REPAIRS, &listed(&repairs)) }
     }
 
     /// Several calls side by side; one answer with the results in order, each under a line that names it.
@@ -130,7 +160,14 @@ impl Proxy {
     /// # Errors
     /// With the text for the agent, when there is no result.
     pub async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        let tool = self.find(call.name).await?;
+        self.run(call).await.map(|ran| ran.reply)
+    }
+
+    async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
+        let tool = match self.find_logged_in(call.name, call.errand).await? {
+            Ok(tool) => tool,
+            Err(question) => return Ok(Ran { name: None, reply: question, repairs: Vec::new() }),
+        };
         let checked = self.check(&tool, call.arguments).await.map_err(Failure::Arguments)?;
         let (arguments, repairs) = match checked {
             Checked::AsSent(raw) => (raw.get(), Vec::new()),
@@ -138,9 +175,19 @@ impl Proxy {
         };
         if let Some(builtin) = builtin::Tool::of(&tool) {
             let raw: &RawValue = serde_json::from_str(arguments).expect("checked arguments are JSON");
-            return Ok(self.builtin(builtin, &Object::parse(raw).unwrap_or_default()).await);
+            let caller = call.errand.map(|errand| &errand.caller);
+            let reply = self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller).await;
+            return Ok(Ran { name: Some(tool.qualified_name()), reply, repairs });
         }
         let name = tool.qualified_name();
+        let written = arguments;
+        let consent =
+            if call.is_agreed { Consent::Needless } else { self.consent(&tool, written, call.errand).await? };
+        let errand = match &consent {
+            Consent::Needless => call.errand,
+            Consent::Given(errand) => Some(errand),
+            Consent::Asked(reply) => return Ok(Ran { name: Some(name), reply: reply.clone(), repairs }),
+        };
         for repair in &repairs {
             tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
         }
@@ -160,13 +207,25 @@ impl Proxy {
             limit,
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
-        match self.relay(&name.server, relayed, call.errand).await {
-            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Ok(Reply::Relayed(result)),
+        let (sent, start) = (relayed.params.body.len(), Instant::now());
+        let answered = self.relay(&name.server, relayed, errand).await;
+        if let (Consent::Given(_), Ok(reply)) = (&consent, &answered) {
+            self.agreed(&name, written, reply);
+        }
+        let result = match &answered {
+            Ok(upstream::Reply::Result(result)) => Some(&result[..]),
+            _ => None,
+        };
+        self.count_call(&name, start.elapsed(), sent, result);
+        match answered {
+            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
+                Ok(Ran { name: Some(name), reply: Reply::Relayed(result), repairs })
+            }
             Ok(upstream::Reply::Result(_)) => {
                 Err(Failure::Refused(refused_call(&name, "its result is not a JSON object", None)))
             }
-            Ok(upstream::Reply::Error(error)) if call.errand.is_some_and(|errand| errand.concerns_client(&error)) => {
-                Ok(Reply::RelayedError(error))
+            Ok(upstream::Reply::Error(error)) if errand.is_some_and(|errand| errand.concerns_client(&error)) => {
+                Ok(Ran { name: Some(name), reply: Reply::RelayedError(error), repairs })
             }
             Ok(upstream::Reply::Error(error)) => {
                 let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
@@ -228,9 +287,18 @@ impl Schemas {
     }
 }
 
-/// One result of several: the content of each in its own bytes, under a text block that names the call.
+/// Repairs as JSON.
+fn listed(repairs: &[Repair]) -> String {
+    let repairs =
+        repairs.iter().map(|repair| format!(r#"{{"path":{},"what":{}}}"#, quoted(&repair.path), quoted(&repair.what)));
+    format!("[{}]", repairs.collect::<Vec<_>>().join(","))
+}
+
+/// One result of several: the content of each in its own bytes, under a text block that names the call. Structured
+/// content follows as text where the content does not say the same. What was repaired stands in `_meta`, a list for each call.
 fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
     let (mut blocks, mut failed, mut count) = (Vec::new(), 0, 0);
+    let mut repairs: Vec<String> = Vec::new();
     for (name, reply) in replies {
         let (Reply::Result(body) | Reply::Relayed(body)) = reply else { continue };
         let raw: &RawValue = serde_json::from_slice(&body).expect("a result is JSON");
@@ -241,14 +309,21 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
         let mark = if is_error { " failed" } else { "" };
         blocks.push(text_block(&format!("[{count}] {name}{mark}")));
         let content = result.get("content").and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
-        match (content.filter(|content| !content.is_empty()), result.get("structuredContent")) {
-            (Some(content), _) => blocks.extend(content.iter().map(ToString::to_string)),
-            (None, Some(structured)) => blocks.push(text_block(structured.get())),
-            (None, None) => {}
+        let content = content.unwrap_or_default();
+        blocks.extend(content.iter().map(ToString::to_string));
+        let structured = result.get("structuredContent").filter(|raw| raw.get() != "null");
+        if let Some(structured) =
+            structured.filter(|structured| !content.iter().any(|block| repeats(block, structured)))
+        {
+            blocks.push(text_block(structured.get()));
         }
+        let meta = result.get("_meta").and_then(|raw| Object::parse(raw).ok());
+        repairs.push(meta.and_then(|meta| meta.get(REPAIRS)).map_or("[]", RawValue::get).to_owned());
     }
     let error = if failed == count { r#","isError":true"# } else { "" };
-    Reply::Result(format!(r#"{{"content":[{}]{error}}}"#, blocks.join(",")).into())
+    let reply = Reply::Result(format!(r#"{{"content":[{}]{error}}}"#, blocks.join(",")).into());
+    let is_repaired = repairs.iter().any(|repairs| repairs != "[]");
+    if is_repaired { reply.with_meta(REPAIRS, &format!("[{}]", repairs.join(","))) } else { reply }
 }
 
 fn text_block(text: &str) -> String {
@@ -261,7 +336,9 @@ mod tests {
 
     #[test]
     fn results_stand_in_order_each_with_its_own_error() {
-        let relayed = Bytes::from_static(br#"{"content":[{"type":"new","n":1e400}],"structuredContent":{}}"#);
+        let relayed = Bytes::from_static(
+            br#"{"content":[{"type":"new","n":1e400},{"type":"text","text":"{ }"}],"structuredContent":{}}"#,
+        );
         let structured = Bytes::from_static(br#"{"structuredContent":[1]}"#);
         let replies = [
             ("a".to_owned(), Reply::Relayed(relayed)),
@@ -272,7 +349,7 @@ mod tests {
         assert_eq!(
             body,
             concat!(
-                r#"{"content":[{"type":"text","text":"[1] a"},{"type":"new","n":1e400},"#,
+                r#"{"content":[{"type":"text","text":"[1] a"},{"type":"new","n":1e400},{"type":"text","text":"{ }"},"#,
                 r#"{"type":"text","text":"[2] b failed"},{"type":"text","text":"no"},"#,
                 r#"{"type":"text","text":"[3] c"},{"type":"text","text":"[1]"}]}"#
             )

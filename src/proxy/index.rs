@@ -6,13 +6,18 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use super::vectors::Vectors;
 use crate::catalog::{Catalog, Snapshot, Tool};
-use crate::search::{Document, Error, Fingerprint, Hit, Request, Search};
+use crate::config::SearchOptions;
+use crate::search::{Document, Error, Explanation, Fingerprint, Hit, Request, Search};
 use crate::shutdown::Tasks;
 use crate::tool::{Definition, ServerName};
 
 /// Listings that come in close together become one index.
 const PAUSE: Duration = Duration::from_millis(40);
+
+/// A search by meaning that takes longer is answered by words alone; it takes a few milliseconds.
+const MEANING: Duration = Duration::from_millis(500);
 
 /// Search over the catalog's tools. While a new index is built, the old one answers.
 pub(super) struct Index {
@@ -21,6 +26,7 @@ pub(super) struct Index {
     wanted: Notify,
     /// What the newest index holds, once there is one.
     built: watch::Sender<Option<Built>>,
+    vectors: Arc<Vectors>,
     tasks: Tasks,
 }
 
@@ -40,8 +46,9 @@ impl std::fmt::Debug for Index {
 impl Index {
     /// An index that is not there yet; it is made when the catalog is first said to have changed.
     pub(super) fn new(catalog: Arc<Catalog>, search: Search, tasks: Tasks) -> Arc<Self> {
-        let built = watch::Sender::new(None);
-        let index = Arc::new(Self { catalog, search: Arc::new(search), wanted: Notify::new(), built, tasks });
+        let (built, search) = (watch::Sender::new(None), Arc::new(search));
+        let vectors = Vectors::new(catalog.clone(), search.clone(), tasks.clone());
+        let index = Arc::new(Self { catalog, search, wanted: Notify::new(), built, vectors, tasks });
         let keeper = index.clone();
         index.tasks.spawn(async move {
             tokio::select! {
@@ -84,16 +91,49 @@ impl Index {
         if let Some(hits) = self.search.cached(&request) {
             return Ok(hits);
         }
-        let (search, query, server) = (self.search.clone(), query.to_owned(), server.map(str::to_owned));
-        let searched = self
-            .tasks
-            .spawn_blocking(move || search.search(&Request { query: &query, limit, server: server.as_deref() }))
-            .await
-            .unwrap_or(Err(Error::Damaged));
+        let by_meaning = self.run(&request, Search::search);
+        let searched = match tokio::time::timeout(MEANING, by_meaning).await {
+            Ok(searched) => searched,
+            Err(_) => {
+                tracing::warn!("search by meaning is late; the answer is that of the words");
+                self.run(&request, Search::search_words).await
+            }
+        };
         if searched.as_ref().is_err_and(Error::is_rebuild_needed) {
             self.catalog_changed();
         }
         searched
+    }
+
+    /// The tools' vectors.
+    pub(super) fn vectors(&self) -> &Vectors {
+        &self.vectors
+    }
+
+    /// Takes over whether to search by meaning.
+    pub(super) fn configure(&self, options: &SearchOptions) {
+        if self.search.set_semantic(options.semantic) {
+            self.vectors.catalog_changed();
+        }
+    }
+
+    /// Explains a search; see [`Search::explain`].
+    pub(super) async fn explain(&self, request: &Request<'_>) -> Result<Explanation, Error> {
+        self.run(request, Search::explain).await
+    }
+
+    /// Runs what may take milliseconds where it delays no message.
+    async fn run<T: Send + 'static>(
+        &self,
+        request: &Request<'_>,
+        run: impl FnOnce(&Search, &Request<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let Request { query, limit, server } = *request;
+        let (search, query, server) = (self.search.clone(), query.to_owned(), server.map(str::to_owned));
+        self.tasks
+            .spawn_blocking(move || run(&search, &Request { query: &query, limit, server: server.as_deref() }))
+            .await
+            .unwrap_or(Err(Error::Damaged))
     }
 
     async fn keep(&self) {
@@ -103,7 +143,10 @@ impl Index {
             let (catalog, search) = (self.catalog.clone(), self.search.clone());
             let outcome = self.tasks.spawn_blocking(move || build(&catalog.snapshot(), &search)).await;
             match outcome {
-                Ok(Ok(built)) => drop(self.built.send_replace(Some(built))),
+                Ok(Ok(built)) => {
+                    self.built.send_replace(Some(built));
+                    self.vectors.catalog_changed();
+                }
                 Ok(Err(error)) => tracing::error!(%error, "the search index cannot be built"),
                 Err(error) => tracing::error!(%error, "building the search index failed"),
             }
@@ -129,7 +172,8 @@ fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
     Ok(Built { fingerprint, servers })
 }
 
-fn document(tool: &Tool) -> Option<Document> {
+/// What the index is told of a tool; nothing of one whose definition cannot be read.
+pub(super) fn document(tool: &Tool) -> Option<Document> {
     let json = tool.json().inspect_err(|error| tracing::warn!(%error, "left out of the search index")).ok()?;
     let definition = Definition::parse(&json).ok()?;
     Some(Document {

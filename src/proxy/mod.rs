@@ -13,17 +13,24 @@ mod builtin;
 mod caller;
 mod client;
 mod completion;
+mod consent;
+mod content;
+mod counting;
 mod definitions;
 mod describe_tool;
 mod direct;
+mod duplicate;
 mod error;
 mod execute_tool;
 mod index;
 mod instructions;
+mod login;
 mod open_calls;
 mod page;
+mod policy;
 pub mod projection;
 mod prompts;
+mod read_result;
 mod refresh;
 mod relay;
 mod reply;
@@ -33,6 +40,7 @@ mod search_tools;
 mod status;
 mod subscriptions;
 mod uri;
+mod vectors;
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -43,7 +51,7 @@ use serde_json::value::RawValue;
 
 pub use audience::{Change, Interests, Listener};
 pub use caller::Caller;
-pub use client::Client;
+pub use client::{Client, Shows};
 pub use definitions::DEFINITIONS;
 pub use execute_tool::{Call, Failure};
 pub use refresh::{Progress, Refresh, Start};
@@ -51,17 +59,23 @@ pub use relay::Errand;
 pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};
+pub use vectors::Coverage;
 
-use crate::catalog::{Cache, Catalog, Snapshot};
+use crate::catalog::{Cache, Catalog, Changes, Pins, Snapshot};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
+use crate::statistics::Statistics;
+use crate::tool::ServerName;
+use crate::upstream::oauth::Vault;
 use crate::upstream::{Environment, Pool, State};
 use audience::{Audience, Hearing};
+use consent::Consents;
 use index::Index;
 use instructions::Topics;
+use login::Logins;
 use open_calls::OpenCalls;
 use projection::Projection;
 use reranking::Reranking;
@@ -82,6 +96,7 @@ pub struct Proxy {
     mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
+    pins: Arc<Pins>,
     pool: Arc<Pool>,
     index: Arc<Index>,
     reranking: Reranking,
@@ -89,10 +104,15 @@ pub struct Proxy {
     topics: Arc<Topics>,
     schemas: execute_tool::Schemas,
     projection: Projection,
-    results: Results,
+    results: Arc<Results>,
+    statistics: Arc<Statistics>,
+    logs: Option<std::path::PathBuf>,
+    variables: crate::config::Environment,
     direct_names: direct::DirectNames,
     audience: Audience,
     open_calls: Arc<OpenCalls>,
+    consents: Consents,
+    logins: Arc<Logins>,
     tasks: Tasks,
 }
 
@@ -105,6 +125,10 @@ pub struct Places {
     pub logs: Option<std::path::PathBuf>,
     /// Results that were too large to be shown; a temporary directory without it.
     pub results: Option<std::path::PathBuf>,
+    /// What was counted; `None` keeps it in memory.
+    pub statistics: Option<std::path::PathBuf>,
+    /// What tools were like when they were first seen; `None` notices no change.
+    pub pins: Option<std::path::PathBuf>,
     /// The logins at remote servers; `None` knows none.
     pub logins: Option<std::path::PathBuf>,
 }
@@ -122,12 +146,23 @@ impl Proxy {
     ) -> Arc<Self> {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
+        let pins = Arc::new(Pins::new(places.pins.as_deref()));
+        catalog.restrict(policy::rules(&config, &pins));
         let search = Search::new(cache.map(|cache| cache.join("search")));
+        #[cfg(feature = "semantic")]
+        let search = search.with_embedder(Arc::new(crate::search::Bundled::default()));
+        search.set_semantic(config.search.semantic);
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
+        let statistics = Statistics::new(places.statistics.as_deref());
+        statistics.start(tasks);
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
-            let mut environment = Environment::new(tasks.clone(), variables, places.logs.clone());
-            environment.login_directory.clone_from(&places.logins);
+            let vault = |directory: &std::path::PathBuf| {
+                Arc::new(Vault::new(directory.clone(), config.credentials, &variables, tasks.clone()))
+            };
+            let logins = places.logins.as_ref().map(vault);
+            let mut environment = Environment::new(tasks.clone(), variables.clone(), places.logs.clone());
+            environment.logins = logins;
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
             let refresh = Refresh::new(
@@ -135,6 +170,7 @@ impl Proxy {
                     pool: pool.clone(),
                     catalog: catalog.clone(),
                     cache: Arc::new(Cache::new(cache)),
+                    pins: pins.clone(),
                     index: index.clone(),
                     topics: topics.clone(),
                     proxy: proxy.clone(),
@@ -147,6 +183,7 @@ impl Proxy {
                 mode,
                 config: RwLock::new(Arc::new(config)),
                 catalog,
+                pins,
                 pool,
                 index,
                 reranking: Reranking::default(),
@@ -154,10 +191,17 @@ impl Proxy {
                 topics,
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
-                results: Results::new(&places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip"))),
+                results: Arc::new(Results::new(
+                    &places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
+                )),
+                statistics,
+                logs: places.logs.clone(),
+                variables,
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 open_calls: Arc::default(),
+                consents: Consents::default(),
+                logins: Arc::default(),
                 tasks: tasks.clone(),
             }
         });
@@ -170,10 +214,46 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
         self.refresh.configure(&config);
+        self.index.configure(&config.search);
+        self.catalog.restrict(policy::rules(&config, &self.pins));
+        self.index.catalog_changed();
         let config = Arc::new(config);
         let before =
             std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), config.clone());
         self.lists_changed(beside::changes(&before, &config));
+        if before.tools != config.tools || before.servers != config.servers {
+            self.lists_changed(&[Change::Tools]);
+        }
+    }
+
+    /// Takes over what another process has noticed or approved of changed tools, if it has.
+    pub fn read_pins(&self) {
+        if self.refresh.read_pins() {
+            self.tools_restricted(&self.config());
+        }
+    }
+
+    /// The tools of a server that are not what they were when they were first seen.
+    #[must_use]
+    pub fn changed_tools(&self, server: &ServerName) -> Changes {
+        self.pins.changes(server)
+    }
+
+    /// Takes tools of a server as they are in `seen` for what they should be. Only ever called for a person.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
+        self.refresh.approve(server, seen)?;
+        self.tools_restricted(&self.config());
+        Ok(())
+    }
+
+    /// Other tools are withheld now.
+    fn tools_restricted(&self, config: &Config) {
+        self.catalog.restrict(policy::rules(config, &self.pins));
+        self.index.catalog_changed();
+        self.lists_changed(&[Change::Tools]);
     }
 
     /// The configuration in force.
@@ -200,9 +280,17 @@ impl Proxy {
         self.pool.status().iter().any(|status| matches!(status.state, State::Connecting))
     }
 
+    /// Resolves when every tool can be found by what it means, or after `limit`.
+    pub async fn vectors_made(&self, limit: std::time::Duration) {
+        self.index.vectors().wait(limit).await;
+    }
+
     /// Ends what the tasks of the run leave open, after they have ended.
     pub async fn close(&self) {
-        self.pool.close().await;
+        let statistics = self.statistics.clone();
+        // Beside it, since a busy disk must not keep servers alive.
+        let written = self.tasks.spawn_blocking(move || statistics.flush());
+        let ((), _) = tokio::join!(self.pool.close(), written);
     }
 
     /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.
@@ -229,7 +317,10 @@ impl Proxy {
                 let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
                 self.direct_tools(&params, modern).await
             }
-            "tools/list" => Reply::constant(DEFINITIONS.into(), modern),
+            "tools/list" => {
+                self.count_listing(caller);
+                Reply::constant(DEFINITIONS.into(), modern)
+            }
             "tools/call" => self.call(caller, params, line).await,
             "server/discover" => Reply::constant(self.discover().into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
@@ -263,11 +354,11 @@ impl Proxy {
             }
         };
         match name.as_str() {
-            "search_tools" => self.search_tools(&arguments).await,
-            "describe_tool" => self.describe_tool(&arguments).await,
+            "search_tools" => self.counted(counting::Answer::Search, self.search_tools(&arguments).await),
+            "describe_tool" => self.counted(counting::Answer::Description, self.describe_tool(&arguments).await),
             "execute_tool" => self.execute_tool(caller, &arguments, &params, line).await,
-            "proxy_status" => self.builtin(builtin::Tool::Status, &arguments).await,
-            "proxy_refresh" => self.builtin(builtin::Tool::Refresh, &arguments).await,
+            "proxy_status" => self.builtin(builtin::Tool::Status, &arguments, Some(caller)).await,
+            "proxy_refresh" => self.builtin(builtin::Tool::Refresh, &arguments, Some(caller)).await,
             _ => Reply::error(
                 ErrorCode::INVALID_PARAMS,
                 format!(

@@ -197,6 +197,11 @@ impl OpenCalls {
         calls.get(token).is_some_and(|open| open.fingerprint == fingerprint).then(|| calls.remove(token))?
     }
 
+    /// Whether a call waits behind this token, which nobody can guess.
+    pub(super) fn has(&self, token: &str) -> bool {
+        self.table().contains_key(token)
+    }
+
     fn keep(&self, token: String, open: OpenCall) -> bool {
         let mut calls = self.table();
         let has_room = calls.len() < MOST_OPEN;

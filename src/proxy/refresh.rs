@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::index::Index;
 use super::instructions::Topics;
 use super::{Change, Proxy, builtin};
-use crate::catalog::{Cache, Catalog, Entries, Key, Listed, ServerTools, Snapshot};
+use crate::catalog::{Cache, Catalog, Changes, Entries, Key, Listed, Pins, ServerTools, Snapshot};
 use crate::config::Config;
 use crate::mcp::Revision;
 use crate::shutdown::Tasks;
@@ -73,6 +73,7 @@ pub(super) struct Parts {
     pub(super) pool: Arc<Pool>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) cache: Arc<Cache>,
+    pub(super) pins: Arc<Pins>,
     pub(super) index: Arc<Index>,
     pub(super) topics: Arc<Topics>,
     /// Who tells the clients what changed.
@@ -97,10 +98,6 @@ struct State {
 
 impl Refresh {
     pub(super) fn new(parts: Parts, start: Start) -> Arc<Self> {
-        parts.catalog.update(|servers| {
-            let tools = builtin::tools();
-            servers.insert(tools.name().clone(), Arc::new(tools));
-        });
         Arc::new(Self {
             parts,
             start,
@@ -119,6 +116,10 @@ impl Refresh {
     /// Takes over the servers of `config`: new and changed ones are read from the cache and listed, removed and disabled
     /// ones disappear.
     pub(super) fn configure(self: &Arc<Self>, config: &Config) {
+        self.parts.catalog.update(|servers| {
+            let tools = builtin::tools(config.management);
+            servers.insert(tools.name().clone(), Arc::new(tools));
+        });
         let wanted: BTreeMap<ServerName, Key> = config
             .servers
             .iter()
@@ -309,9 +310,25 @@ impl Refresh {
         }
     }
 
+    /// Reads what is known of changed tools, if it was written since.
+    pub(super) fn read_pins(&self) -> bool {
+        self.parts.pins.load_again(self.keys().iter())
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        self.watched().values().map(|watched| watched.key.clone()).collect()
+    }
+
+    /// Takes tools of a server for what they should be.
+    pub(super) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
+        let key = self.watched().get(server).map(|watched| watched.key.clone());
+        key.map_or(Ok(()), |key| self.parts.pins.approve(&key, seen))
+    }
+
     async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
-        let cache = self.parts.cache.clone();
+        let (cache, pins, all) = (self.parts.cache.clone(), self.parts.pins.clone(), self.keys());
         let load = move || {
+            pins.load(all.iter());
             let known = keys.iter().filter_map(|key| cache.load(key)).collect();
             cache.tidy();
             known
@@ -409,6 +426,7 @@ impl Listing {
             .map_err(|_| format!("it did not list its tools within {LIST_LIMIT:?}"))?
             .map_err(|error| error.to_string())?;
         let (key, cache, catalog, topics) = (self.key.clone(), cache.clone(), catalog.clone(), topics.clone());
+        let pins = self.refresh.parts.pins.clone();
         let stored = tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
             let known = before.server(&key.server).map(|known| &**known);
@@ -427,6 +445,9 @@ impl Listing {
             for flaw in tools.flaws() {
                 let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
                 tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
+            }
+            if let Err(error) = pins.note(&key, &tools, known) {
+                tracing::error!(server = %key.server, %error, "changes of its tools are not noticed");
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {

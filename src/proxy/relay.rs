@@ -12,6 +12,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::caller::{CallHost, Caller, Questions};
+use super::login::LoggedIn;
 use super::{Proxy, join_all};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
@@ -37,6 +38,7 @@ pub struct Errand {
 }
 
 /// What is relayed.
+#[derive(Clone)]
 pub(super) struct Relayed<'a> {
     pub(super) method: &'a str,
     /// The tool, prompt or resource, as its server knows it.
@@ -85,11 +87,36 @@ impl Errand {
 }
 
 impl Proxy {
-    /// Sends a request to `server` and brings its answer, and whatever it says or asks before that.
+    /// Sends a request to `server` and brings its answer, and whatever it says or asks before that. Where the server wants a
+    /// login, and the client can help with one, the request is made again after it: what was refused for its login did nothing.
     ///
     /// # Errors
     /// When no usable answer comes.
     pub(super) async fn relay(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        errand: Option<&Errand>,
+    ) -> Result<Reply, CallError> {
+        let Some(able) = errand.filter(|errand| errand.can_log_in()) else {
+            return self.relay_once(server, relayed, errand).await;
+        };
+        if able.answers_login() {
+            // Whatever came of it, the server says whether it is enough.
+            self.returned(server, able).await;
+            return self.relay_once(server, relayed, Some(&able.after_login())).await;
+        }
+        match self.relay_once(server, relayed.clone(), errand).await {
+            Err(error) if error.wants_login() => match self.log_in(server, able).await {
+                LoggedIn::Yes => self.relay_once(server, relayed, errand).await,
+                LoggedIn::Asked(result) => Ok(Reply::Result(result)),
+                LoggedIn::No => Err(error),
+            },
+            outcome => outcome,
+        }
+    }
+
+    async fn relay_once(
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,

@@ -57,6 +57,16 @@ impl Reply {
         Self::Result(format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#, quoted(text)).into())
     }
 
+    /// The same with `value`, which is JSON, for `key` in the `_meta` of the result, if it is one.
+    #[must_use]
+    pub(super) fn with_meta(self, key: &str, value: &str) -> Self {
+        match self {
+            Self::Result(body) => Self::Result(meta_added(&body, key, value)),
+            Self::Relayed(body) => Self::Relayed(meta_added(&body, key, value)),
+            other => other,
+        }
+    }
+
     /// A JSON-RPC error without data.
     #[must_use]
     pub fn error(code: ErrorCode, message: String) -> Self {
@@ -85,6 +95,9 @@ impl Reply {
     #[must_use]
     pub fn into_frame(self, id: &RequestId, revision: Revision) -> Frame {
         match self {
+            Self::Result(body) if revision.is_modern() && has_meta(&body) => {
+                Frame::result(id, r#""resultType":"complete""#, stamped(&body))
+            }
             Self::Result(body) if revision.is_modern() => {
                 let members = format!(
                     r#""resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
@@ -111,6 +124,27 @@ impl Reply {
             Self::Error { code, message, data } => Frame::error(Some(id), code, &message, data.as_deref()),
         }
     }
+}
+
+/// Whether a result of our own has a `_meta` that the stamp has to go into.
+fn has_meta(body: &[u8]) -> bool {
+    // Most have none at all, and tools that are listed have theirs further in.
+    memchr::memmem::find(body, b"\"_meta\"").is_some()
+        && serde_json::from_slice::<&RawValue>(body)
+            .is_ok_and(|raw| Object::parse(raw).is_ok_and(|object| object.get("_meta").is_some()))
+}
+
+/// A result whose `_meta` says who we are beside what it says already.
+fn stamped(body: &Bytes) -> Bytes {
+    meta_added(body, "io.modelcontextprotocol/serverInfo", &super::definitions::server_info())
+}
+
+/// `result` with `value`, which is JSON, for `key` in its `_meta`; everything else in its own bytes.
+fn meta_added(result: &Bytes, key: &str, value: &str) -> Bytes {
+    let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
+    let Some(object) = raw.and_then(|raw| Object::parse(raw).ok()) else { return result.clone() };
+    let meta = object.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    object.with("_meta", &meta.with(key, value)).into()
 }
 
 /// Those of `members`, a key and its JSON each, that a result does not have; they join without braces.
@@ -146,6 +180,23 @@ mod tests {
         for revision in [Revision::V2026_07_28, Revision::V2024_11_05] {
             check(Reply::Relayed(modern.clone()), revision, r#"{"content":[],"resultType":"input_required"}"#);
         }
+    }
+
+    #[test]
+    fn what_is_added_to_meta_leaves_the_rest_as_it_is() {
+        let noted = |result: &'static str| Reply::Relayed(result.into()).with_meta("mcpzip/x", "[1]");
+        let (legacy, modern) = (Revision::V2025_11_25, Revision::V2026_07_28);
+        check(noted(r#"{ "n":1e400}"#), legacy, r#"{"n":1e400,"_meta":{"mcpzip/x":[1]}}"#);
+        check(noted(r#"{"_meta":{"a":1.0},"n":1}"#), legacy, r#"{"_meta":{"a":1.0,"mcpzip/x":[1]},"n":1}"#);
+        let own = Reply::Result(r#"{"content":[]}"#.into()).with_meta("mcpzip/x", "[1]");
+        let info = super::super::definitions::server_info();
+        check(
+            own,
+            modern,
+            &format!(
+                r#"{{"resultType":"complete","content":[],"_meta":{{"mcpzip/x":[1],"io.modelcontextprotocol/serverInfo":{info}}}}}"#
+            ),
+        );
     }
 
     #[test]

@@ -4,30 +4,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Proxy;
 use crate::catalog::Snapshot;
-use crate::config::LanguageModel;
+use crate::config::{LanguageModel, ModelKey};
+use crate::keychain::Keychain;
 use crate::search::Hit;
 use crate::search::rerank::{CANDIDATES, Reranker};
+use crate::secret::Secret;
 
 /// The language model in use; made when it is first needed, and anew when the configuration names another.
 #[derive(Debug, Default)]
 pub(super) struct Reranking(RwLock<Option<Arc<Reranker>>>);
 
 impl Reranking {
-    fn of(&self, model: Option<&LanguageModel>) -> Option<Arc<Reranker>> {
-        let model = model?;
-        let is_same = |reranker: &&Arc<Reranker>| reranker.model() == model;
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).as_ref().filter(is_same).cloned();
-        if known.is_some() {
-            return known;
-        }
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reranker) = current.as_ref().filter(is_same) {
-            return Some(reranker.clone());
-        }
-        let made = Reranker::new(model.clone());
-        let made = made.inspect_err(|error| tracing::error!(%error, "the language model is not asked")).ok();
-        *current = made.map(Arc::new);
-        current.clone()
+    fn known(&self, model: &LanguageModel) -> Option<Arc<Reranker>> {
+        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().filter(|reranker| reranker.model() == model).cloned()
     }
 }
 
@@ -44,9 +34,11 @@ impl Proxy {
         server: Option<&str>,
     ) -> Result<Arc<[Hit]>, crate::search::Error> {
         let config = self.config();
-        let Some(reranker) = self.reranking.of(config.search.llm.as_ref()) else {
-            return self.index.search(query, limit, server).await;
+        let reranker = match &config.search.llm {
+            Some(model) => self.reranker(model).await,
+            None => None,
         };
+        let Some(reranker) = reranker else { return self.index.search(query, limit, server).await };
         let hits = self.index.search(query, limit.max(CANDIDATES), server).await?;
         let shown: Vec<_> = self.render(snapshot, &hits).into_iter().map(|found| found.text).collect();
         // A hit that cannot be shown has no number.
@@ -55,5 +47,33 @@ impl Proxy {
             Some(order) => order.iter().take(limit).map(|at| hits[*at].clone()).collect(),
             None => hits.iter().take(limit).cloned().collect(),
         })
+    }
+
+    /// The stage that asks `model`, made if there is none; without a key that it needs there is none.
+    async fn reranker(&self, model: &LanguageModel) -> Option<Arc<Reranker>> {
+        if let Some(known) = self.reranking.known(model) {
+            return Some(known);
+        }
+        let key = match &model.key {
+            ModelKey::None => None,
+            ModelKey::Given(key) => Some(key.clone()),
+            ModelKey::Keychain => {
+                let (keychain, name) = (Keychain::of(&self.variables)?, model.provider.keychain_name());
+                let kept = self.tasks.spawn_blocking(move || keychain.get(&name)).await.ok()?;
+                let kept = kept.inspect_err(|error| tracing::warn!(%error, "the language model is not asked")).ok()?;
+                if kept.is_none() {
+                    let provider = model.provider.as_str();
+                    tracing::warn!(
+                        "the keychain has no key for {provider}: `mcpzip auth key {provider}` keeps one there"
+                    );
+                }
+                Some(Secret::new(String::from_utf8(kept?).ok()?))
+            }
+        };
+        let made = Reranker::new(model.clone(), key);
+        let made = Arc::new(made.inspect_err(|error| tracing::error!(%error, "the language model is not asked")).ok()?);
+        // Of two that were made at once the last stays; both work.
+        *self.reranking.0.write().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
+        Some(made)
     }
 }

@@ -1,10 +1,11 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Progress, Proxy, Reply};
 use crate::catalog::{Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, SearchOptions};
 use crate::mcp::Object;
-use crate::search::{Error, Hit};
+use crate::search::{Error, Explanation, Hit, Request};
 use crate::tool::{Definition, render_hits};
 
 /// How long the first search of a run waits for servers of which nothing is known yet.
@@ -46,6 +47,26 @@ impl Proxy {
     /// # Errors
     /// With a text for whoever asked, when there can be no answer.
     pub async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Answer, String> {
+        let (snapshot, server) = self.searchable(server).await?;
+        let hits = self.hits(&snapshot, query, limit, server.as_deref()).await.map_err(|error| text_of(&error))?;
+        let found = self.render(&snapshot, &hits);
+        let missing = self.missing(&snapshot, server.as_deref());
+        let is_blind = !missing.is_empty() && snapshot.servers().all(|known| known.name().as_str() == BUILT_IN_SERVER);
+        Ok(Answer { found, missing, servers: self.server_names(), is_blind })
+    }
+
+    /// What each stage of a search says of its hits.
+    ///
+    /// # Errors
+    /// As those of [`Proxy::search`].
+    pub async fn explain(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Explanation, String> {
+        let (_, server) = self.searchable(server).await?;
+        let request = Request { query, limit, server: server.as_deref() };
+        self.index.explain(&request).await.map_err(|error| text_of(&error))
+    }
+
+    /// Waits until there is something to search in, and finds the server that is meant.
+    async fn searchable(&self, server: Option<&str>) -> Result<(Arc<Snapshot>, Option<String>), String> {
         self.refresh.loaded().await;
         if self.snapshot().servers().all(|known| known.name().as_str() == BUILT_IN_SERVER) {
             self.refresh.known(None, FIRST_LISTING).await;
@@ -55,21 +76,7 @@ impl Proxy {
         self.refresh.renew();
         let snapshot = self.snapshot();
         let server = server.map(|name| self.server_name(&snapshot, name)).transpose()?;
-        let hits = match self.hits(&snapshot, query, limit, server.as_deref()).await {
-            Ok(hits) => hits,
-            Err(error) => {
-                tracing::error!(%error, "search failed");
-                let text = match error {
-                    Error::Missing => "the search index is still being built; try again in a moment",
-                    _ => "the search index could not be read and is being built again; try again in a moment",
-                };
-                return Err(text.to_owned());
-            }
-        };
-        let found = self.render(&snapshot, &hits);
-        let missing = self.missing(&snapshot, server.as_deref());
-        let is_blind = !missing.is_empty() && snapshot.servers().all(|known| known.name().as_str() == BUILT_IN_SERVER);
-        Ok(Answer { found, missing, servers: self.server_names(), is_blind })
+        Ok((snapshot, server))
     }
 
     pub(super) fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
@@ -138,6 +145,16 @@ impl Proxy {
             .map(|fault| format!("{} ({})", fault.name, fault.fault));
         unlisted.chain(faulty).collect()
     }
+}
+
+/// What is said of a search that failed.
+fn text_of(error: &Error) -> String {
+    tracing::error!(%error, "search failed");
+    let text = match error {
+        Error::Missing => "the search index is still being built; try again in a moment",
+        _ => "the search index could not be read and is being built again; try again in a moment",
+    };
+    text.to_owned()
 }
 
 /// What a search found.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::{Progress, Proxy};
+use super::{Coverage, Progress, Proxy};
 use crate::catalog::Kind;
 use crate::config::Config;
 use crate::tool::ServerName;
@@ -24,6 +24,9 @@ pub struct Status {
     pub servers: Vec<ServerReport>,
     /// How many tools there are in all, the built-in ones not counted.
     pub tools: usize,
+    /// How many can be found by what they mean, the built-in ones included; nothing without search by meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search_by_meaning: Option<Coverage>,
 }
 
 /// How one server stands.
@@ -38,6 +41,12 @@ pub struct ServerReport {
     pub reason: Option<String>,
     /// How many tools it is known to have.
     pub tools: usize,
+    /// How many more are withheld, by the user's rules or because they have changed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub withheld: usize,
+    /// Tools that are not what they were when they were first seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// How many prompts.
     pub prompts: usize,
     /// How many resources and templates of resources.
@@ -72,6 +81,8 @@ impl Proxy {
             state: "faulty",
             reason: Some(fault.fault.to_string()),
             tools: 0,
+            withheld: 0,
+            changed: Vec::new(),
             prompts: 0,
             resources: 0,
             listed_seconds_ago: None,
@@ -84,6 +95,7 @@ impl Proxy {
             configuration: config.path.as_ref().map(|path| path.display().to_string()),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
             tools: servers.iter().map(|server| server.tools).sum(),
+            search_by_meaning: self.index.vectors().coverage(),
             servers,
         }
     }
@@ -107,7 +119,9 @@ impl Proxy {
             name: server.to_string(),
             state,
             reason: reason.map(|reason| config.masker.mask(&reason).into_owned()),
-            tools: known.map_or(0, |known| known.entries().len()),
+            tools: known.map_or(0, |known| known.entries().len()) - snapshot.withheld(server),
+            withheld: snapshot.withheld(server),
+            changed: self.changed_tools(server).into_keys().collect(),
             prompts: known.map_or(0, |known| known.prompts().len()),
             resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),
             listed_seconds_ago: known
@@ -140,6 +154,9 @@ impl fmt::Display for Status {
         write!(f, "mcpzip {}: {} servers, {} tools", self.version, self.servers.len(), self.tools)?;
         for server in &self.servers {
             write!(f, "\n{}: {}, {} tools", server.name, server.state, server.tools)?;
+            if server.withheld > 0 {
+                write!(f, ", {} withheld", server.withheld)?;
+            }
             f.write_str(&server.beside_tools())?;
             if let Some(seconds) = server.listed_seconds_ago {
                 write!(f, ", listed {}", ago(Duration::from_secs(seconds)))?;
@@ -150,15 +167,27 @@ impl fmt::Display for Status {
             if let Some(reason) = &server.reason {
                 write!(f, "; {reason}")?;
             }
+            if !server.changed.is_empty() {
+                let (names, name) = (server.changed.join(", "), &server.name);
+                write!(f, "; changed since first seen: {names} (`mcpzip approve {name}` shows how)")?;
+            }
             for flaw in &server.flaws {
                 write!(f, "; {flaw}")?;
             }
+        }
+        if let Some(coverage) = &self.search_by_meaning {
+            write!(f, "\nsearch by meaning: {coverage}")?;
         }
         for warning in &self.warnings {
             write!(f, "\nconfiguration: {warning}")?;
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn within(pause: Duration) -> String {

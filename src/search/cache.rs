@@ -1,15 +1,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::query::Query;
+use super::query::{Need, Query, Word};
 use super::{Hit, Request};
 
 const CAPACITY: usize = 1_000;
 
 /// Answers of one index, the least recently used forgotten first.
 ///
-/// Each index has its own and takes it along when it is replaced, so that no answer outlives the tools it names. The
-/// key is the parsed query: what ranking does not see, such as case and spacing, does not distinguish two queries.
+/// Each index has its own and takes it along when it is replaced, so that no answer outlives the tools it names. What
+/// hardly changes an answer does not distinguish two queries: case, spacing, punctuation, stop words, and the order of
+/// a need's words but where it makes a tool's exact name.
 #[derive(Default)]
 pub(super) struct Cache {
     // Held for a look-up only, never while searching.
@@ -18,15 +19,26 @@ pub(super) struct Cache {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    pub(super) query: Query,
+    needs: Vec<Vec<Word>>,
+    names: Vec<String>,
     limit: usize,
     server: Option<String>,
 }
 
 impl Key {
-    pub(super) fn of(request: &Request<'_>) -> Self {
-        let Request { query, limit, server } = *request;
-        Self { query: Query::parse(query), limit, server: server.map(str::to_owned) }
+    /// The key of a request whose query was parsed; `is_name` knows the tools' names in compact form.
+    pub(super) fn of(request: &Request<'_>, query: &Query, is_name: impl Fn(&str) -> bool) -> Self {
+        let sorted = |need: &Need| {
+            let mut words = need.words.clone();
+            words.sort_unstable();
+            words
+        };
+        Self {
+            needs: query.needs.iter().map(sorted).collect(),
+            names: query.names.iter().filter(|name| is_name(name)).cloned().collect(),
+            limit: request.limit,
+            server: request.server.map(str::to_owned),
+        }
     }
 }
 
@@ -57,6 +69,12 @@ impl Cache {
     }
 }
 
+impl Cache {
+    pub(super) fn clear(&self) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).answers.clear();
+    }
+}
+
 impl Entries {
     /// Forgets a tenth at once, so that the scan is rare.
     fn forget_oldest(&mut self) {
@@ -72,7 +90,8 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Key {
-        Key { query: Query::parse(text), limit: 5, server: None }
+        let request = Request { query: text, limit: 5, server: None };
+        Key::of(&request, &Query::parse(text), |name| name == "createissue")
     }
 
     #[test]
@@ -91,9 +110,12 @@ mod tests {
     }
 
     #[test]
-    fn case_and_spacing_do_not_distinguish() {
+    fn what_hardly_changes_an_answer_does_not_distinguish() {
         assert_eq!(key("Create  an ISSUE"), key("create an issue"));
+        assert_eq!(key("send mail, then list files"), key("Mail send; files list!"));
         assert_ne!(key("create issue"), key("delete issue"));
+        assert_ne!(key("create issue"), key("issue create"), "one of them is a name");
+        assert_ne!(key("list files, then send mail"), key("list mail, then send files"));
         assert_ne!(key("create issue"), Key { limit: 6, ..key("create issue") });
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::directory::{MmapDirectory, RamDirectory};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
@@ -11,12 +11,16 @@ use tantivy::schema::{IndexRecordOption, Term, Value};
 use tantivy::{Directory, DocSet, ReloadPolicy, Searcher, TERMINATED, TantivyDocument};
 
 use super::cache::{Cache, Key};
+use super::explain::{self, Explained, Explanation};
 use super::fingerprint::{Fingerprint, key};
-use super::postings::Candidate;
+use super::fusion::Scores;
+use super::meaning::{Likeness, Meaning};
+use super::postings::{Candidate, Postings};
+use super::query::Query;
 use super::schema::SCHEMA;
 use super::store::Held;
 use super::vocabulary::LazyVocabulary;
-use super::{Document, Error, Hit, Request, lexical, tokenizer};
+use super::{Document, Error, Hit, Request, Senses, lexical, tokenizer};
 use crate::tool::{ServerName, ToolName};
 
 /// What indexing may hold in memory before it writes a segment; hardly more than the least tantivy takes.
@@ -30,6 +34,7 @@ pub(super) struct Index {
     place: Place,
     vocabulary: LazyVocabulary,
     cache: Cache,
+    meaning: Mutex<Option<Arc<Meaning>>>,
 }
 
 /// Where an index lies. Its files are never changed.
@@ -87,6 +92,7 @@ impl Index {
             place,
             vocabulary: LazyVocabulary::default(),
             cache: Cache::default(),
+            meaning: Mutex::default(),
         })
     }
 
@@ -96,21 +102,119 @@ impl Index {
     }
 
     pub(super) fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
-        self.cache.get(&Key::of(request))
+        self.cache.get(&self.key(request, &Query::parse(request.query)))
     }
 
-    pub(super) fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
-        let key = Key::of(request);
+    /// The best tools by words, and by meaning where `senses` are given and work.
+    pub(super) fn search(&self, request: &Request<'_>, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
+        let query = Query::parse(request.query);
+        let key = self.key(request, &query);
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
-        let found = lexical::rank(&self.searcher, &self.vocabulary, &key.query, request.server, request.limit)?;
+        let hits = self.find(request, &query, senses)?;
+        self.cache.insert(key, Arc::clone(&hits));
+        Ok(hits)
+    }
+
+    /// The best tools by words. Not remembered: the next time, meaning may be in time.
+    pub(super) fn search_words(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        self.find(request, &Query::parse(request.query), None)
+    }
+
+    fn find(&self, request: &Request<'_>, query: &Query, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
+        let postings = Postings::new(&self.searcher)?;
+        let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
+        let words = lexical::score(&postings, &self.vocabulary, query, &is_word)?;
+        let likeness = senses.map(|senses| self.likeness(&postings, senses, query, &words)).transpose()?.flatten();
+        let (scores, least) = Scores::of(&words, likeness.as_ref());
+        let found = lexical::rank(&postings, query, scores, (request.server, request.limit, least))?;
         let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
         hits.truncate(request.limit);
-        let hits: Arc<[Hit]> = hits.into();
-        self.cache.insert(key, Arc::clone(&hits));
-        Ok(hits)
+        Ok(hits.into())
+    }
+
+    pub(super) fn vocabulary(&self) -> &LazyVocabulary {
+        &self.vocabulary
+    }
+
+    fn key(&self, request: &Request<'_>, query: &Query) -> Key {
+        let is_name = |name: &str| {
+            // Where it cannot be told, the search that follows tells why.
+            self.searcher.doc_freq(&Term::from_field_text(SCHEMA.exact, name)).is_ok_and(|tools| tools > 0)
+        };
+        Key::of(request, query, is_name)
+    }
+
+    /// As [`Index::search`], with what each stage says; takes its time.
+    pub(super) fn explain(&self, request: &Request<'_>, senses: Option<&Senses>) -> Result<Explanation, Error> {
+        let query = Query::parse(request.query);
+        let postings = Postings::new(&self.searcher)?;
+        let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
+        let words = lexical::score(&postings, &self.vocabulary, &query, &is_word)?;
+        let likeness = senses.map(|senses| self.likeness(&postings, senses, &query, &words)).transpose()?.flatten();
+        let (scores, least) = Scores::of(&words, likeness.as_ref());
+        let fused = scores.whole.clone();
+        let found = lexical::rank(&postings, &query, scores, (request.server, request.limit, least.map(|_| 0.0)))?;
+        let best = found.iter().map(|candidate| fused[candidate.place]).fold(0.0, f32::max);
+        let mut servers = postings.row(1.0);
+        lexical::prefer_servers(&postings, &query, &mut servers)?;
+        let mut named = postings.row(0.0);
+        for name in &query.names {
+            postings.each(SCHEMA.exact, name, |place, _, _| named[place] = 1.0)?;
+        }
+        let fields = explain::by_field(&postings, self, &query, &is_word)?;
+        let parts = explain::Parts {
+            words: &words,
+            likeness: likeness.as_ref(),
+            fields: &fields,
+            fused: &fused,
+            servers: &servers,
+            named: &named,
+        };
+        let mut hits = Vec::new();
+        for candidate in found.into_iter().take(request.limit) {
+            hits.push(parts.of(self.hit(candidate)?, candidate.place));
+        }
+        Ok(Explanation {
+            needs: query.needs.iter().map(|need| need.text.clone()).collect(),
+            is_by_meaning: likeness.is_some(),
+            repairs: words.repairs,
+            fits: least.is_none_or(|least| best >= least) || hits.iter().any(|hit: &Explained| hit.is_named),
+            hits,
+        })
+    }
+
+    /// How like each tool is to the query. Without a vector of any tool, and where the embedder fails, it is not told.
+    fn likeness(
+        &self,
+        postings: &Postings<'_>,
+        senses: &Senses,
+        query: &Query,
+        words: &lexical::Words,
+    ) -> Result<Option<Likeness>, Error> {
+        if query.needs.is_empty() {
+            return Ok(None);
+        }
+        let Some(meaning) = self.meaning(postings, senses)? else { return Ok(None) };
+        let likeness = meaning.compare(&*senses.embedder, query, &words.repairs);
+        Ok(likeness.inspect_err(|error| tracing::warn!(%error, "a search goes by words alone")).ok())
+    }
+
+    fn meaning(&self, postings: &Postings<'_>, senses: &Senses) -> Result<Option<Arc<Meaning>>, Error> {
+        let mut current = self.meaning.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_none() {
+            let table = senses.vectors.load();
+            *current = Meaning::new(&postings.vector_keys()?, &table, senses.embedder.width()).map(Arc::new);
+        }
+        Ok(current.clone())
+    }
+
+    /// Has the vectors read again, and no answer given that was found with the old ones.
+    pub(super) fn forget_meaning(&self) {
+        *self.meaning.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.cache.clear();
     }
 
     fn hit(&self, candidate: Candidate) -> Result<Hit, Error> {

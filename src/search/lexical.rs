@@ -4,10 +4,9 @@
 //! title and description is one match and not three. tantivy's own scoring adds fields that were saturated each by
 //! itself, and cannot relate a need, a hint or a repair to its words; so only its postings are used.
 
-use tantivy::Searcher;
-
+use super::fusion::Scores;
 use super::postings::{Alternative, Candidate, Postings};
-use super::query::{Query, Word};
+use super::query::{Need, Query, Word};
 use super::schema::SCHEMA;
 use super::synonyms::synonyms;
 use super::tokenizer::stem;
@@ -26,45 +25,94 @@ const NAMED: f32 = 0.15;
 const NEED: f32 = 0.3;
 /// Each need's best tool comes at least this near to the first.
 const LEAD: f32 = 0.95;
+/// What is below this share of the best score is noise beside it, though it may fit a little.
+const NOISE: f32 = 0.25;
 /// What a tool gains whose exact name is in the query: more than any sum of words.
 const EXACT: f32 = 10.0;
 
-/// Ranks an index's tools for `query`, best first; those with no word in common are left out. `limit` tools, where there
-/// are as many, and those that tie with the last.
-pub(super) fn rank(
-    searcher: &Searcher,
+/// What the words of a query say of every tool.
+pub(super) struct Words {
+    /// For the whole query: 1 is every word matched as well as can be.
+    pub(super) whole: Vec<f32>,
+    /// The same for each need.
+    pub(super) needs: Vec<Vec<f32>>,
+    /// Misspelt words, each with what was probably meant.
+    pub(super) repairs: Vec<(String, String)>,
+}
+
+/// Scores an index's tools for `query`. What `is_word` knows as a word of the language is no misspelling.
+pub(super) fn score(
+    postings: &Postings<'_>,
     vocabulary: &LazyVocabulary,
     query: &Query,
-    server: Option<&str>,
-    limit: usize,
-) -> tantivy::Result<Vec<Candidate>> {
-    let postings = Postings::new(searcher)?;
-    let mut scores = postings.row(0.0);
-    let mut best = 0.0;
-    let mut needs = Vec::with_capacity(query.needs.len());
-    for words in &query.needs {
-        let mut need = postings.row(0.0);
-        for stem in stems(words) {
-            let alternatives = alternatives(&postings, searcher, vocabulary, stem)?;
-            best += postings.add_word(&alternatives, &mut need)?;
+    is_word: &impl Fn(&str) -> bool,
+) -> tantivy::Result<Words> {
+    let mut words =
+        Words { whole: postings.row(0.0), needs: Vec::with_capacity(query.needs.len()), repairs: Vec::new() };
+    let mut best_of_all = 0.0;
+    for need in &query.needs {
+        let mut scores = postings.row(0.0);
+        let mut best = 0.0;
+        for stem in stems(&need.words) {
+            let alternatives = alternatives(postings, vocabulary, stem, is_word, &mut words.repairs)?;
+            best += postings.add_word(&alternatives, &mut scores)?;
         }
-        scores.iter_mut().zip(&need).for_each(|(score, need)| *score += need);
-        needs.push(need);
+        words.whole.iter_mut().zip(&scores).for_each(|(score, need)| *score += need);
+        best_of_all += best;
+        divide(&mut scores, best);
+        words.needs.push(scores);
     }
+    divide(&mut words.whole, best_of_all);
+    Ok(words)
+}
+
+/// What to look for in place of each word of a need.
+pub(super) fn needed(
+    postings: &Postings<'_>,
+    vocabulary: &LazyVocabulary,
+    need: &Need,
+    is_word: &impl Fn(&str) -> bool,
+) -> tantivy::Result<Vec<Vec<Alternative>>> {
+    stems(&need.words)
+        .into_iter()
+        .map(|stem| alternatives(postings, vocabulary, stem, is_word, &mut Vec::new()))
+        .collect()
+}
+
+/// The tools with the best scores, best first: `limit` of them, where there are as many, and those that tie with the
+/// last. Names in the query count, and tools of no other than `server`. Where no score reaches `least`, nothing
+/// fits; by words alone, what has one of them does.
+pub(super) fn rank(
+    postings: &Postings<'_>,
+    query: &Query,
+    Scores { mut whole, needs }: Scores,
+    (server, limit, least): (Option<&str>, usize, Option<f32>),
+) -> tantivy::Result<Vec<Candidate>> {
+    if needs.len() > 1 {
+        serve_each(&mut whole, &needs);
+    }
+    if let Some(server) = server {
+        keep_server(postings, server, &mut whole)?;
+    }
+    if let Some(least) = least {
+        let best = maximum(&whole);
+        let floor = if best < least { f32::INFINITY } else { best * NOISE };
+        whole.iter_mut().filter(|score| **score < floor).for_each(|score| *score = 0.0);
+    }
+    prefer_servers(postings, query, &mut whole)?;
+    for name in &query.names {
+        postings.each(SCHEMA.exact, name, |place, _, _| whole[place] += EXACT)?;
+    }
+    if let Some(server) = server {
+        keep_server(postings, server, &mut whole)?;
+    }
+    Ok(postings.best(&whole, limit))
+}
+
+fn divide(scores: &mut [f32], best: f32) {
     if best > 0.0 {
         scores.iter_mut().for_each(|score| *score /= best);
     }
-    if needs.len() > 1 {
-        serve_each(&mut scores, &needs);
-    }
-    prefer_servers(&postings, query, &mut scores)?;
-    for name in &query.names {
-        postings.each(SCHEMA.exact, name, |place, _, _| scores[place] += EXACT)?;
-    }
-    if let Some(server) = server {
-        keep_server(&postings, server, &mut scores)?;
-    }
-    Ok(postings.best(&scores, limit))
 }
 
 /// A word of the query by its stem.
@@ -90,9 +138,10 @@ fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
 /// What to look for in place of a word: itself and its synonyms, or what may have been meant where no tool has it.
 fn alternatives(
     postings: &Postings<'_>,
-    searcher: &Searcher,
     vocabulary: &LazyVocabulary,
     Stem { stem: known, word, .. }: Stem<'_>,
+    is_word: &impl Fn(&str) -> bool,
+    repairs: &mut Vec<(String, String)>,
 ) -> tantivy::Result<Vec<Alternative>> {
     let is_known = postings.has(&known)?;
     let mut alternatives = Vec::new();
@@ -106,7 +155,12 @@ fn alternatives(
         alternatives.push(Alternative { stem: known, weight: 1.0 });
     } else if alternatives.is_empty() {
         let mut guess = 1.0;
-        for repair in vocabulary.get(searcher)?.repairs(word) {
+        // A word of the language was meant as it stands, though no tool has it.
+        let found = if is_word(word) { Vec::new() } else { vocabulary.get(postings.searcher())?.repairs(word) };
+        if let Some(first) = found.first() {
+            repairs.push((word.to_owned(), first.word.clone()));
+        }
+        for repair in found {
             let weight = (0..repair.distance).fold(guess, |weight, _| weight * MISTAKE);
             alternatives.push(Alternative { stem: stem(&repair.word), weight });
             guess = SECOND_GUESS;
@@ -138,9 +192,9 @@ fn maximum(scores: &[f32]) -> f32 {
 }
 
 /// Raises the tools of servers that the query names in full.
-fn prefer_servers(postings: &Postings<'_>, query: &Query, scores: &mut [f32]) -> tantivy::Result<()> {
+pub(super) fn prefer_servers(postings: &Postings<'_>, query: &Query, scores: &mut [f32]) -> tantivy::Result<()> {
     let mut missing = postings.row((u32::MAX, u32::MAX));
-    for stem in stems(query.needs.iter().flatten()) {
+    for stem in stems(query.needs.iter().flat_map(|need| &need.words)) {
         postings.each(SCHEMA.server_words(), &stem.stem, |place, _, length| {
             let (named, hinted) = &mut missing[place];
             *named = (*named).min(length).saturating_sub(1);

@@ -7,9 +7,13 @@
 //! index that cannot be read is taken out of the way, and [`Error::is_rebuild_needed`] says what to do.
 
 mod cache;
+mod embedding;
+mod explain;
 mod fingerprint;
+mod fusion;
 mod index;
 mod lexical;
+mod meaning;
 mod postings;
 mod query;
 pub mod rerank;
@@ -17,16 +21,24 @@ mod schema;
 mod store;
 mod synonyms;
 mod tokenizer;
+mod vectors;
 mod vocabulary;
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "semantic")]
+pub use embedding::Bundled;
+pub use embedding::{Embedder, Unavailable, VectorKey};
+pub use explain::{Explained, Explanation};
 pub use fingerprint::Fingerprint;
 
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tantivy::TantivyError;
@@ -34,6 +46,7 @@ use tantivy::TantivyError;
 use crate::tool::{ServerName, ToolHash, ToolName};
 use index::Index;
 use store::Store;
+use vectors::Vectors;
 
 /// What the index is told of one tool.
 #[derive(Debug, Clone)]
@@ -81,6 +94,16 @@ pub struct Search {
     current: RwLock<Option<Arc<Index>>>,
     // Held while one thread builds, so that two of the same process don't build beside each other.
     building: Mutex<()>,
+    senses: Option<Senses>,
+    /// Whether the senses are used.
+    is_semantic: AtomicBool,
+    directory: Option<PathBuf>,
+}
+
+/// What search by meaning needs.
+struct Senses {
+    embedder: Arc<dyn Embedder>,
+    vectors: Vectors,
 }
 
 /// Why there is no answer or no index.
@@ -121,8 +144,65 @@ impl Search {
     /// With its indexes in `directory`, or in memory when there is none. Touches no file yet.
     #[must_use]
     pub fn new(directory: Option<PathBuf>) -> Self {
-        let store = directory.map(|directory| Store::new(&directory));
-        Self { store, current: RwLock::new(None), building: Mutex::new(()) }
+        let store = directory.as_deref().map(Store::new);
+        Self {
+            store,
+            current: RwLock::new(None),
+            building: Mutex::new(()),
+            senses: None,
+            is_semantic: true.into(),
+            directory,
+        }
+    }
+
+    /// Searches by meaning too.
+    #[must_use]
+    pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        let vectors = Vectors::new(self.directory.clone(), &embedder.name(), embedder.width());
+        self.senses = Some(Senses { embedder, vectors });
+        self
+    }
+
+    /// Switches search by meaning on or off, where there is an embedder; `true` when that changed.
+    pub fn set_semantic(&self, is_semantic: bool) -> bool {
+        let changed = self.is_semantic.swap(is_semantic, Ordering::Relaxed) != is_semantic;
+        if changed {
+            self.vectors_changed();
+        }
+        changed
+    }
+
+    /// Whether it searches by meaning.
+    #[must_use]
+    pub fn is_semantic(&self) -> bool {
+        self.senses().is_some()
+    }
+
+    fn senses(&self) -> Option<&Senses> {
+        self.senses.as_ref().filter(|_| self.is_semantic.load(Ordering::Relaxed))
+    }
+
+    /// The right to embed tools, until it is dropped; `None` while another process has it, or when there is nothing to
+    /// embed them with.
+    #[must_use]
+    pub fn begin_embedding(&self) -> Option<Embedding<'_>> {
+        let senses = self.senses()?;
+        Some(Embedding { search: self, senses, _lock: senses.vectors.lock()? })
+    }
+
+    /// Which of these tools have no vector yet.
+    #[must_use]
+    pub fn without_vector(&self, tools: &HashSet<VectorKey>) -> HashSet<VectorKey> {
+        let Some(senses) = self.senses() else { return HashSet::new() };
+        let table = senses.vectors.load();
+        tools.iter().filter(|key| !table.has(**key)).copied().collect()
+    }
+
+    /// To be called when another process may have made vectors.
+    pub fn vectors_changed(&self) {
+        if let Some(index) = self.current() {
+            index.forget_meaning();
+        }
     }
 
     /// Opens the index of `fingerprint`; `false` when it has to be built first.
@@ -170,14 +250,36 @@ impl Search {
     /// # Errors
     /// When there is no index, or it turned out to be damaged; then it is gone, and has to be built again.
     pub fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        self.with_current(|index| index.search(request, self.senses()))
+    }
+
+    /// As [`Search::search`], by words alone: for when meaning is late.
+    ///
+    /// # Errors
+    /// As those of [`Search::search`].
+    pub fn search_words(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        self.with_current(|index| index.search_words(request))
+    }
+
+    /// Tells what each stage says of the hits of a search, also where they do not fit. Takes its time.
+    ///
+    /// # Errors
+    /// As those of [`Search::search`].
+    pub fn explain(&self, request: &Request<'_>) -> Result<Explanation, Error> {
+        self.with_current(|index| index.explain(request, self.senses()))
+    }
+
+    fn with_current<T>(&self, run: impl FnOnce(&Index) -> Result<T, Error>) -> Result<T, Error> {
         let index = self.current().ok_or(Error::Missing)?;
-        guarded(|| index.search(request)).inspect_err(|error| self.set_aside(&index, error))
+        guarded(|| run(&index)).inspect_err(|error| self.set_aside(&index, error))
     }
 
     /// The answer to a request that was answered before by the same index. Quick enough to be called inline.
     #[must_use]
     pub fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
-        self.current()?.cached(request)
+        let index = self.current()?;
+        // Damage is told of by the search that follows.
+        guarded(|| Ok(index.cached(request))).ok().flatten()
     }
 
     fn current(&self) -> Option<Arc<Index>> {
@@ -197,6 +299,35 @@ impl Search {
                 discard(store, &index.fingerprint, error);
             }
         }
+    }
+}
+
+/// The making of vectors; one process of those that share a cache has it at a time.
+pub struct Embedding<'a> {
+    search: &'a Search,
+    senses: &'a Senses,
+    _lock: Option<File>,
+}
+
+impl Embedding<'_> {
+    /// A vector for each document.
+    ///
+    /// # Errors
+    /// When the embedder fails.
+    pub fn embed(&self, documents: &[Document]) -> Result<Vec<(VectorKey, Vec<f32>)>, Unavailable> {
+        let texts: Vec<String> = documents.iter().map(embedding::text).collect();
+        let vectors = self
+            .senses
+            .embedder
+            .embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), embedding::TOOL_PIECES)?;
+        let keys = documents.iter().map(|document| VectorKey::of(&document.server, document.hash));
+        Ok(keys.zip(vectors).collect())
+    }
+
+    /// Keeps vectors, and has them used from now on. Of older ones, those of `tools` stay, and some others.
+    pub fn keep(&self, vectors: &HashMap<VectorKey, Vec<f32>>, tools: &HashSet<VectorKey>) {
+        self.senses.vectors.add(vectors, tools);
+        self.search.vectors_changed();
     }
 }
 

@@ -4,7 +4,8 @@ use tantivy::postings::Postings as _;
 use tantivy::schema::{Field, IndexRecordOption, Term};
 use tantivy::{DocAddress, DocSet, Searcher, SegmentReader, TERMINATED};
 
-use super::schema::{RankedField, SCHEMA};
+use super::embedding::VectorKey;
+use super::schema::{RankedField, SCHEMA, VECTOR};
 
 /// How soon further occurrences of a word stop to count.
 const SATURATION: f32 = 1.2;
@@ -13,6 +14,8 @@ const SATURATION: f32 = 1.2;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) address: DocAddress,
+    /// Its place in a row.
+    pub(super) place: usize,
     pub(super) score: f32,
 }
 
@@ -25,6 +28,7 @@ pub(super) struct Alternative {
 pub(super) struct Postings<'a> {
     /// Each segment with the place of its first tool.
     segments: Vec<(usize, &'a SegmentReader)>,
+    searcher: &'a Searcher,
     places: usize,
     tools: f32,
     /// The ranked fields with the number of words in the average tool.
@@ -47,7 +51,21 @@ impl<'a> Postings<'a> {
             }
             fields.push((field, (words as f32 / places.max(1) as f32).max(1.0)));
         }
-        Ok(Self { segments, places, tools: searcher.num_docs() as f32, fields })
+        Ok(Self { segments, searcher, places, tools: searcher.num_docs() as f32, fields })
+    }
+
+    pub(super) fn searcher(&self) -> &'a Searcher {
+        self.searcher
+    }
+
+    /// What the tools' vectors are found by, place by place.
+    pub(super) fn vector_keys(&self) -> tantivy::Result<Vec<VectorKey>> {
+        let mut keys = Vec::with_capacity(self.places);
+        for (_, segment) in &self.segments {
+            let column = segment.fast_fields().u64(VECTOR)?;
+            keys.extend((0..segment.max_doc()).map(|doc| VectorKey(column.first(doc).unwrap_or_default())));
+        }
+        Ok(keys)
     }
 
     /// A row of equal values.
@@ -57,10 +75,10 @@ impl<'a> Postings<'a> {
 
     /// Whether any tool has the stem.
     pub(super) fn has(&self, stem: &str) -> tantivy::Result<bool> {
-        for (RankedField { field, .. }, _) in &self.fields {
-            let term = Term::from_field_text(*field, stem);
+        for (field, _) in &self.fields {
+            let term = Term::from_field_text(field.field, stem);
             for (_, segment) in &self.segments {
-                if segment.inverted_index(*field)?.get_term_info(&term)?.is_some() {
+                if segment.inverted_index(field.field)?.get_term_info(&term)?.is_some() {
                     return Ok(true);
                 }
             }
@@ -105,15 +123,52 @@ impl<'a> Postings<'a> {
 
     fn weigh(&self, Alternative { stem, weight }: &Alternative, scores: &mut [f32]) -> tantivy::Result<f32> {
         let mut frequency = self.row(0.0);
-        for (RankedField { field, weight, length }, average) in &self.fields {
-            self.each(*field, stem, |place, times, words| {
-                frequency[place] += weight * times / (1.0 - length + length * words as f32 / average);
+        for (field, average) in &self.fields {
+            self.each(field.field, stem, |place, times, words| {
+                frequency[place] += field.weigh(times, words, *average);
             })?;
         }
         let tools = frequency.iter().filter(|frequency| **frequency > 0.0).count();
         let best = weight * rarity(self.tools, tools as f32);
         for (score, frequency) in scores.iter_mut().zip(&frequency) {
             *score = score.max(best * frequency / (frequency + SATURATION));
+        }
+        Ok(best)
+    }
+
+    /// As [`Postings::add_word`], with what comes from each field by itself.
+    pub(super) fn add_word_by_field(
+        &self,
+        alternatives: &[Alternative],
+        fields: &mut [Vec<f32>],
+    ) -> tantivy::Result<f32> {
+        let mut best = if alternatives.is_empty() { rarity(self.tools, 0.0) } else { 0.0 };
+        let mut scores = self.row(0.0);
+        let mut shares = vec![self.row(0.0); fields.len()];
+        for Alternative { stem, weight } in alternatives {
+            let mut frequencies = vec![self.row(0.0); fields.len()];
+            for ((field, average), frequencies) in self.fields.iter().zip(&mut frequencies) {
+                self.each(field.field, stem, |place, times, words| {
+                    frequencies[place] = field.weigh(times, words, *average);
+                })?;
+            }
+            let sum = |place: usize| frequencies.iter().map(|row| row[place]).sum::<f32>();
+            let tools = (0..self.places).filter(|place| sum(*place) > 0.0).count();
+            let most = weight * rarity(self.tools, tools as f32);
+            for place in 0..self.places {
+                let frequency = sum(place);
+                let score = most * frequency / (frequency + SATURATION);
+                if score > scores[place] {
+                    scores[place] = score;
+                    for (shares, row) in shares.iter_mut().zip(&frequencies) {
+                        shares[place] = score * row[place] / frequency;
+                    }
+                }
+            }
+            best = most.max(best);
+        }
+        for (field, shares) in fields.iter_mut().zip(&shares) {
+            field.iter_mut().zip(shares).for_each(|(field, share)| *field += share);
         }
         Ok(best)
     }
@@ -131,7 +186,7 @@ impl<'a> Postings<'a> {
         let least = *least;
         found.retain(|(score, _)| *score >= least);
         found.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
-        found.into_iter().map(|(score, place)| Candidate { address: self.address(place), score }).collect()
+        found.into_iter().map(|(score, place)| Candidate { address: self.address(place), place, score }).collect()
     }
 
     fn address(&self, place: usize) -> DocAddress {
@@ -141,6 +196,13 @@ impl<'a> Postings<'a> {
             u32::try_from(segment).expect("tantivy counts segments in 32 bits"),
             u32::try_from(doc).expect("tantivy counts documents in 32 bits"),
         )
+    }
+}
+
+impl RankedField {
+    /// What `times` occurrences of a word count in a field of `words` words.
+    fn weigh(&self, times: f32, words: u32, average: f32) -> f32 {
+        self.weight * times / (1.0 - self.length + self.length * words as f32 / average)
     }
 }
 

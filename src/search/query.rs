@@ -2,18 +2,27 @@
 
 use super::tokenizer::{compact, split};
 
-/// A query as ranking sees it. Equal queries rank equally, so this is also what an answer is remembered by.
+/// A query as ranking sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Query {
     /// One list of words for each thing asked for, usually one; none when all are stop words (`who am i`), which then
     /// only a name can match.
-    pub(super) needs: Vec<Vec<Word>>,
+    pub(super) needs: Vec<Need>,
     /// What might be a tool's exact name, in compact form: the whole query, and every identifier in it.
     pub(super) names: Vec<String>,
 }
 
+/// One thing asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Need {
+    /// The words that tools are looked up by.
+    pub(super) words: Vec<Word>,
+    /// What was said, as it was said.
+    pub(super) text: String,
+}
+
 /// A word of a query, in lower case and not stemmed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Word {
     pub(super) text: String,
     /// It stands where a server is named: before a colon, or after `on`, `in`, `from`, `using`.
@@ -42,48 +51,68 @@ impl Query {
         names.dedup();
         Self { needs: needs(text), names }
     }
+
+    /// All that was said, without what only joins the needs.
+    pub(super) fn text(&self) -> String {
+        self.needs.iter().map(|need| need.text.as_str()).collect::<Vec<_>>().join(" ")
+    }
 }
 
-fn needs(text: &str) -> Vec<Vec<Word>> {
-    let mut needs: Vec<Vec<Word>> = vec![Vec::new()];
+fn needs(text: &str) -> Vec<Need> {
+    let mut needs = vec![Need::default()];
     let mut hint = false;
     for (at, token) in text.split_whitespace().enumerate() {
         let words = words(token);
         if let [word] = words.as_slice()
             && is_conjunction(word)
         {
-            needs.push(Vec::new());
+            needs.push(Need::default());
             hint = false;
             continue;
+        }
+        if let Some(need) = needs.last_mut() {
+            need.say(token);
         }
         for word in words {
             let is_stop = is_stop_word(&word);
             if is_stop {
                 hint = is_place(&word) || (hint && is_article(&word));
             } else if let Some(need) = needs.last_mut() {
-                need.push(Word { text: word, hint });
+                need.words.push(Word { text: word, hint });
             }
         }
         if token.ends_with(':') && at < HINT {
-            needs.iter_mut().flatten().for_each(|word| word.hint = true);
+            needs.iter_mut().flat_map(|need| &mut need.words).for_each(|word| word.hint = true);
         } else if token.ends_with([',', ';', '.', '?', '!']) || token == "&" {
-            needs.push(Vec::new());
+            needs.push(Need::default());
             hint = false;
         }
     }
     merge_short(needs)
 }
 
+impl Need {
+    fn say(&mut self, text: &str) {
+        if !self.text.is_empty() && !text.is_empty() {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+    }
+}
+
 /// Puts what is too short to be a need to the one before it, or after it where it is the first.
-fn merge_short(needs: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
-    let mut merged: Vec<Vec<Word>> = Vec::new();
+fn merge_short(needs: Vec<Need>) -> Vec<Need> {
+    let mut merged: Vec<Need> = Vec::new();
     for need in needs {
         match merged.last_mut() {
-            Some(last) if need.len() < NEED || last.len() < NEED => last.extend(need),
+            Some(last) if need.words.len() < NEED || last.words.len() < NEED => {
+                last.say(&need.text);
+                last.words.extend(need.words);
+            }
             _ => merged.push(need),
         }
     }
-    merged.retain(|need| !need.is_empty());
+    merged.retain(|need| !need.words.is_empty());
     merged
 }
 
@@ -140,7 +169,7 @@ mod tests {
     /// The needs, each with its words; a word where a server may be named has a `?`.
     fn needs_in(text: &str) -> String {
         let word = |word: &Word| format!("{}{}", word.text, if word.hint { "?" } else { "" });
-        let need = |need: &Vec<Word>| need.iter().map(word).collect::<Vec<_>>().join(" ");
+        let need = |need: &Need| need.words.iter().map(word).collect::<Vec<_>>().join(" ");
         Query::parse(text).needs.iter().map(need).collect::<Vec<_>>().join(" | ")
     }
 

@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use tantivy::TantivyDocument;
 use tantivy::schema::{
-    Field, IndexRecordOption, STORED, STRING, Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
+    FAST, Field, IndexRecordOption, STORED, STRING, Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
 };
 
 use super::Document;
+use super::embedding::VectorKey;
 use super::fingerprint::key;
 use super::tokenizer::{STEMS, WORDS, compact, split};
 
@@ -18,6 +19,8 @@ pub(super) struct IndexSchema {
     pub(super) schema: Schema,
     /// Server, tool and hash in one term: tells which state of which tool the index has.
     pub(super) key: Field,
+    /// What the tool's vector is found by; see [`VECTOR`].
+    vector: Field,
     /// The server's name as one term, to narrow a search.
     pub(super) server: Field,
     pub(super) tool: Field,
@@ -28,9 +31,16 @@ pub(super) struct IndexSchema {
     pub(super) ranked: [RankedField; 5],
 }
 
+/// The column of the tools' [`VectorKey`]s.
+///
+/// [`VectorKey`]: super::embedding::VectorKey
+pub(super) const VECTOR: &str = "vector";
+
 /// A field that takes part in ranking.
 #[derive(Clone, Copy)]
 pub(super) struct RankedField {
+    /// As people read it.
+    pub(super) name: &'static str,
     pub(super) field: Field,
     /// How much a word counts here.
     pub(super) weight: f32,
@@ -42,19 +52,20 @@ impl IndexSchema {
     fn new() -> Self {
         let mut builder = Schema::builder();
         let key = builder.add_text_field("key", STRING);
+        let vector = builder.add_u64_field(VECTOR, FAST);
         let server = builder.add_text_field("server", STRING | STORED);
         let tool = builder.add_text_field("tool", STORED);
         let exact = builder.add_text_field("exact", STRING);
         let vocabulary = builder.add_text_field("vocabulary", text(WORDS, IndexRecordOption::Basic));
         let mut ranked = |name, weight, length| ranked(&mut builder, name, weight, length);
         let ranked = [
-            ranked("tool_words", 3.0, 0.4),
-            ranked("server_words", 2.0, 0.0),
+            ranked("tool", 3.0, 0.4),
+            ranked("server", 2.0, 0.0),
             ranked("title", 1.0, 0.4),
             ranked("description", 1.0, 0.75),
             ranked("parameters", 0.4, 0.75),
         ];
-        Self { schema: builder.build(), key, server, tool, exact, vocabulary, ranked }
+        Self { schema: builder.build(), key, vector, server, tool, exact, vocabulary, ranked }
     }
 
     /// The words of the server's name, by which a query may hint at it.
@@ -67,6 +78,7 @@ impl IndexSchema {
         let Document { server, tool, hash, title, description, parameters } = document;
         let mut fields = TantivyDocument::new();
         fields.add_text(self.key, key(server, tool, *hash));
+        fields.add_u64(self.vector, VectorKey::of(server, *hash).0);
         fields.add_text(self.server, server.as_str());
         fields.add_text(self.tool, tool.as_str());
         fields.add_text(self.exact, compact(tool.as_str()));
@@ -90,9 +102,9 @@ fn telling(server: &str) -> String {
     if words.is_empty() { server.to_owned() } else { words.join(" ") }
 }
 
-fn ranked(builder: &mut SchemaBuilder, name: &str, weight: f32, length: f32) -> RankedField {
-    let field = builder.add_text_field(name, text(STEMS, IndexRecordOption::WithFreqs));
-    RankedField { field, weight, length }
+fn ranked(builder: &mut SchemaBuilder, name: &'static str, weight: f32, length: f32) -> RankedField {
+    let field = builder.add_text_field(&format!("{name}_words"), text(STEMS, IndexRecordOption::WithFreqs));
+    RankedField { name, field, weight, length }
 }
 
 fn text(analyzer: &str, record: IndexRecordOption) -> TextOptions {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// A new form of the index gets a new number, and leaves the old one to the versions that know it.
-const VERSION: &str = "v1";
+const VERSION: &str = "v2";
 /// Unused indexes that are kept: several clients, each with its own servers, take turns.
 const KEPT: usize = 3;
 /// How long another process may build before this one goes its own way.

@@ -156,7 +156,7 @@ fn an_index_is_shared_by_all_with_its_directory() {
         }
     });
     let directories =
-        fs::read_dir(home.path().join("v1")).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
+        fs::read_dir(home.path().join("v2")).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
     assert_eq!(directories, 1, "one was built, the others opened it");
     let other = Search::new(Some(home.path().to_owned()));
     assert!(other.open(&fingerprint(&tools)).unwrap());
@@ -194,7 +194,7 @@ fn much_changed_tools_are_indexed_anew() {
 
 /// Names and sizes of what holds the words of an index.
 fn segment_files(home: &Path, documents: &[Document]) -> std::collections::BTreeSet<String> {
-    let directory = home.join("v1").join(fingerprint(documents).as_str());
+    let directory = home.join("v2").join(fingerprint(documents).as_str());
     let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     files.filter(|name| name.ends_with(".term")).collect()
 }
@@ -218,7 +218,7 @@ fn a_damaged_index_is_removed_and_built_again() {
         for kind in ["term", "idx", "store", "fieldnorm", "meta.json"] {
             let home = tempfile::tempdir().unwrap();
             drop(build(Some(home.path()), &tools));
-            let directory = home.path().join("v1").join(name.as_str());
+            let directory = home.path().join("v2").join(name.as_str());
             let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
             files.filter(|file| file.to_str().unwrap().ends_with(kind)).for_each(|file| damage(&file));
             let search = Search::new(Some(home.path().to_owned()));
@@ -243,6 +243,132 @@ fn an_index_that_fails_in_use_is_removed_and_built_again() {
     assert!(!search.open(&fingerprint(&tools)).unwrap(), "it is gone");
     search.rebuild(&fingerprint(&tools), &tools).unwrap();
     assert_eq!(find(&search, "read_file")[0], "files/read_file");
+}
+
+/// Knows three things, each by some words; a text with none of them has no meaning.
+struct Concepts {
+    fails: std::sync::atomic::AtomicBool,
+}
+
+impl Concepts {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { fails: false.into() })
+    }
+}
+
+impl Embedder for Concepts {
+    fn name(&self) -> String {
+        "concepts".to_owned()
+    }
+
+    fn width(&self) -> usize {
+        64
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        word == "notify"
+    }
+
+    fn embed(&self, texts: &[&str], _longest: usize) -> Result<Vec<Vec<f32>>, Unavailable> {
+        const CONCEPTS: [&[&str]; 3] =
+            [&["message", "notify"], &["issue", "bug", "defect"], &["forecast", "umbrella", "sky"]];
+        if self.fails.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Unavailable { reason: "told to fail".to_owned() });
+        }
+        let vector = |text: &&str| {
+            let mut vector = vec![0.0; 64];
+            for (at, words) in CONCEPTS.iter().enumerate() {
+                vector[at] = f32::from(u8::from(words.iter().any(|word| text.to_lowercase().contains(word))));
+            }
+            // What else it says is like no other text.
+            vector[3 + text.bytes().map(usize::from).sum::<usize>() % 61] += 0.3;
+            let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+            vector.iter_mut().for_each(|x| *x /= length);
+            vector
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
+fn embed(search: &Search, documents: &[Document]) {
+    let embedding = search.begin_embedding().unwrap();
+    let tools = documents.iter().map(|d| VectorKey::of(&d.server, d.hash)).collect();
+    embedding.keep(&embedding.embed(documents).unwrap().into_iter().collect(), &tools);
+}
+
+#[test]
+fn a_need_in_other_words_is_understood() {
+    let tools = documents();
+    let search = build(None, &tools).with_embedder(Concepts::new());
+    assert!(find(&search, "need an umbrella tomorrow").is_empty(), "there is no vector yet");
+    embed(&search, &tools);
+    assert_eq!(find(&search, "need an umbrella tomorrow")[0], "weather/get-forecast");
+    assert_eq!(find(&search, "notify somebody")[0], "slack/post_message");
+    assert_eq!(find(&search, "create_issue")[0], "github/create_issue", "an exact name still wins");
+    for query in ["photosynthesis", "photosynthesis of green plants"] {
+        assert!(find(&search, query).is_empty(), "{query}: {:?}", find(&search, query));
+    }
+    let both = find(&search, "notify somebody of it, then look whether the sky is clear");
+    for tool in ["slack/post_message", "weather/get-forecast"] {
+        assert!(both[..2].contains(&tool.to_owned()), "{tool} is not in front: {both:?}");
+    }
+}
+
+#[test]
+fn tools_without_a_vector_are_found_by_their_words() {
+    let tools = documents();
+    let search = build(None, &tools).with_embedder(Concepts::new());
+    embed(&search, &tools[..2]);
+    assert_eq!(find(&search, "weather forecast")[0], "weather/get-forecast");
+    let all: std::collections::HashSet<_> = tools.iter().map(|d| VectorKey::of(&d.server, d.hash)).collect();
+    assert_eq!(search.without_vector(&all).len(), tools.len() - 2);
+}
+
+#[test]
+fn an_embedder_that_fails_costs_nothing_but_meaning() {
+    let tools = documents();
+    let concepts = Concepts::new();
+    let search = build(None, &tools).with_embedder(concepts.clone());
+    embed(&search, &tools);
+    concepts.fails.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(find(&search, "weather forecast")[0], "weather/get-forecast");
+    assert!(find(&search, "umbrella").is_empty());
+    let embedding = search.begin_embedding().unwrap();
+    assert!(embedding.embed(&tools).is_err());
+}
+
+#[test]
+fn search_by_meaning_can_be_switched_off() {
+    let tools = documents();
+    let search = build(None, &tools).with_embedder(Concepts::new());
+    embed(&search, &tools);
+    assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
+    assert!(search.set_semantic(false) && !search.set_semantic(false));
+    assert!(find(&search, "umbrella").is_empty(), "not even from the cache");
+    assert!(search.begin_embedding().is_none() && !search.is_semantic());
+    search.set_semantic(true);
+    assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
+}
+
+#[test]
+fn an_explanation_adds_up() {
+    let tools = documents();
+    let search = build(None, &tools).with_embedder(Concepts::new());
+    embed(&search, &tools);
+    let request = Request { query: "github: defect in a repositry", limit: 5, server: None };
+    let explanation = search.explain(&request).unwrap();
+    assert_eq!(explanation.repairs, [("repositry".to_owned(), "repository".to_owned())]);
+    assert!(explanation.is_by_meaning);
+    let found = search.search(&request).unwrap();
+    assert_eq!(explanation.hits.len(), found.len());
+    for (explained, hit) in explanation.hits.iter().zip(found.iter()) {
+        assert_eq!(explained.hit, *hit);
+        let fields: f32 = explained.fields.iter().map(|(_, score)| score).sum();
+        assert!((fields - explained.words).abs() < 1e-4, "{fields} is not {}", explained.words);
+        assert!((explained.fused * explained.server - hit.score).abs() < 1e-4);
+    }
+    let first = &explanation.hits[0];
+    assert_eq!((first.place_by_meaning, first.server > 1.0, first.is_named), (Some(1), true, false));
 }
 
 fn change(file: &Path, how: fn(&mut Vec<u8>)) {

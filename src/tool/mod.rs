@@ -9,4 +9,4 @@ mod signature;
 
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
-pub use signature::{Signature, first_sentence, local_pointer, render_hit, render_hits, type_expression};
+pub use signature::{Signature, first_sentence, local_pointer, render_hit, render_hits, tokens_of, type_expression};

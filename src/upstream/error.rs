@@ -163,7 +163,25 @@ impl ConnectError {
     }
 }
 
+impl ConnectError {
+    /// Whether a person who logs in could help.
+    #[must_use]
+    pub fn wants_login(&self) -> bool {
+        matches!(self, Self::Http { error, .. } if error.wants_login())
+    }
+}
+
 impl CallError {
+    /// Whether a person who logs in could help. The request did nothing then.
+    #[must_use]
+    pub fn wants_login(&self) -> bool {
+        match self {
+            Self::Connect(error) => error.wants_login(),
+            Self::Http { error, .. } => error.wants_login(),
+            _ => false,
+        }
+    }
+
     /// Whether the same request may be sent again without the risk of acting twice.
     #[must_use]
     pub fn is_unsent(&self) -> bool {
@@ -183,7 +201,9 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
     let login = format!("; login needed: run `mcpzip login {server}`");
     match need {
         Need::Credentials => String::new(),
+        Need::Command => "; what its `headers_command` gives is not accepted".to_owned(),
         Need::Login => login,
+        Need::Sealed(reason) => format!("; {reason}{login}, which replaces it, or unlock the keychain"),
         Need::Renewal => format!("{login}, as the login there was is over"),
         Need::Scopes(scopes) => format!("{login}, as the login there is lacks the scopes {}", scopes.join(", ")),
         Need::Rights => "; the login there is does not allow this, and a new one would not change that".to_owned(),

@@ -10,6 +10,7 @@ mod connector;
 mod error;
 mod guard;
 mod handshake;
+mod headers_command;
 mod host;
 mod listing;
 mod log;
@@ -44,6 +45,7 @@ use crate::config;
 use crate::config::env::Environment as Variables;
 use crate::shutdown::Tasks;
 use guard::Guard;
+use headers_command::HeadersCommands;
 use transport::http::client::Clients;
 
 /// The largest message that is taken from a server, in bytes.
@@ -59,11 +61,12 @@ pub struct Environment {
     /// Where the servers' stderr is kept; `None` keeps none.
     pub log_directory: Option<PathBuf>,
     /// Where logins are kept; without it there are none.
-    pub login_directory: Option<PathBuf>,
+    pub logins: Option<Arc<oauth::Vault>>,
     /// How long a server has to answer the handshake.
     pub handshake_limit: Duration,
     guard: Arc<Guard>,
     clients: Clients,
+    headers_commands: HeadersCommands,
 }
 
 impl Environment {
@@ -74,10 +77,11 @@ impl Environment {
             tasks,
             variables,
             log_directory,
-            login_directory: None,
+            logins: None,
             handshake_limit: Duration::from_secs(30),
             guard: Arc::new(Guard::new()),
             clients: Clients::default(),
+            headers_commands: HeadersCommands::default(),
         }
     }
 

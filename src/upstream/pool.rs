@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::connection::{Call, Connection, Reply};
 use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
+use super::oauth::Account;
 use super::slot::{Lease, Slot, State};
 use super::subscription::{self, Subscriptions};
 use super::{CallError, ConnectError, Environment};
@@ -94,7 +95,23 @@ impl Pool {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server)?.first.entry.timeout
     }
 
-    /// Sends a request to a server, which has the call's limit to be connected, and again to answer. It is sent once more only when it cannot have acted, and once more when `repeatable`
+    /// Whether `server` could not be reached for want of a login when it was last tried.
+    #[must_use]
+    pub fn wants_login(&self, server: &ServerName) -> bool {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let state = slots.get(server).map(Slots::state);
+        matches!(state, Some(State::Failed { error, .. }) if error.wants_login())
+    }
+
+    /// The login at `server`, where it is one that may want it.
+    #[must_use]
+    pub fn account(&self, server: &ServerName) -> Option<Account> {
+        let entry = self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server)?.first.entry.clone();
+        Account::of_entry(server, &entry, &self.environment).ok()?
+    }
+
+    /// Sends a request to a server, which has the call's limit to be connected, and again to answer. It is sent once more
+    /// only when it cannot have acted, and once more when `repeatable`
     /// and the connection went away: a server that restarts knows neither the call nor the session of the next one.
     ///
     /// # Errors

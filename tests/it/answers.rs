@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::script::{answer, result, sleep};
-use crate::support::{Client, Server, Setup};
+use crate::support::script::{answer, await_cancel, echo, result, sleep};
+use crate::support::{Client, Server, Setup, until};
 
 const ITEMS: &str = r#"{"content":[{"type":"text","text":"see data"},{"type":"image","data":"aW1n","mimeType":"image/png"}],"structuredContent":{"total":18446744073709551617,"items":[{"id":1,"name":"milk"},{"id":2,"name":"bread"}]}}"#;
 
@@ -177,4 +177,185 @@ fn several_calls_run_side_by_side_and_answer_in_order() {
         assert!(told.contains("1 to 32"), "{told}");
     }
     client.finish();
+}
+
+#[test]
+fn cancelling_several_calls_cancels_all_of_them() {
+    let setup = Setup::new().server("a", Server::new().tool("wait", [await_cancel()]).tool("quick", [answer("done")]));
+    let mut client = setup.connect();
+    client.execute("a__quick");
+    let calls = vec![json!({ "name": "a__wait" }); 5];
+    let id = client.begin("execute_tool", &json!({ "calls": calls }).to_string());
+    until("the calls to arrive", || (setup.home().count("a", r#""name":"wait""#) == 5).then_some(()));
+    client.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+    until("all to be cancelled", || (setup.home().count("a", "notifications/cancelled") == 5).then_some(()));
+    assert_eq!(client.execute("a__quick").text(), "done");
+    client.finish();
+}
+
+#[test]
+fn what_was_repaired_is_in_meta_and_nowhere_else() {
+    let definition = r#"{"name":"t","inputSchema":{"type":"object","properties":{"count":{"type":"integer"},"tags":{"type":"array","items":{"type":"string"}}}}}"#;
+    let mut client = Setup::new().server("a", Server::new().tool_as("t", definition, [echo()])).connect();
+    let arguments = r#"{"count":"5","tags":"x"}"#;
+    let made = client.execute_with("a__t", arguments);
+    assert!(
+        made.result()
+            .starts_with(r#"{"content":[],"structuredContent":{"name":"t","arguments":{"count":5,"tags":["x"]}}"#)
+    );
+    let repairs = &made.value()["_meta"]["mcpzip/repairs"];
+    assert_eq!(repairs.as_array().unwrap().iter().map(|repair| &repair["path"]).collect::<Vec<_>>(), ["count", "tags"]);
+    assert!(repairs[0]["what"].as_str().unwrap().contains("string"), "{repairs}");
+    assert_eq!(made.text(), "", "the text is the server's");
+    let plain = client.execute_with("a__t", r#"{"count":5}"#);
+    assert_eq!(plain.result(), r#"{"content":[],"structuredContent":{"name":"t","arguments":{"count":5}}}"#);
+    let calls = format!(r#"{{"calls":[{{"name":"a__t"}},{{"name":"a__t","arguments":{arguments}}}]}}"#);
+    let several = client.call("execute_tool", &calls).value();
+    assert_eq!(several["_meta"]["mcpzip/repairs"], json!([[], repairs]));
+    let chosen = client.call("execute_tool", &format!(r#"{{"name":"a__t","arguments":{arguments},"select":".name"}}"#));
+    assert_eq!((chosen.text().as_str(), &chosen.value()["_meta"]["mcpzip/repairs"]), ("t", repairs));
+    client.finish();
+}
+
+#[test]
+fn a_client_that_shows_one_of_two_gets_that_one() {
+    let both = r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"structuredContent":{"a":1},"later":1.0}"#;
+    let setup = Setup::new().server("a", Server::new().tool("t", [result(both)]));
+    for (name, expected) in [
+        ("claude-code", r#"{"content":[],"structuredContent":{"a":1},"later":1.0}"#),
+        ("opencode", r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"later":1.0}"#),
+        ("somebody", both),
+    ] {
+        let mut client = setup.start();
+        client.shake_hands_named(name);
+        assert_eq!(client.execute("a__t").result(), expected, "{name}");
+        client.finish();
+        let mut client = setup.start();
+        let info = format!(r#""io.modelcontextprotocol/clientInfo":{{"name":"{name}","version":"1"}}"#);
+        let call = r#""name":"execute_tool","arguments":{"name":"a__t"}"#;
+        let id = client.begin_modern("tools/call", call, "{}", &info);
+        let modern = format!(r#"{{"resultType":"complete",{}"#, &expected[1..]);
+        assert_eq!(client.answer(id).result(), modern, "{name}");
+        client.finish();
+    }
+    let setup = setup.setting("results", json!({ "duplicates": "keep" }));
+    let mut client = setup.start();
+    client.shake_hands_named("claude-code");
+    assert_eq!(client.execute("a__t").result(), both);
+    client.finish();
+}
+
+#[test]
+fn what_was_stored_is_kept_as_long_as_the_user_wants() {
+    let setup = shop().setting("results", json!({ "kept_for": "2h" }));
+    let mut client = setup.connect();
+    let told = select(&mut client, "shop__list", "empty").tool_error();
+    let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    client.finish();
+    let mut later = setup.connect();
+    let read = later.execute_with("mcpzip__read_result", &json!({ "id": id, "select": ".items[1].name" }).to_string());
+    assert_eq!(read.text(), "bread");
+    later.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn after_a_kill_what_was_stored_is_readable_or_absent_and_counts_are_whole() {
+    let long = json!({ "content": [{ "type": "text", "text": "some words ".repeat(30_000) }] }).to_string();
+    let setup = Setup::new()
+        .server("a", Server::new().tool("long", [result(&long)]))
+        .setting("results", json!({ "kept_for": "1h" }));
+    for round in 0..4 {
+        let mut client = setup.connect();
+        let told = client.execute("a__long").text();
+        let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        for _ in 0..round {
+            client.begin_execute("a__long");
+        }
+        // Counts are written when somebody wants to see them.
+        client.begin("execute_tool", r#"{"name":"mcpzip__stats"}"#);
+        std::thread::sleep(Duration::from_millis(40 * round));
+        client.signal(rustix::process::Signal::KILL);
+        client.wait();
+        let mut next = setup.connect();
+        let read = next.execute_with("mcpzip__read_result", &json!({ "id": id, "limit": 10 }).to_string());
+        assert!(read.text().starts_with("some words"), "an id that was told is readable");
+        next.finish();
+    }
+    for file in std::fs::read_dir(setup.home().path("state/results/common")).unwrap().flatten() {
+        let path = file.path();
+        if path.extension().is_some_and(|end| end == "json") {
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), long, "{}", path.display());
+        }
+    }
+    setup.run(&["stats", "--json"]).code(0).json();
+    let days = std::fs::read_dir(setup.home().path("state/statistics")).unwrap().flatten();
+    let names: Vec<String> = days.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(names.iter().all(|name| !name.ends_with(".damaged")), "{names:?}");
+}
+
+#[test]
+fn a_budget_holds_by_default_and_for_what_clients_show() {
+    let data = json!({ "items": (0..9_000).map(|id| json!({ "id": id, "name": "milk" })).collect::<Vec<_>>() });
+    let long = json!({ "content": [{ "type": "text", "text": "9000 items" }], "structuredContent": data }).to_string();
+    let mut client = Setup::new().server("a", Server::new().tool("long", [result(&long)])).start();
+    client.shake_hands_named("claude-code");
+    let told = client.execute("a__long");
+    assert!(!told.result().contains("structuredContent"), "a client would show it in place of the text");
+    let told = told.text();
+    assert!(told.starts_with("9000 items\n{\"items\":[{"), "{told:.300}");
+    assert!(told.contains("{items: array[9000] of {id: 0, name: \"milk\"}}"), "{told}");
+    let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let read =
+        client.execute_with("mcpzip__read_result", &json!({ "id": id, "select": ".items[8999].id" }).to_string());
+    assert_eq!(read.text(), "8999");
+    client.finish();
+}
+
+#[test]
+fn gain_counts_what_was_saved_and_what_was_paid() {
+    let setup = shop();
+    let mut client = setup.connect();
+    client.ask("tools/list", "{}");
+    client.ask("tools/list", "{}");
+    client.search("buy something");
+    client.call("describe_tool", r#"{"name":"shop__list"}"#);
+    select(&mut client, "shop__list", ".items[].name");
+    client.execute("shop__talk");
+    client.finish();
+    let gain = setup.run(&["gain", "--json"]).code(0).json();
+    assert_eq!((&gain["tokenizer"], &gain["clients"]), (&json!("o200k_base"), &json!(1)));
+    let sum = &gain["sum"];
+    for paid in ["own", "searches", "descriptions", "wrapping"] {
+        assert!(sum[paid].as_i64().unwrap() > 0, "{paid}: {sum}");
+    }
+    assert!(sum["definitions"].as_i64().unwrap() > 50, "{sum}");
+    let part = |keys: &[&str]| keys.iter().map(|key| sum[*key].as_i64().unwrap()).sum::<i64>();
+    let net =
+        part(&["definitions", "projected", "stored"]) - part(&["own", "searches", "descriptions", "parts", "wrapping"]);
+    assert_eq!(sum["net"], net);
+    let shop = &gain["servers"][0];
+    assert_eq!((&shop["server"], &shop["clients"]), (&json!("shop"), &json!(1)));
+    let list = shop["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "list").unwrap().clone();
+    assert_eq!((&list["calls"], &list["projected"], &list["whole"]), (&json!(1), &json!(1), &json!(0)));
+    assert_eq!(setup.run(&["gain", "--json", "--since", "2099-01-01"]).code(0).json()["clients"], 0);
+    assert!(setup.run(&["gain", "--since", "soon"]).code(2).stderr.contains("7d"));
+}
+
+#[test]
+fn session_logs_are_read_and_left_as_they_are() {
+    let setup = Setup::new();
+    let logs = setup.home().path("home/.claude/projects/-work-shop");
+    std::fs::create_dir_all(&logs).unwrap();
+    let used = r#"{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"mcp__shop__list","input":{"a":1}}]}}"#;
+    let came = r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"[1, 2, 3]"}]}}"#;
+    let log = format!("{used}\n{came}\nnot JSON\n");
+    std::fs::write(logs.join("s.jsonl"), &log).unwrap();
+    let found = setup.run(&["gain", "--discover", "--json"]).code(0).json();
+    assert_eq!((&found["calls"], &found["sessions"], &found["logs"]), (&json!(1), &json!(1), &json!(1)));
+    assert_eq!(found["tools"][0]["tool"], "shop__list");
+    assert!(found["tokens"].as_u64().unwrap() >= 5, "{found}");
+    assert_eq!(std::fs::read_to_string(logs.join("s.jsonl")).unwrap(), log);
+    let elsewhere = setup.variable("CLAUDE_CONFIG_DIR", "/no/such/place");
+    assert!(elsewhere.run(&["gain", "--discover"]).code(1).stderr.contains("/no/such/place"));
 }

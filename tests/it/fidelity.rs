@@ -1,6 +1,8 @@
 //! What a server says reaches the client in the server's own bytes, and the other way round: the table of
 //! what typed models lose.
 
+use serde_json::json;
+
 use crate::support::script::{answer, echo, result};
 use crate::support::{Server, Setup};
 
@@ -36,10 +38,15 @@ fn server_of(results: &[String]) -> Server {
     results.iter().enumerate().fold(Server::new(), tool)
 }
 
+/// A home in which no result is too large.
+fn whole(server: Server) -> Setup {
+    Setup::new().server("a", server).setting("results", json!({ "budget": 0 }))
+}
+
 #[test]
 fn a_result_passes_byte_for_byte() {
     let results = odd_results();
-    let mut client = Setup::new().server("a", server_of(&results)).connect();
+    let mut client = whole(server_of(&results)).connect();
     for (at, expected) in results.iter().enumerate() {
         let answer = client.execute(&format!("a__t{at}"));
         assert!(answer.result() == expected, "sent {expected:.300}\ncame {:.300}", answer.result());
@@ -50,7 +57,7 @@ fn a_result_passes_byte_for_byte() {
 #[test]
 fn a_modern_client_gets_what_its_revision_requires_in_front_and_the_rest_untouched() {
     let results = odd_results();
-    let mut client = Setup::new().server("a", server_of(&results)).start();
+    let mut client = whole(server_of(&results)).start();
     for (at, sent) in results.iter().enumerate() {
         let members = format!(r#""name":"execute_tool","arguments":{{"name":"a__t{at}"}}"#);
         let answer = client.ask_modern("tools/call", &members);
@@ -87,7 +94,7 @@ fn arguments_pass_byte_for_byte() {
         r#"{}"#,
         &deep,
     ];
-    let mut client = Setup::new().server("a", Server::new().tool("t", [echo()])).connect();
+    let mut client = whole(Server::new().tool("t", [echo()])).connect();
     for sent in written {
         let answer = client.execute_with("a__t", sent);
         let expected = format!(r#"{{"content":[],"structuredContent":{{"name":"t","arguments":{sent}}}}}"#);
@@ -99,7 +106,7 @@ fn arguments_pass_byte_for_byte() {
 #[test]
 fn a_megabyte_of_text_passes_whole_in_both_directions() {
     let text = "é\\n".repeat(500_000);
-    let mut client = Setup::new().server("a", Server::new().tool("t", [echo()])).connect();
+    let mut client = whole(Server::new().tool("t", [echo()])).connect();
     let answer = client.execute_with("a__t", &format!(r#"{{"text":"{text}"}}"#));
     assert!(answer.result().contains(&text));
     client.finish();
@@ -107,7 +114,7 @@ fn a_megabyte_of_text_passes_whole_in_both_directions() {
 
 #[test]
 fn meta_of_the_request_reaches_the_tool_without_what_belongs_to_this_hop() {
-    let mut client = Setup::new().server("a", Server::new().tool("t", [echo()])).connect();
+    let mut client = whole(Server::new().tool("t", [echo()])).connect();
     let params = r#"{"_meta":{"traceparent":"00-1-2-3","progressToken":"p","x":1e400},"name":"execute_tool","arguments":{"name":"a__t"}}"#;
     let answer = client.ask("tools/call", params);
     assert!(answer.result().contains(r#""traceparent":"00-1-2-3","x":1e400"#), "{}", answer.result());

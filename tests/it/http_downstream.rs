@@ -413,7 +413,7 @@ fn a_large_result_passes_whole_in_both_forms() {
             [fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#, 10_000_000, r#""}]}}"#)],
         ),
     );
-    let gateway = setup.serve(&[]);
+    let gateway = setup.setting("results", serde_json::json!({ "budget": 0 })).serve(&[]);
     let session = gateway.session();
     for accept in ["application/json", "text/event-stream"] {
         let answer = session.execute(1, "a__t", "").header("Accept", accept).send();

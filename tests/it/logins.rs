@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::support::authority::{Authority, Login, Manner, browse, get, location, log_in};
 use crate::support::http::HttpServer;
+use crate::support::proxy::Proxy;
 use crate::support::script::answer;
 use crate::support::{Server, Setup, until};
 
@@ -217,6 +218,73 @@ fn a_machine_logs_in_by_itself_and_takes_the_scopes_it_needs() {
 }
 
 #[test]
+fn a_machine_signs_with_its_key_in_place_of_a_secret() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let (method, known) = ("private_key_jwt", Some(("me", "")));
+    let authority = Authority::start(Manner { method, known, key: key.public_key_raw().to_vec(), ..Manner::default() });
+    authority.state().secrets.clear();
+    let oauth = json!({ "grant": "client_credentials", "client_id": "me", "private_key_file": "key.pem" });
+    let setup = authority.setup(json!({ "oauth": oauth })).log_level("trace");
+    let pem = key.serialize_pem();
+    std::fs::write(setup.home().path("key.pem"), &pem).unwrap();
+    let mut client = setup.connect();
+    assert_eq!(client.execute("web__t").text(), "fine");
+    authority.revoke(true);
+    assert_eq!(client.execute("web__t").text(), "fine");
+    client.close_stdin();
+    client.wait();
+    let said = client.stderr();
+    authority.is_silent("stderr", &said);
+    assert!(!pem.lines().filter(|line| !line.starts_with('-')).any(|line| said.contains(line)), "{said}");
+    let assertions = authority.web.requests();
+    let assertions: Vec<_> = assertions.iter().filter(|request| request.text.contains("client_assertion=")).collect();
+    assert_eq!(assertions.len(), 2);
+    assert_ne!(assertions[0].text, assertions[1].text, "an assertion is good once");
+    // Another key is nobody's.
+    std::fs::write(setup.home().path("key.pem"), rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    authority.revoke(true);
+    let refused = setup.run(&["login", "web"]).code(1);
+    assert!(refused.stderr.contains("invalid_client"), "{refused}");
+}
+
+#[test]
+fn all_servers_that_want_a_login_are_logged_in_to_and_no_others() {
+    let (one, two) = (Authority::start(Manner::default()), Authority::start(Manner::default()));
+    let open = HttpServer::with_tool(|request, reply| reply.json(&request.result("fine")));
+    let setup = one
+        .setup(json!({}))
+        .entry("done", &two.web.entry(json!({})))
+        .entry("open", &open.entry(json!({})))
+        .entry("helped", &two.web.entry(json!({ "headers_command": "echo '{}'" })))
+        .entry("off", &two.web.entry(json!({ "disabled": true })))
+        .server("local", Server::new());
+    let done = Login::start_with(&setup, &["login", "done"]);
+    done.browse();
+    assert_eq!(done.end().code, Some(0));
+    let all = Login::start_with(&setup, &["login", "--all"]);
+    assert!(all.url.starts_with(&one.issuer("/one")), "{}", all.url);
+    all.browse();
+    let outcome = all.end().code(0);
+    assert_eq!(outcome.json()["server"], "web");
+    let known = setup.run(&["auth", "status"]).code(0).json();
+    let known: Vec<&str> = known.as_array().unwrap().iter().map(|login| login["server"].as_str().unwrap()).collect();
+    assert_eq!(known, ["done", "web"]);
+    assert_eq!(two.state().registrations, 1);
+    // Once more there is nothing to do.
+    let again = setup.run(&["login", "--all"]).code(0);
+    assert!(!again.stderr.contains("http"), "{again}");
+}
+
+#[test]
+fn an_authorization_server_that_never_answers_ends_the_login_in_time() {
+    let authority = Authority::start(Manner { stall: Some("/register"), ..Manner::default() });
+    let start = Instant::now();
+    let refused = authority.setup(json!({})).run(&["login", "web"]).code(4);
+    assert!(refused.stderr.contains("did not answer within 10s"), "{refused}");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
 fn another_issuer_gets_nothing_of_the_first() {
     let authority = Authority::start(Manner { method: "client_secret_post", ..Manner::default() });
     let setup = authority.setup(json!({}));
@@ -285,6 +353,34 @@ fn metadata_that_lies_ends_the_login_before_it_begins() {
     check(json!({ "registration_endpoint": "http://10.0.0.1/register" }), "only https is");
     let endless = json!({ "filler": "x".repeat(300 * 1024) });
     check(endless, "more than 262144 bytes");
+}
+
+#[test]
+fn a_server_of_the_internet_leads_nobody_into_a_private_network() {
+    #[track_caller]
+    fn check(issuer: &'static str, words: &str) {
+        let web = HttpServer::start(move |request, reply| match request.path.as_str() {
+            "/mcp" => reply.whole("401 Unauthorized", "www-authenticate: Bearer\r\n", ""),
+            path if path.starts_with("/.well-known/oauth-protected-resource") => {
+                let document = json!({ "resource": "http://mcp.example/mcp", "authorization_servers": [issuer] });
+                reply.json(&document.to_string());
+            }
+            _ => reply.whole("404 Not Found", "", ""),
+        });
+        // Behind the proxy is the internet, as far as anybody here can tell.
+        let proxy = Proxy::to(web.address());
+        let entry = json!({ "url": "http://mcp.example/mcp", "proxy": proxy.url("socks5h") });
+        let refused = Setup::new().entry("web", &entry.to_string()).run(&["login", "web"]);
+        assert!(refused.code != Some(0) && refused.stderr.contains(words), "{issuer}: {refused}");
+        let asked = proxy.asked();
+        assert!(!asked.is_empty() && asked.iter().all(|host| host.starts_with("mcp.example")), "{issuer}: {asked:?}");
+        assert!(web.requests().iter().all(|request| request.path.contains("mcp")), "{issuer}");
+    }
+    for issuer in ["https://10.0.0.1", "https://169.254.169.254/latest", "https://[::1]:8443", "http://127.0.0.1:1"] {
+        check(issuer, "a server of the internet may not lead to a private address");
+    }
+    check("http://login.example", "only https is");
+    check("file:///etc", "only https is");
 }
 
 #[test]

@@ -17,14 +17,22 @@ mod direct;
 mod downstream;
 mod fidelity;
 mod malformed;
+mod meaning;
 
+mod headers_command;
 mod http_access;
 mod http_downstream;
 mod http_faults;
 mod http_upstream;
 mod listing;
+mod login_keychain;
+mod login_pages;
+mod login_survival;
+mod login_terminal;
 mod logins;
+mod management;
 mod meta_tools;
+mod policy;
 mod prompts;
 mod rerank;
 mod resources;
@@ -32,10 +40,13 @@ mod transports;
 mod upstream;
 
 mod answers;
+mod arguments;
 mod cache;
 mod cli;
 mod clients;
 mod hygiene;
+mod random_results;
+mod signatures;
 
 // Its programs are found where Unix has them.
 #[cfg(unix)]

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpServer, Reply, Request};
+#[cfg(target_os = "linux")]
+use crate::support::keyring::Keyring;
 use crate::support::script::echo;
 use crate::support::{Server, Setup};
 
@@ -178,4 +180,24 @@ fn a_model_that_cannot_be_used_is_reported_and_left_out() {
         client.wait_for_stderr(expected);
         client.finish();
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_may_be_in_the_keychain() {
+    let Some(keyring) = Keyring::start() else { return };
+    let server = HttpServer::start(|request, reply| reply.json(&said("anthropic", &numbers(request, &["note_list"]))));
+    let mut llm = model(&server, "anthropic", "10s");
+    llm["api_key"] = json!("keychain");
+    let setup = keyring.around(&setup(&llm));
+    let mut client = setup.connect();
+    assert_eq!(names(&client.search("send a note"))[0], "send_note");
+    client.wait_for_stderr("mcpzip auth key anthropic");
+    assert!(server.requests().is_empty());
+    let kept = setup.run_with_input(&["auth", "key", "anthropic"], &format!("{KEY}\n")).code(0);
+    assert!(!format!("{kept}").contains(KEY), "{kept}");
+    assert_eq!(names(&client.search("send a note"))[0], "note_list");
+    assert_eq!(server.requests()[0].header("x-api-key"), KEY);
+    assert!(!client.stderr().contains(KEY));
+    client.finish();
 }

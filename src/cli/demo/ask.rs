@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::client::Client;
 use super::report::Exchange;
-use super::tokens::Tokens;
+use crate::cli::tokens::Tokens;
 use crate::mcp::Object;
 use crate::mcp::frame::quoted;
 

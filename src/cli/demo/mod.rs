@@ -11,7 +11,6 @@ mod measure;
 mod report;
 mod show;
 mod stage;
-mod tokens;
 mod walk;
 
 use std::path::PathBuf;

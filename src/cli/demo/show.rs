@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::measure;
 use super::report::{Exchange, Report, Step};
-use super::tokens::ENCODING;
 use crate::cli::output::{Output, bad, faint, good, strong};
+use crate::cli::tokens::ENCODING;
 use crate::config::{Environment, PathFlags, Paths};
 
 /// The widest line.

@@ -11,8 +11,8 @@ use super::measure;
 use super::report::{Cost, Exchange, Report, Step, Totals};
 use super::show;
 use super::stage::Stage;
-use super::tokens::{ENCODING, ListCost, Tokens, tools_of};
 use crate::cli::output::Output;
+use crate::cli::tokens::{ENCODING, ListCost, Tokens, tools_of};
 use crate::demo::Server;
 
 struct Walk<'a> {

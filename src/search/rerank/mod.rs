@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 use crate::config::LanguageModel;
+use crate::secret::Secret;
 
 /// How many hits it is asked to order, or as many as are wanted.
 pub const CANDIDATES: usize = 20;
@@ -29,6 +30,7 @@ const REST: Duration = Duration::from_secs(60);
 /// A language model as a stage of the search. It remembers what it said of the same need and the same hits.
 pub struct Reranker {
     model: LanguageModel,
+    key: Option<Secret<String>>,
     client: reqwest::Client,
     // Both are held for a look-up only.
     known: Mutex<Known>,
@@ -88,11 +90,11 @@ pub enum Error {
 }
 
 impl Reranker {
-    /// A stage that asks `model`; nothing is sent yet.
+    /// A stage that asks `model`, with `key` if it wants one; nothing is sent yet.
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub fn new(model: LanguageModel) -> Result<Self, Error> {
+    pub fn new(model: LanguageModel, key: Option<Secret<String>>) -> Result<Self, Error> {
         // It is there already when a client was made before; any provider will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
@@ -103,7 +105,7 @@ impl Reranker {
         // No certificates are loaded for what needs none.
         let builder = if model.base_url.starts_with("http://") { builder.tls_certs_only([]) } else { builder };
         let client = builder.build().map_err(|source| Error::Client { source })?;
-        Ok(Self { model, client, known: Mutex::default(), health: Mutex::default() })
+        Ok(Self { model, key, client, known: Mutex::default(), health: Mutex::default() })
     }
 
     /// What it asks.
@@ -140,7 +142,7 @@ impl Reranker {
     }
 
     async fn ask(&self, query: &str, tools: &[String]) -> Result<Arc<[usize]>, Error> {
-        let said = provider::ask(&self.client, &self.model, order::TASK, &order::question(query, tools)).await?;
+        let said = provider::ask(&self.client, &self.model, self.key.as_ref(), &order::question(query, tools)).await?;
         order::parse(&said, tools.len()).map(Arc::from).ok_or(Error::Unreadable)
     }
 

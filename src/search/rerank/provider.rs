@@ -4,7 +4,9 @@ use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::Error;
+use super::order::TASK;
 use crate::config::{LanguageModel, Provider};
+use crate::secret::Secret;
 
 /// More than the numbers of all candidates take, with some thinking aloud; the limit of what it may write, in tokens.
 const TOKENS: usize = 1_000;
@@ -13,8 +15,13 @@ const TOKENS: usize = 1_000;
 const LONGEST: usize = 1 << 20;
 
 /// Puts a question, and gives all that was answered as one text.
-pub(super) async fn ask(client: &Client, model: &LanguageModel, task: &str, question: &str) -> Result<String, Error> {
-    let request = request(client, model, task, question);
+pub(super) async fn ask(
+    client: &Client,
+    model: &LanguageModel,
+    key: Option<&Secret<String>>,
+    question: &str,
+) -> Result<String, Error> {
+    let request = request(client, model, key, question);
     let exchange = |source: reqwest::Error| Error::Exchange { source: source.without_url() };
     let mut response = request.send().await.map_err(exchange)?;
     if !response.status().is_success() {
@@ -25,15 +32,15 @@ pub(super) async fn ask(client: &Client, model: &LanguageModel, task: &str, ques
     said(model.provider, &body).ok_or(Error::Unreadable)
 }
 
-fn request(client: &Client, model: &LanguageModel, task: &str, question: &str) -> RequestBuilder {
-    let LanguageModel { provider, model: name, base_url, key, .. } = model;
-    let key = key.as_ref().map(|key| key.expose().as_str());
+fn request(client: &Client, model: &LanguageModel, key: Option<&Secret<String>>, question: &str) -> RequestBuilder {
+    let LanguageModel { provider, model: name, base_url, .. } = model;
+    let key = key.map(|key| key.expose().as_str());
     let (path, header, body) = match provider {
         Provider::Gemini => (
             format!("models/{name}:generateContent"),
             key.map(|key| ("x-goog-api-key", key.to_owned())),
             json!({
-                "systemInstruction": { "parts": [{ "text": task }] },
+                "systemInstruction": { "parts": [{ "text": TASK }] },
                 "contents": [{ "role": "user", "parts": [{ "text": question }] }],
             }),
         ),
@@ -43,7 +50,7 @@ fn request(client: &Client, model: &LanguageModel, task: &str, question: &str) -
             json!({
                 "model": name,
                 "max_tokens": TOKENS,
-                "system": task,
+                "system": TASK,
                 "messages": [{ "role": "user", "content": question }],
             }),
         ),
@@ -53,7 +60,7 @@ fn request(client: &Client, model: &LanguageModel, task: &str, question: &str) -
             key.map(|key| ("authorization", format!("Bearer {key}"))),
             json!({
                 "model": name,
-                "messages": [{ "role": "system", "content": task }, { "role": "user", "content": question }],
+                "messages": [{ "role": "system", "content": TASK }, { "role": "user", "content": question }],
             }),
         ),
     };

@@ -17,6 +17,7 @@ pub use sentence::first_sentence;
 use sentence::{cut, visible};
 use shape::{Detail, Member, Members};
 use tokens::estimate;
+pub use tokens::tokens_of;
 
 use crate::tool::{Definition, SEPARATOR, ServerName};
 

@@ -22,6 +22,20 @@ pub(super) fn estimate(text: &str) -> usize {
     tokens + run.cost(length)
 }
 
+/// What is looked at of a long text, in bytes.
+const SAMPLE: usize = 128 * 1024;
+
+/// Roughly the number of o200k tokens of `text`; of a long one, judged by its beginning.
+#[must_use]
+pub fn tokens_of(text: &str) -> usize {
+    if text.len() <= SAMPLE {
+        return estimate(text);
+    }
+    let end = (0..=SAMPLE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    // Both stay far below what would overflow.
+    estimate(&text[..end]) * (text.len() / 1024) / (end / 1024).max(1)
+}
+
 /// Characters of a kind, which tokens rarely leave.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Run {

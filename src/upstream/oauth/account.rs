@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Serialize;
 
 use super::challenge::Challenge;
@@ -51,6 +51,8 @@ pub struct LoginStatus {
     pub refreshable: bool,
     /// The scopes that the server asked for since.
     pub missing_scopes: Vec<String>,
+    /// Whether only the keychain of the system opens it.
+    pub sealed: bool,
 }
 
 impl Account {
@@ -65,12 +67,12 @@ impl Account {
         environment: &Arc<Environment>,
     ) -> Result<Option<Self>, LoginError> {
         let is_configured = remote.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
-        let Some(directory) = environment.login_directory.as_ref().filter(|_| !is_configured) else { return Ok(None) };
+        let Some(vault) = environment.logins.as_ref().filter(|_| !is_configured) else { return Ok(None) };
         let url = Url::parse(&remote.url).map_err(|_| LoginError::NotOffered {
             server: server.to_string(),
             reason: "has a URL that cannot be used".to_owned(),
         })?;
-        let store = Store::new(directory, server, url.as_str());
+        let store = Store::new(vault, server, url.as_str());
         let (server, remote, environment) = (server.clone(), remote.clone(), environment.clone());
         Ok(Some(Self { server, url, remote, environment, store, era: Era::Auto, is_sse: false }))
     }
@@ -92,13 +94,15 @@ impl Account {
         Ok(Self::of(server, remote, environment)?.map(|account| Self { era: entry.era, is_sse, ..account }))
     }
 
-    /// The login as it is kept.
-    #[must_use]
-    pub fn status(&self) -> Option<LoginStatus> {
-        let record = self.store.read();
-        let (issuer, login) = record.login()?;
-        let token = login.token.as_ref()?;
-        Some(LoginStatus {
+    /// The login as it is kept, if there is one.
+    ///
+    /// # Errors
+    /// When there is one that cannot be read now.
+    pub async fn status(&self) -> Result<Option<LoginStatus>, LoginError> {
+        let record = self.store.read().await?;
+        let Some((issuer, login)) = record.login() else { return Ok(None) };
+        let Some(token) = login.token.as_ref() else { return Ok(None) };
+        Ok(Some(LoginStatus {
             server: self.server.to_string(),
             issuer: issuer.to_owned(),
             client_id: login.client.as_ref().map(|client| client.id.clone()),
@@ -106,7 +110,20 @@ impl Account {
             expires_in: token.ends.map(|end| end.saturating_sub(super::now())),
             refreshable: token.refresh.is_some() || self.remote.oauth.grant == Grant::ClientCredentials,
             missing_scopes: record.wanted.clone(),
-        })
+            sealed: record.is_sealed,
+        }))
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn server(&self) -> &ServerName {
+        &self.server
+    }
+
+    /// Whether a command of the configuration may say who we are, so that no login is needed.
+    #[must_use]
+    pub fn has_command(&self) -> bool {
+        self.remote.headers_command.is_some()
     }
 
     /// Whether a person is needed to log in.
@@ -121,7 +138,10 @@ impl Account {
     /// When what is kept cannot be removed.
     pub async fn log_out(&self) -> Result<bool, LoginError> {
         let _lock = self.store.lock().await?;
-        let record = self.store.read();
+        let record = self.store.read().await.unwrap_or_else(|error| {
+            tracing::warn!(server = %self.server, %error, "the token cannot be revoked, and stays valid until it ends");
+            self.store.empty()
+        });
         let was_there = self.store.remove()?;
         let web = self.web().await;
         for (issuer, login) in &record.logins {
@@ -158,15 +178,18 @@ impl Account {
     /// # Errors
     /// When that is not offered, or refused.
     pub async fn log_in_alone(&self) -> Result<LoginStatus, LoginError> {
-        let challenge = self.probe().await?.unwrap_or_default();
-        self.obtain(&challenge, None).await?;
-        self.status().ok_or(LoginError::NothingToRenew)
+        let challenge = self.probe(None).await?.unwrap_or_default();
+        // Whoever asks for a login by its name wants another one than there is.
+        let seen = self.store.read().await.ok().and_then(|record| record.token().cloned());
+        self.obtain(&challenge, seen.as_ref()).await?;
+        self.status().await?.ok_or(LoginError::NothingToRenew)
     }
 
     /// A token by our own credentials; the kept one where it is another than `seen`, which was no good.
     pub(super) async fn obtain(&self, challenge: &Challenge, seen: Option<&Token>) -> Result<Token, LoginError> {
         let _lock = self.store.lock().await?;
-        let mut record = self.store.read();
+        // There is nothing in it that could not be had again.
+        let mut record = self.store.read().await.unwrap_or_else(|_| self.store.empty());
         let covers = |token: &Token| challenge.scopes.iter().all(|scope| token.scopes.contains(scope));
         if let Some(token) = record.token().filter(|token| Some(*token) != seen && !token.is_over() && covers(token)) {
             return Ok(token.clone());
@@ -181,7 +204,7 @@ impl Account {
         let mut grant = vec![("grant_type", "client_credentials")];
         grant.extend((!scopes.is_empty()).then_some(("scope", joined.as_str())));
         let token = self.counter(&web, &authority, &client).ask(&grant, &scopes).await?;
-        self.keep(&mut record, &authority, client, Some(token.clone()))?;
+        self.keep(&mut record, &authority, client, Some(token.clone())).await?;
         Ok(token)
     }
 
@@ -189,7 +212,7 @@ impl Account {
     /// is refused for good is forgotten, so that it is tried once.
     pub(super) async fn renew(&self, seen: &Token) -> Result<Token, LoginError> {
         let _lock = self.store.lock().await?;
-        let mut record = self.store.read();
+        let mut record = self.store.read().await?;
         let Some((issuer, login)) = record.login() else { return Err(LoginError::NothingToRenew) };
         let (issuer, mut login) = (issuer.to_owned(), login.clone());
         let (Some(client), Some(token)) = (&login.client, &login.token) else { return Err(LoginError::NothingToRenew) };
@@ -198,6 +221,8 @@ impl Account {
         }
         let Some(refresh) = token.refresh.clone() else { return Err(LoginError::NothingToRenew) };
         let (web, endpoint) = (self.web().await, parsed(&login.token_endpoint)?);
+        // From the answer on there is no way back: the old token may be good no more, and the new one is not written yet.
+        self.store.prepare().await?;
         let counter = Counter {
             web: &web,
             issuer: &issuer,
@@ -221,26 +246,29 @@ impl Account {
             Err(_) => return renewed,
         }
         record.logins.insert(issuer, login);
-        if let Err(error) = self.store.write(&record) {
+        if let Err(error) = self.store.write(&record).await {
             // The token is good all the same, for this process.
             tracing::error!(server = %self.server, %error, "a renewed login is lost with this process");
         }
-        tracing::info!(server = %self.server, "login renewed");
+        if renewed.is_ok() {
+            tracing::info!(server = %self.server, "login renewed");
+        }
         renewed
     }
 
     /// Notes what a refusal said, for the next login: a server may refuse some requests only.
     pub(super) async fn note(&self, scopes: &[String], pointer: Option<&str>) -> Result<(), LoginError> {
         let _lock = self.store.lock().await?;
-        let mut record = self.store.read();
+        let mut record = self.store.read().await?;
         let before = (record.wanted.len(), record.pointer.clone());
         add_scopes(&mut record.wanted, scopes);
         record.pointer = pointer.map(str::to_owned).or(record.pointer);
-        if (record.wanted.len(), &record.pointer) == (before.0, &before.1) { Ok(()) } else { self.store.write(&record) }
+        let is_news = (record.wanted.len(), &record.pointer) != (before.0, &before.1);
+        if is_news { self.store.write(&record).await } else { Ok(()) }
     }
 
     /// Keeps a login as the one that counts.
-    pub(super) fn keep(
+    pub(super) async fn keep(
         &self,
         record: &mut Record,
         authority: &Authority,
@@ -260,15 +288,16 @@ impl Account {
             token: token.or_else(|| before.and_then(|login| login.token)),
         };
         record.logins.insert(authority.issuer.clone(), login);
-        self.store.write(record)
+        self.store.write(record).await
     }
 
-    /// Asks the server for something without a login, to hear what it wants; nothing when it lets us in.
-    pub(super) async fn probe(&self) -> Result<Option<Challenge>, LoginError> {
+    /// Asks the server for something with this token or without any, to hear what it wants; nothing when it lets us in.
+    pub(super) async fn probe(&self, token: Option<&Token>) -> Result<Option<Challenge>, LoginError> {
         let clients = &self.environment.clients;
         let client = clients.of(&self.remote, &self.url).map_err(|error| wrong(&self.url, error.to_string()))?;
-        let configured = headers::configured(&self.remote.headers)
+        let mut configured = headers::configured(&self.remote.headers)
             .map_err(|reason| LoginError::NotOffered { server: self.server.to_string(), reason })?;
+        configured.extend(token.and_then(Token::bearer).map(|value| (AUTHORIZATION, value)));
         let mut requests = Vec::new();
         if self.is_sse {
             requests.push(client.get(self.url.clone()).header(ACCEPT, "text/event-stream"));

@@ -79,6 +79,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn a_name_that_stands_for_a_private_address_is_not_resolved() {
+        let resolve = |guard: &Guard| guard.resolve("localhost".parse().unwrap());
+        assert!(resolve(&Guard::default()).await.is_err());
+        // A proxy may stand there, and that one only.
+        assert!(resolve(&Guard::sparing(["http://localhost:3128"])).await.is_ok());
+        assert!(resolve(&Guard::sparing(["proxy.example:3128"])).await.is_err());
+    }
+
     #[test]
     fn private_addresses_are_known_in_every_dress() {
         for address in [

@@ -117,6 +117,22 @@ impl Client {
         })
     }
 
+    /// A client that another program registered. Its redirect is that program's, so that no login of ours can come back by it.
+    pub(super) fn registered_elsewhere(
+        authority: &Authority,
+        id: String,
+        secret: Option<Secret<String>>,
+        method: Option<&str>,
+        secret_ends: Option<u64>,
+    ) -> Self {
+        let method = match (method.and_then(AuthMethod::parse), &secret) {
+            (_, None) => AuthMethod::None,
+            (Some(method), Some(_)) => method,
+            (None, Some(_)) => authority.method_of_secret(),
+        };
+        Self { id, secret, method, redirect: None, secret_ends }
+    }
+
     /// Whether it can still say who it is.
     pub(super) fn is_valid(&self) -> bool {
         self.secret_ends.is_none_or(|end| end > now() + 60)

@@ -85,6 +85,18 @@ pub enum LoginError {
         /// What the system said.
         source: io::Error,
     },
+    /// There is a login, which the keychain does not open now.
+    #[error("the login that is kept cannot be opened: {reason}")]
+    Sealed {
+        /// Why not.
+        reason: String,
+    },
+    /// The configuration wants a keychain, and none can be used.
+    #[error("`credentials` is \"keychain\", and {reason}")]
+    Keychain {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Another process holds the login for too long.
     #[error("another process is busy with the login of server `{server}`")]
     Busy {

@@ -56,8 +56,10 @@ impl Flow {
     /// When the server wants no login, or does not offer it as we can take it.
     pub async fn begin(account: Account, wishes: &Wishes) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
-        let probed = account.probe().await?;
-        let record = account.store.read();
+        let probed = account.probe(None).await?;
+        // One that cannot be opened now is about to be replaced.
+        let kept = account.store.read().await.ok();
+        let (is_readable, record) = (kept.is_some(), kept.unwrap_or_else(|| account.store.empty()));
         // It may let us in as far as we asked here, and refuse what came after.
         let wants_login = probed.is_some() || !record.wanted.is_empty() || record.pointer.is_some();
         let mut challenge = probed.unwrap_or_default();
@@ -78,7 +80,7 @@ impl Flow {
             return Err(LoginError::Metadata { reason });
         }
         web.check(endpoint)?;
-        let (client, callback) = identity(&account, &web, &authority, &record).await?;
+        let (client, callback) = identity(&account, &web, &authority, is_readable.then_some(&record)).await?;
         let scopes = scopes(&account, &authority, &challenge, &record, wishes);
         // Twice 128 bits: a verifier has at least 43 characters (RFC 7636, section 4.1).
         let verifier = Secret::new(random_token() + &random_token());
@@ -115,6 +117,12 @@ impl Flow {
         &self.authority.issuer
     }
 
+    /// Where the browser ends, without what comes with it.
+    #[must_use]
+    pub fn redirect(&self) -> String {
+        self.callback.url()
+    }
+
     /// Waits for the browser to come back.
     ///
     /// # Errors
@@ -141,6 +149,9 @@ impl Flow {
     /// When it is not that of this login.
     pub fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
         let text = text.trim();
+        if !text.contains("state=") {
+            return Err(LoginError::Foreign { reason: "it is not where a login ends" });
+        }
         let query = text.split_once('?').map_or(text, |(_, query)| query);
         let url = Url::parse(&format!("{}?{query}", self.callback.url()));
         self.read(&url.map_err(|_| LoginError::Foreign { reason: "it is no URL" })?)
@@ -204,36 +215,38 @@ impl Flow {
             ("redirect_uri", redirect.as_str()),
             ("code_verifier", verifier.expose().as_str()),
         ];
+        account.store.prepare().await?;
         let asked = account.counter(&web, &authority, &client).ask(&grant, &scopes).await;
         let _lock = account.store.lock().await?;
-        let mut record = account.store.read();
+        let mut record = account.store.read().await.unwrap_or_else(|_| account.store.empty());
         match asked {
-            Ok(token) => account.keep(&mut record, &authority, client, Some(token))?,
+            Ok(token) => account.keep(&mut record, &authority, client, Some(token)).await?,
             Err(error) => {
                 // It forgot the client that we registered; the next login registers a new one.
                 if error.is_unknown_client() && record.logins.remove(&authority.issuer).is_some() {
-                    account.store.write(&record)?;
+                    account.store.write(&record).await?;
                 }
                 return Err(error);
             }
         }
-        account.status().ok_or(LoginError::NothingToRenew)
+        account.status().await?.ok_or(LoginError::NothingToRenew)
     }
 }
 
-/// Who we are, and a listener at the redirect URL that goes with it.
+/// Who we are, and a listener at the redirect URL that goes with it; `record` is what is kept, where it can be read.
 async fn identity(
     account: &Account,
     web: &Web<'_>,
     authority: &Authority,
-    record: &Record,
+    record: Option<&Record>,
 ) -> Result<(Client, Callback), LoginError> {
     let oauth = &account.remote.oauth;
     let wanted_port = oauth.redirect_port.unwrap_or(0);
     if let Some(client) = Client::configured(oauth, authority) {
         return Ok((client, Callback::open(wanted_port).await?));
     }
-    let registered = record.logins.get(&authority.issuer).and_then(|login| login.client.clone());
+    let known = record.and_then(|record| record.logins.get(&authority.issuer));
+    let registered = known.and_then(|login| login.client.clone());
     if let Some(client) = registered.filter(Client::is_valid)
         && let Some(port) = client.redirect.as_deref().and_then(port_of)
         && oauth.redirect_port.is_none_or(|wanted| wanted == port)
@@ -253,8 +266,10 @@ async fn identity(
         error => error,
     })?;
     // Kept at once, so that a login that is broken off does not leave a client behind each time.
-    let _lock = account.store.lock().await?;
-    account.keep(&mut account.store.read(), authority, client.clone(), None)?;
+    if record.is_some() {
+        let _lock = account.store.lock().await?;
+        account.keep(&mut account.store.read().await?, authority, client.clone(), None).await?;
+    }
     Ok((client, callback))
 }
 

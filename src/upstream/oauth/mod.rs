@@ -18,17 +18,21 @@ mod client;
 mod discovery;
 mod error;
 mod flow;
+mod mcp_remote;
 mod session;
 mod store;
 mod token;
+mod vault;
 mod web;
 
 pub use account::{Account, LoginStatus};
 pub(super) use address::Guard;
 pub use error::LoginError;
 pub use flow::{Answer, Flow, Wishes};
+pub use mcp_remote::Inherited;
 pub use session::Need;
 pub(super) use session::Session;
+pub use vault::Vault;
 
 /// The directory of the logins, within that of the state.
 pub const DIRECTORY: &str = "logins";

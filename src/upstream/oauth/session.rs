@@ -26,6 +26,8 @@ pub(in crate::upstream) struct Session {
 struct State {
     token: Option<Token>,
     checked: Option<Instant>,
+    /// Why what is kept could not be read when it was last looked at.
+    sealed: Option<String>,
     /// Why the last refusal could not be met.
     need: Need,
 }
@@ -36,8 +38,12 @@ pub enum Need {
     /// Credentials of the configuration, which has them or must get them.
     #[default]
     Credentials,
+    /// Credentials that its `headers_command` must give, and gave none that are good.
+    Command,
     /// A login, as there is none.
     Login,
+    /// The login that there is to be opened, which the keychain does not do; or a new one.
+    Sealed(String),
     /// A new login, as the one there was is over.
     Renewal,
     /// A login that is good for more.
@@ -58,8 +64,7 @@ pub(in crate::upstream) struct Bearer {
 
 impl Bearer {
     fn new(token: Token) -> Option<Self> {
-        let mut value = HeaderValue::try_from(format!("Bearer {}", token.access.expose())).ok()?;
-        value.set_sensitive(true);
+        let value = token.bearer()?;
         Some(Self { token, value })
     }
 }
@@ -116,6 +121,10 @@ impl Session {
         }
         match sent {
             None => {
+                let sealed = self.state().sealed.clone();
+                if let Some(reason) = sealed {
+                    return self.give_up(Need::Sealed(reason));
+                }
                 self.note(&challenge.scopes, &challenge).await;
                 self.give_up(Need::Login)
             }
@@ -181,11 +190,16 @@ impl Session {
         match self.account.environment.tasks.spawn(renewing).await {
             Ok(Ok(token)) => Some(self.keep(token)),
             Ok(Err(error)) => {
-                tracing::warn!(server = %self.account.server, error = chain(&error), "the login was not renewed");
+                if !matches!(error, super::LoginError::NothingToRenew) {
+                    tracing::warn!(server = %self.account.server, error = chain(&error), "the login was not renewed");
+                }
                 let mut state = self.state();
-                if error.is_final() || matches!(error, super::LoginError::NothingToRenew) {
+                if error.is_final() {
                     state.need = Need::Renewal;
                     state.token = state.token.take().filter(|token| !token.is_over());
+                } else if matches!(error, super::LoginError::NothingToRenew) {
+                    // By our clock it may be over; the server's is what counts.
+                    state.need = Need::Renewal;
                 } else {
                     state.need = Need::Patience(chain(&error));
                 }
@@ -198,13 +212,19 @@ impl Session {
 
     /// Reads what is kept.
     async fn look(self: &Arc<Self>) -> Option<Token> {
-        let store = self.account.store.clone();
-        let read = self.account.environment.tasks.spawn_blocking(move || store.read().token().cloned()).await;
-        let token = read.ok().flatten();
+        let read = self.account.store.read().await;
         let mut state = self.state();
         state.checked = Some(Instant::now());
-        state.token.clone_from(&token);
-        token
+        state.sealed = None;
+        state.token = match read {
+            Ok(record) => record.token().cloned(),
+            // What this process has is as good as what it cannot read.
+            Err(error) => {
+                state.sealed = Some(error.to_string());
+                state.token.take()
+            }
+        };
+        state.token.clone()
     }
 
     fn keep(&self, token: Token) -> Token {

@@ -1,4 +1,5 @@
-//! Where logins are kept: a file for each server and URL, open to the user alone, replaced whole.
+//! Where logins are kept: a file for each server and URL, open to the user alone, replaced whole; sealed where the keychain of
+//! the system has a key for it. A plain one is sealed when it is next written.
 //!
 //! A lock beside it lets one process at a time renew a token; the others then read what the winner wrote, so that a refresh
 //! token that is good once is used once.
@@ -8,6 +9,7 @@ use std::fmt::Write as _;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -16,11 +18,13 @@ use sha2::{Digest as _, Sha256};
 use super::client::Client;
 use super::error::LoginError;
 use super::token::Token;
+use super::vault::{Sealed, Vault};
 use crate::files;
 use crate::tool::ServerName;
 
-/// The version of the form, in the file; another one is no login of ours.
-const VERSION: u32 = 1;
+/// The versions of the form, in the file: plain, and sealed. Another one is no login of ours.
+const PLAIN: u32 = 1;
+const SEALED: u32 = 2;
 
 /// How long another process may be busy with a login.
 const LOCK_LIMIT: Duration = Duration::from_secs(30);
@@ -29,6 +33,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// One server's file.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
+    vault: Arc<Vault>,
     path: PathBuf,
     server: ServerName,
     url: String,
@@ -51,6 +56,18 @@ pub(super) struct Record {
     /// Where the server's metadata is, by its last refusal.
     #[serde(default)]
     pub(super) pointer: Option<String>,
+    /// Whether it was read with a key of the keychain.
+    #[serde(skip)]
+    pub(super) is_sealed: bool,
+}
+
+/// A file, as far as it says what it is.
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    version: u32,
+    server: String,
+    url: String,
+    sealed: Option<Sealed>,
 }
 
 /// The login at one authorization server.
@@ -86,45 +103,86 @@ impl Record {
 }
 
 impl Store {
-    /// The place of the logins of `server` at `url` under `directory`.
-    pub(super) fn new(directory: &Path, server: &ServerName, url: &str) -> Self {
+    /// The place of the logins of `server` at `url` in `vault`.
+    pub(super) fn new(vault: &Arc<Vault>, server: &ServerName, url: &str) -> Self {
         let digest = Sha256::digest(format!("{server}\n{url}"));
         let mut hash = String::new();
         for byte in &digest[..6] {
             // Writing to a text cannot fail.
             let _ = write!(hash, "{byte:02x}");
         }
-        let path = directory.join(format!("{server}-{hash}.json"));
-        Self { path, server: server.clone(), url: url.to_owned() }
+        let path = vault.directory.join(format!("{server}-{hash}.json"));
+        Self { vault: vault.clone(), path, server: server.clone(), url: url.to_owned() }
     }
 
-    /// What is kept; an empty record where there is nothing, or nothing that can be read. That is set aside and said.
-    pub(super) fn read(&self) -> Record {
-        let empty =
-            || Record { version: VERSION, server: self.server.to_string(), url: self.url.clone(), ..Record::default() };
-        let bytes = match std::fs::read(&self.path) {
+    /// A record that says nothing yet.
+    pub(super) fn empty(&self) -> Record {
+        Record { version: PLAIN, server: self.server.to_string(), url: self.url.clone(), ..Record::default() }
+    }
+
+    /// What is kept; an empty record where there is nothing, or nothing that can ever be read. That is set aside and said.
+    ///
+    /// # Errors
+    /// When it is sealed, and the keychain does not open it now. It must not be overwritten but by a new login.
+    pub(super) async fn read(&self) -> Result<Record, LoginError> {
+        let path = self.path.clone();
+        let read = self.vault.tasks.spawn_blocking(move || std::fs::read(path)).await;
+        let bytes = match read.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return empty(),
-            Err(error) => {
-                tracing::warn!(server = %self.server, %error, "the kept login cannot be read");
-                return empty();
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.empty()),
+            Err(source) => return Err(self.failed(source)),
         };
-        match serde_json::from_slice::<Record>(&bytes) {
-            Ok(record) if record.version == VERSION && record.url == self.url => record,
-            _ => {
-                tracing::warn!(server = %self.server, "the kept login is damaged, and was set aside");
-                // If that does not work, the next login overwrites it.
-                let _ = std::fs::rename(&self.path, self.path.with_extension("damaged"));
-                empty()
+        let record = match serde_json::from_slice::<Envelope>(&bytes) {
+            Ok(Envelope { version: PLAIN, url, .. }) if url == self.url => {
+                serde_json::from_slice::<Record>(&bytes).ok()
             }
-        }
+            Ok(Envelope { version: SEALED, url, sealed: Some(sealed), .. }) if url == self.url => {
+                match self.vault.open(&self.place(), &sealed).await {
+                    Ok(json) => serde_json::from_slice(&json).ok().map(|record| Record { is_sealed: true, ..record }),
+                    Err(Some(reason)) => return Err(LoginError::Sealed { reason }),
+                    Err(None) => None,
+                }
+            }
+            _ => None,
+        };
+        Ok(record.unwrap_or_else(|| {
+            tracing::warn!(server = %self.server, "the kept login is damaged, and was set aside");
+            // If that does not work, the next login overwrites it.
+            let _ = std::fs::rename(&self.path, self.path.with_extension("damaged"));
+            self.empty()
+        }))
+    }
+
+    /// Gets ready what writing needs, so that what cannot be had a second time is written as soon as it is there.
+    ///
+    /// # Errors
+    /// When nothing could be written now.
+    pub(super) async fn prepare(&self) -> Result<(), LoginError> {
+        self.vault.sealing_key().await.map(drop)
     }
 
     /// Replaces what is kept.
-    pub(super) fn write(&self, record: &Record) -> Result<(), LoginError> {
+    ///
+    /// # Cancel safety
+    /// It is written all the same.
+    pub(super) async fn write(&self, record: &Record) -> Result<(), LoginError> {
         let json = serde_json::to_vec_pretty(record).expect("a record is JSON");
-        files::replace(&self.path, &[&json]).map_err(|source| self.failed(source))
+        let json = match self.vault.sealing_key().await? {
+            None => json,
+            Some(key) => {
+                let (server, url) = (self.server.to_string(), self.url.clone());
+                let sealed = Some(key.seal(&self.place(), &json));
+                serde_json::to_vec_pretty(&Envelope { version: SEALED, server, url, sealed }).expect("it is JSON")
+            }
+        };
+        let path = self.path.clone();
+        let written = self.vault.tasks.spawn_blocking(move || files::replace(&path, &[&json])).await;
+        written.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())).map_err(|source| self.failed(source))
+    }
+
+    /// What a sealed record is bound to.
+    fn place(&self) -> String {
+        format!("{SEALED}\n{}\n{}", self.server, self.url)
     }
 
     /// Removes all of it; whether there was anything.
@@ -138,26 +196,36 @@ impl Store {
 
     /// Waits until no other process, nor another task of this one, renews or replaces the login.
     pub(super) async fn lock(&self) -> Result<Lock, LoginError> {
-        let path = self.path.with_extension("lock");
-        let directory = path.parent().unwrap_or(Path::new(""));
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        files::private(&mut options);
-        let file = files::create_private_directory(directory).and_then(|()| options.open(&path));
-        let file = file.map_err(|source| self.failed(source))?;
-        let start = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file }),
-                Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => tokio::time::sleep(LOCK_PAUSE).await,
-                Err(TryLockError::WouldBlock) => return Err(LoginError::Busy { server: self.server.to_string() }),
-                Err(TryLockError::Error(source)) => return Err(self.failed(source)),
-            }
-        }
+        lock_file(&self.path.with_extension("lock")).await.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => LoginError::Busy { server: self.server.to_string() },
+            _ => self.failed(error),
+        })
     }
 
     fn failed(&self, source: io::Error) -> LoginError {
         LoginError::Store { path: self.path.clone(), source }
+    }
+}
+
+/// Locks the file at `path`, made where needed, against every other process and task.
+///
+/// # Errors
+/// When it cannot be made, or `TimedOut` when somebody holds it for too long.
+pub(super) async fn lock_file(path: &Path) -> io::Result<Lock> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    files::private(&mut options);
+    files::create_private_directory(directory)?;
+    let file = options.open(path)?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
@@ -200,6 +268,11 @@ pub(super) mod hidden {
 mod tests {
     use super::*;
 
+    fn vault(directory: &Path) -> Arc<Vault> {
+        let (variables, tasks) = (crate::config::Environment::default(), crate::shutdown::Tasks::new());
+        Arc::new(Vault::new(directory.to_owned(), crate::config::Credentials::File, &variables, tasks))
+    }
+
     fn record(store: &Store) -> Record {
         let token = Token {
             access: "the-access-token".to_owned().into(),
@@ -215,38 +288,39 @@ mod tests {
             client: None,
             token: Some(token),
         };
-        let mut record = store.read();
+        let mut record = store.empty();
         record.current = Some("https://b.com".to_owned());
         record.logins.insert("https://b.com".to_owned(), login);
         record
     }
 
-    #[test]
-    fn a_login_is_found_again_for_its_own_url_only() {
+    #[tokio::test]
+    async fn a_login_is_found_again_for_its_own_url_only() {
         let directory = tempfile::tempdir().unwrap();
         let (server, other) = (ServerName::new("a").unwrap(), ServerName::new("b").unwrap());
-        let store = Store::new(directory.path(), &server, "https://a.com/mcp");
+        let vault = vault(directory.path());
+        let store = Store::new(&vault, &server, "https://a.com/mcp");
         let record = record(&store);
-        store.write(&record).unwrap();
-        assert_eq!(store.read(), record);
+        store.write(&record).await.unwrap();
+        assert_eq!(store.read().await.unwrap(), record);
         assert!(!format!("{record:?}").contains("the-access-token"), "{record:?}");
         for (server, url) in [(&server, "https://evil.com/mcp"), (&other, "https://a.com/mcp")] {
-            assert_eq!(Store::new(directory.path(), server, url).read().token(), None);
+            assert_eq!(Store::new(&vault, server, url).read().await.unwrap().token(), None);
         }
         // A file that was copied is no login either.
-        let stolen = Store::new(directory.path(), &server, "https://evil.com/mcp");
+        let stolen = Store::new(&vault, &server, "https://evil.com/mcp");
         std::fs::copy(&store.path, &stolen.path).unwrap();
-        assert_eq!(stolen.read().token(), None);
+        assert_eq!(stolen.read().await.unwrap().token(), None);
         assert!(store.remove().unwrap());
         assert!(!store.remove().unwrap());
     }
 
-    #[test]
-    fn a_damaged_login_is_set_aside() {
+    #[tokio::test]
+    async fn a_damaged_login_is_set_aside() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::new(directory.path(), &ServerName::new("a").unwrap(), "https://a.com");
+        let store = Store::new(&vault(directory.path()), &ServerName::new("a").unwrap(), "https://a.com");
         std::fs::write(&store.path, "{\"version\": 1").unwrap();
-        assert_eq!(store.read().current, None);
+        assert_eq!(store.read().await.unwrap().current, None);
         assert!(!store.path.exists() && store.path.with_extension("damaged").exists());
     }
 }

@@ -1,6 +1,7 @@
 //! Tokens: how they are asked for, and what they are good for.
 
 use reqwest::Url;
+use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, scopes_in};
@@ -60,6 +61,13 @@ impl Token {
     /// Whether it is better renewed before it is used: with a tenth of its life left, and a minute at most.
     pub(super) fn is_ending(&self) -> bool {
         self.ends.is_some_and(|end| end.saturating_sub(now()) <= (end.saturating_sub(self.given) / 10).min(60))
+    }
+
+    /// The value of the header `Authorization`; nothing where no header can carry it.
+    pub(super) fn bearer(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", self.access.expose())).ok()?;
+        value.set_sensitive(true);
+        Some(value)
     }
 
     /// Whether it is no good any more.

@@ -170,6 +170,7 @@ mod tests {
         let remote = Remote {
             url: own.to_owned(),
             headers: std::collections::BTreeMap::new(),
+            headers_command: None,
             proxy: Proxy::None,
             certificates: None,
             oauth: OAuth::default(),

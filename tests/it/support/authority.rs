@@ -36,10 +36,18 @@ pub(crate) struct Manner {
     pub(crate) metadata: Value,
     /// The `iss` that comes with the code; the real one without.
     pub(crate) iss: Option<&'static str>,
+    /// The scopes that it gives, whatever is asked for.
+    pub(crate) grants: Option<&'static str>,
     /// How long it thinks before it gives a token.
     pub(crate) pause: Duration,
+    /// How long it keeps the answer with a token to itself.
+    pub(crate) late: Duration,
+    /// What answers nothing as long as it stands here: a part of paths.
+    pub(crate) stall: Option<&'static str>,
     /// Whether a refresh token is good once.
     pub(crate) is_strict: bool,
+    /// The public key (P-256, as a point) of a client that signs.
+    pub(crate) key: Vec<u8>,
     /// A client that was registered by hand.
     pub(crate) known: Option<(&'static str, &'static str)>,
 }
@@ -94,8 +102,12 @@ impl Default for Manner {
             registers: true,
             metadata: json!({}),
             iss: None,
+            grants: None,
             pause: Duration::ZERO,
+            late: Duration::ZERO,
+            stall: None,
             is_strict: true,
+            key: Vec::new(),
             known: None,
         }
     }
@@ -206,6 +218,9 @@ fn answer(state: &Mutex<State>, request: &Request, reply: &mut Reply) {
     .collect();
     let path = url.path();
     let manner = state.lock().unwrap().manner.clone();
+    while state.lock().unwrap().manner.stall.is_some_and(|part| path.contains(part)) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     if path == "/mcp" {
         return mcp(state, &origin, request, reply);
     }
@@ -299,7 +314,7 @@ fn authorize(state: &Mutex<State>, issuer: &str, origin: &str, fields: &BTreeMap
         client: field("client_id"),
         redirect: redirect.clone(),
         challenge: field("code_challenge"),
-        scopes: field("scope").split_whitespace().map(str::to_owned).collect(),
+        scopes: state.manner.grants.unwrap_or(&field("scope")).split_whitespace().map(str::to_owned).collect(),
     };
     let code = state.secret("code");
     state.codes.insert(code.clone(), grant);
@@ -333,6 +348,12 @@ fn token(
     });
     let (id, secret) = match state.manner.method {
         "client_secret_basic" => basic.unwrap_or_default(),
+        "private_key_jwt" => {
+            match signer(&field("client_assertion"), &format!("{origin}{issuer}"), &state.manner.key) {
+                Some(id) => (id, String::new()),
+                None => return refuse("invalid_client", "not your signature"),
+            }
+        }
         _ => (field("client_id"), field("client_secret")),
     };
     let client = state.clients.get(&id).filter(|client| client.issuer == issuer).cloned();
@@ -372,7 +393,26 @@ fn token(
         }
         _ => return refuse("unsupported_grant_type", ""),
     };
+    let late = state.manner.late;
+    drop(state);
+    std::thread::sleep(late);
     reply.json(&given.to_string());
+}
+
+/// Who signed an assertion for `issuer` (RFC 7523, section 3), if it is good.
+fn signer(assertion: &str, issuer: &str, key: &[u8]) -> Option<String> {
+    let (message, signature) = assertion.rsplit_once('.')?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+    let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ECDSA_P256_SHA256_FIXED, key);
+    key.verify(message.as_bytes(), &signature).ok()?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(message.split('.').nth(1)?).ok()?).ok()?;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+    let is_good = claims["iss"] == claims["sub"]
+        && claims["aud"] == issuer
+        && claims["iat"].as_u64()? <= now
+        && (now..now + 600).contains(&claims["exp"].as_u64()?)
+        && claims["jti"].as_str().is_some_and(|id| id.len() > 10);
+    claims["sub"].as_str().filter(|_| is_good).map(str::to_owned)
 }
 
 /// A login that waits for its browser.
@@ -388,8 +428,14 @@ impl Login {
     /// Starts `mcpzip login web` and waits until it names its page.
     #[track_caller]
     pub(crate) fn start(setup: &Setup, more: &[&str]) -> Self {
+        Self::start_with(setup, &[&["login", "web"], more].concat())
+    }
+
+    /// The same with any arguments.
+    #[track_caller]
+    pub(crate) fn start_with(setup: &Setup, arguments: &[&str]) -> Self {
         setup.save();
-        let mut command = setup.command(&[&["login", "web"], more].concat());
+        let mut command = setup.command(arguments);
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
@@ -413,6 +459,12 @@ impl Login {
     /// Writes a line to its prompt.
     pub(crate) fn paste(&mut self, text: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{text}").unwrap();
+    }
+
+    /// Starts `mcpzip login web` and waits for nothing.
+    pub(crate) fn spawn(setup: &Setup) -> Child {
+        setup.save();
+        setup.command(&["login", "web"]).spawn().unwrap()
     }
 
     /// Kills it.

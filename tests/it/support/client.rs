@@ -81,6 +81,19 @@ impl Client {
         answer
     }
 
+    /// The same for a client of this name.
+    #[track_caller]
+    pub(crate) fn shake_hands_named(&mut self, name: &str) -> Message {
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": name, "version": "1" },
+        });
+        let answer = self.ask("initialize", &params.to_string());
+        self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        answer
+    }
+
     /// Writes a line.
     #[track_caller]
     pub(crate) fn send(&mut self, line: &str) {

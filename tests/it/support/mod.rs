@@ -6,15 +6,23 @@ pub(crate) mod authority;
 pub(crate) mod bridge;
 pub(crate) mod client;
 pub(crate) mod command;
+pub(crate) mod corpus;
 pub(crate) mod gateway;
 pub(crate) mod http;
+#[cfg(target_os = "linux")]
+pub(crate) mod keyring;
 pub(crate) mod message;
 pub(crate) mod process;
 pub(crate) mod program;
 pub(crate) mod proxy;
+pub(crate) mod random;
 pub(crate) mod script;
 pub(crate) mod setup;
+#[cfg(unix)]
+pub(crate) mod terminal;
 pub(crate) mod tls;
+#[cfg(unix)]
+pub(crate) mod tool;
 
 pub(crate) use client::{Client, until};
 pub(crate) use message::Message;

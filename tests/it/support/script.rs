@@ -186,6 +186,11 @@ pub(crate) fn echo() -> Step {
     Step(r#""echo""#.to_owned())
 }
 
+/// Answers with the argument `result`, in its own bytes.
+pub(crate) fn given() -> Step {
+    Step(r#""given""#.to_owned())
+}
+
 /// Waits.
 pub(crate) fn sleep(milliseconds: u64) -> Step {
     Step(format!(r#"{{"sleep":{milliseconds}}}"#))

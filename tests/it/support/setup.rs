@@ -174,6 +174,8 @@ impl Setup {
             .env("MCPZIP_CACHE_DIR", self.cache_path())
             .env("MCPZIP_STATE_DIR", self.home.path("state"))
             .env("MCPZIP_LOG", self.log)
+            // The keychain of whoever runs the tests is theirs.
+            .env("MCPZIP_CREDENTIALS", "file")
             .env("RUST_BACKTRACE", "1")
             .env(Mark::VARIABLE, self.home.mark.to_string())
             .envs(self.variables.iter().map(|(name, value)| (name, value)))

@@ -38,6 +38,12 @@ pub enum HttpError {
         /// The beginning of what it said.
         said: String,
     },
+    /// The command that gives its headers gave none; nothing was sent.
+    #[error("cannot be spoken with: its `headers_command` {reason}")]
+    Command {
+        /// Why not.
+        reason: String,
+    },
     /// It points elsewhere, where its credentials must not go.
     #[error("redirects to {to}, which is not followed: its URL in the configuration is out of date")]
     Redirect {
@@ -56,6 +62,14 @@ pub enum HttpError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl HttpError {
+    /// Whether a person who logs in could help.
+    pub(in crate::upstream) fn wants_login(&self) -> bool {
+        let Self::Login { need, .. } = self else { return false };
+        matches!(need, Need::Login | Need::Sealed(_) | Need::Renewal | Need::Scopes(_))
+    }
 }
 
 /// Why nothing could be sent.

@@ -11,7 +11,8 @@ use super::error::{HttpError, unsent, words};
 use super::{body, headers};
 use crate::config::Remote;
 use crate::tool::ServerName;
-use crate::upstream::oauth::Session;
+use crate::upstream::headers_command::{Given, Helper};
+use crate::upstream::oauth::{Need, Session};
 use crate::upstream::{CallError, ConnectError, Environment};
 
 /// An answer that took so long probably waited for a delayed acknowledgement; so many in a row surely did.
@@ -34,6 +35,8 @@ pub(in crate::upstream) struct Site {
     stalls: Arc<AtomicU32>,
     /// The configured headers; ours go before them.
     headers: HeaderMap,
+    /// A command that gives more of them, and what it runs in.
+    helper: Option<(Arc<Helper>, Arc<Environment>)>,
     /// The login, where the configured headers have none.
     login: Option<Arc<Session>>,
 }
@@ -53,7 +56,11 @@ impl Site {
         let client = environment.clients.of(remote, &url).map_err(failed)?;
         let unpooled = environment.clients.unpooled(remote, &url).map_err(failed)?;
         let login = Session::of(server, remote, environment);
-        Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers, login })
+        let helper = remote.headers_command.as_ref().map(|command| {
+            let helper = environment.headers_commands.of(server, &remote.url, command);
+            (helper, environment.clone())
+        });
+        Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers, helper, login })
     }
 
     /// Sends a request to `url`, which is of this site's origin, and waits for the head of the answer. One that was refused
@@ -69,11 +76,46 @@ impl Site {
         body: Bytes,
     ) -> Result<Response, CallError> {
         debug_assert_eq!(url.origin(), self.url.origin(), "credentials go to their own origin");
-        let mut headers = self.headers.clone();
-        for (name, value) in ours {
-            headers.insert(name, value);
+        let ours: Vec<_> = ours.into_iter().collect();
+        let given = self.given(None).await?;
+        let headers = self.all_headers(given.as_ref(), &ours);
+        let response = self.send_with_login(method.clone(), url, headers.clone(), body.clone()).await?;
+        if given.is_none() || response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
         }
-        let Some(login) = &self.login else { return self.send_once(method, url, headers, body).await };
+        let fresh = self.given(given.as_ref()).await?;
+        let better = self.all_headers(fresh.as_ref(), &ours);
+        // What is refused once is refused again.
+        if better == headers { Ok(response) } else { self.send_with_login(method, url, better, body).await }
+    }
+
+    /// What the command gives, where there is one; others than `refused`.
+    async fn given(&self, refused: Option<&Arc<Given>>) -> Result<Option<Arc<Given>>, CallError> {
+        let Some((helper, environment)) = &self.helper else { return Ok(None) };
+        let given = helper.headers(environment, refused).await;
+        given.map(Some).map_err(|reason| self.error(HttpError::Command { reason }))
+    }
+
+    /// The headers of a request: ours go before those of the configuration, those before what its command gave.
+    fn all_headers(&self, given: Option<&Arc<Given>>, ours: &[(HeaderName, HeaderValue)]) -> HeaderMap {
+        let mut headers = given.map(|given| given.headers.clone()).unwrap_or_default();
+        let configured = self.headers.iter();
+        for (name, value) in configured.chain(ours.iter().map(|(name, value)| (name, value))) {
+            headers.insert(name, value.clone());
+        }
+        headers
+    }
+
+    /// Sends a request with the login's token, where the headers do not say already who we are.
+    async fn send_with_login(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, CallError> {
+        let login = self.login.as_ref().filter(|_| !headers.contains_key(AUTHORIZATION));
+        let Some(login) = login else { return self.send_once(method, url, headers, body).await };
         let mut bearer = login.bearer().await;
         for _ in 0..MOST_LOGINS {
             let mut headers = headers.clone();
@@ -87,6 +129,7 @@ impl Site {
                 None => return Ok(response),
             }
         }
+        let mut headers = headers;
         headers.extend(bearer.map(|bearer| (AUTHORIZATION, bearer.value)));
         self.send_once(method, url, headers, body).await
     }
@@ -118,13 +161,20 @@ impl Site {
     /// JSON-RPC error.
     pub(in crate::upstream) async fn refusal(&self, response: Response) -> (HttpError, Option<Bytes>) {
         let (error, body) = body::refusal(response).await;
-        let Some(login) = &self.login else { return (error, body) };
+        let by_command = self.helper.as_ref().is_some_and(|(helper, _)| helper.gives_authorization());
+        let need = match &self.login {
+            _ if by_command => Need::Command,
+            Some(login) => login.need(),
+            None => Need::Credentials,
+        };
+        let masked = |said: String| {
+            let said = self.login.as_ref().map_or(said.clone(), |login| login.masked(&said));
+            self.helper.as_ref().map_or(said.clone(), |(helper, _)| helper.masked(&said))
+        };
         let error = match error {
-            HttpError::Login { status, said, .. } => {
-                HttpError::Login { status, need: login.need(), said: login.masked(&said) }
-            }
+            HttpError::Login { status, said, .. } => HttpError::Login { status, need, said: masked(said) },
             HttpError::Status { status, said, retry_after } => {
-                HttpError::Status { status, said: login.masked(&said), retry_after }
+                HttpError::Status { status, said: masked(said), retry_after }
             }
             other => other,
         };

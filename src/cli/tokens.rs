@@ -5,48 +5,50 @@ use tiktoken_rs::CoreBPE;
 use crate::mcp::Object;
 
 /// The encoding that tokens are counted in.
-pub(super) const ENCODING: &str = "o200k_base";
+pub(in crate::cli) const ENCODING: &str = "o200k_base";
 
 /// Counts tokens.
-pub(super) struct Tokens(CoreBPE);
+pub(in crate::cli) struct Tokens(CoreBPE);
 
 /// What a list of tools costs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ListCost {
-    pub(super) tools: usize,
+pub(in crate::cli) struct ListCost {
+    pub(in crate::cli) tools: usize,
     /// Name, description and input schema of each tool: what every client puts before the model.
-    pub(super) definitions: usize,
+    pub(in crate::cli) definitions: usize,
     /// The whole list, with output schemas, annotations and what else there is.
-    pub(super) listing: usize,
+    pub(in crate::cli) listing: usize,
 }
 
 impl Tokens {
     /// Reads the encoding's table, which takes a moment.
-    pub(super) fn load() -> anyhow::Result<Self> {
+    pub(in crate::cli) fn load() -> anyhow::Result<Self> {
         tiktoken_rs::o200k_base().map(Self).context("the tokenizer could not be loaded")
     }
 
-    pub(super) fn count(&self, text: &str) -> usize {
+    pub(in crate::cli) fn count(&self, text: &str) -> usize {
         self.0.encode_ordinary(text).len()
     }
 
+    /// What clients put before the model of a tool: its name, description and input schema.
+    pub(in crate::cli) fn cost_of_definition(&self, tool: &Object<'_>) -> usize {
+        let members: Vec<String> = ["name", "description", "inputSchema"]
+            .into_iter()
+            .filter_map(|key| tool.get(key).map(|value| format!("\"{key}\":{value}")))
+            .collect();
+        self.count(&format!("{{{}}}", members.join(",")))
+    }
+
     /// What the result of a `tools/list` costs.
-    pub(super) fn cost_of(&self, listing: &RawValue) -> anyhow::Result<ListCost> {
+    pub(in crate::cli) fn cost_of(&self, listing: &RawValue) -> anyhow::Result<ListCost> {
         let tools = tools_of(listing)?;
-        let mut definitions = 0;
-        for tool in &tools {
-            let members: Vec<String> = ["name", "description", "inputSchema"]
-                .into_iter()
-                .filter_map(|key| tool.get(key).map(|value| format!("\"{key}\":{value}")))
-                .collect();
-            definitions += self.count(&format!("{{{}}}", members.join(",")));
-        }
+        let definitions = tools.iter().map(|tool| self.cost_of_definition(tool)).sum();
         Ok(ListCost { tools: tools.len(), definitions, listing: self.count(listing.get()) })
     }
 }
 
 /// The tools in the result of a `tools/list`.
-pub(super) fn tools_of(listing: &RawValue) -> anyhow::Result<Vec<Object<'_>>> {
+pub(in crate::cli) fn tools_of(listing: &RawValue) -> anyhow::Result<Vec<Object<'_>>> {
     let tools = Object::parse(listing)?.get("tools").context("a list of tools has no `tools`")?;
     Ok(serde_json::from_str(tools.get())?)
 }

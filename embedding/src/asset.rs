@@ -1,0 +1,244 @@
+//! The model as it lies in the asset: one file, read in place. `tools/embedding/FORMAT.md` describes it.
+//!
+//! Nothing is unpacked when it is opened but the small vectors and the vocabulary's table, so that the first text of a
+//! run waits for little more than its own pass. The checksum is compared by a test: the asset is part of the program,
+//! which is as whole as its file.
+
+use crate::kernel::{GROUP, Linear, Matrix};
+
+const MAGIC: &[u8; 8] = b"MCPZEMB\0";
+const VERSION: u32 = 1;
+/// Every block begins at a multiple of this.
+const ALIGNMENT: usize = 64;
+
+/// A model, ready to be run.
+#[derive(Debug)]
+pub(crate) struct Asset<'a> {
+    pub(crate) vocabulary: Vocabulary<'a>,
+    tokens: Matrix<'a>,
+    positions: Vec<f32>,
+    pub(crate) norm: Norm,
+    pub(crate) layers: Vec<Layer<'a>>,
+    /// The length of a vector.
+    pub(crate) width: usize,
+    pub(crate) heads: usize,
+    /// What keeps a norm from dividing by zero.
+    pub(crate) epsilon: f32,
+}
+
+/// One layer of the transformer.
+#[derive(Debug)]
+pub(crate) struct Layer<'a> {
+    /// Queries, keys and values in one.
+    pub(crate) attention: Linear<'a>,
+    pub(crate) attention_output: Linear<'a>,
+    pub(crate) attention_norm: Norm,
+    pub(crate) wide: Linear<'a>,
+    pub(crate) narrow: Linear<'a>,
+    pub(crate) norm: Norm,
+}
+
+/// What follows normalisation.
+#[derive(Debug)]
+pub(crate) struct Norm {
+    pub(crate) scale: Vec<f32>,
+    pub(crate) shift: Vec<f32>,
+}
+
+/// The pieces that words fall into.
+#[derive(Debug)]
+pub(crate) struct Vocabulary<'a> {
+    pieces: Vec<&'a str>,
+    /// Ids by the hash of their piece, each at the first free place from there on; `u32::MAX` where none is.
+    table: Vec<u32>,
+    /// What stands for a word of unknown letters, and for the beginning and end of a text.
+    pub(crate) unknown: u32,
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+/// The asset is not what this version reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(&'static str);
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the embedding asset is malformed: {}", self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// The checksum that the header tells, of everything behind it.
+#[cfg(any(test, feature = "asset"))]
+pub(crate) fn checksum(bytes: &[u8]) -> Option<u32> {
+    bytes.get(48..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// Takes block after block.
+struct Blocks<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Blocks<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+        let (block, rest) = self.rest.split_at_checked(length).ok_or(Malformed("it is too short"))?;
+        let padding = length.next_multiple_of(ALIGNMENT) - length;
+        self.rest = rest.get(padding..).ok_or(Malformed("it is too short"))?;
+        Ok(block)
+    }
+
+    fn floats(&mut self, count: usize) -> Result<Vec<f32>, Malformed> {
+        Ok(self.take(count * 4)?.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    fn halves(&mut self, count: usize) -> Result<&'a [[u8; 2]], Malformed> {
+        Ok(self.take(count * 2)?.as_chunks().0)
+    }
+
+    fn matrix(&mut self, rows: usize, inputs: usize) -> Result<Matrix<'a>, Malformed> {
+        let packed = self.take(rows * inputs / 2)?;
+        Ok(Matrix { packed, scales: self.halves(rows * inputs / GROUP)?, rows, inputs })
+    }
+
+    fn linear(&mut self, rows: usize, inputs: usize) -> Result<Linear<'a>, Malformed> {
+        Ok(Linear::new(self.matrix(rows, inputs)?, self.floats(rows)?))
+    }
+
+    fn norm(&mut self, width: usize) -> Result<Norm, Malformed> {
+        Ok(Norm { scale: self.floats(width)?, shift: self.floats(width)? })
+    }
+}
+
+impl<'a> Asset<'a> {
+    /// Opens an asset.
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (header, body) = bytes.split_at_checked(ALIGNMENT).ok_or(Malformed("it is too short"))?;
+        let number = |at: usize| {
+            let bytes = header[at..].first_chunk().expect("the header has a fixed length");
+            u32::from_le_bytes(*bytes)
+        };
+        if !header.starts_with(MAGIC) || number(8) != VERSION {
+            return Err(Malformed("it is of another version"));
+        }
+        let [width, layers, heads, inner, pieces, positions, group, text] =
+            std::array::from_fn(|at| number(12 + 4 * at) as usize);
+        let epsilon = f32::from_bits(number(44));
+        if group != GROUP || heads == 0 || !width.is_multiple_of(heads) {
+            return Err(Malformed("its sizes are not supported"));
+        }
+        if !width.is_multiple_of(GROUP) || !inner.is_multiple_of(GROUP) {
+            return Err(Malformed("its rows are no whole groups"));
+        }
+        let mut blocks = Blocks { rest: body };
+        let vocabulary = Vocabulary::read(blocks.take(text)?)?;
+        if vocabulary.pieces.len() != pieces {
+            return Err(Malformed("its vocabulary has another size"));
+        }
+        let tokens = blocks.matrix(pieces, width)?;
+        let positions = blocks.halves(positions * width)?.iter().map(|half| widen_half(*half)).collect();
+        let norm = blocks.norm(width)?;
+        let layers = (0..layers)
+            .map(|_| {
+                Ok(Layer {
+                    attention: blocks.linear(3 * width, width)?,
+                    attention_output: blocks.linear(width, width)?,
+                    attention_norm: blocks.norm(width)?,
+                    wide: blocks.linear(inner, width)?,
+                    narrow: blocks.linear(width, inner)?,
+                    norm: blocks.norm(width)?,
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { vocabulary, tokens, positions, norm, layers, width, heads, epsilon })
+    }
+
+    /// The most pieces that a text may have.
+    pub(crate) fn longest(&self) -> usize {
+        self.positions.len() / self.width
+    }
+
+    /// Appends what a piece means at a position, before any layer.
+    pub(crate) fn embed(&self, id: u32, position: usize, states: &mut Vec<f32>) {
+        let first = states.len();
+        self.tokens.append(id as usize, states);
+        let position = &self.positions[position * self.width..][..self.width];
+        states[first..].iter_mut().zip(position).for_each(|(value, position)| *value += position);
+    }
+}
+
+impl<'a> Vocabulary<'a> {
+    fn read(text: &'a [u8]) -> Result<Self, Malformed> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((length, after)) = rest.split_first() {
+            let (piece, after) =
+                after.split_at_checked(usize::from(*length)).ok_or(Malformed("its vocabulary is cut"))?;
+            pieces.push(str::from_utf8(piece).map_err(|_| Malformed("its vocabulary is no text"))?);
+            rest = after;
+        }
+        let mut table = vec![u32::MAX; (pieces.len() * 2).next_power_of_two()];
+        for (id, piece) in (0..).zip(&pieces) {
+            let mut place = hash(piece.as_bytes()) & (table.len() - 1);
+            while table[place] != u32::MAX {
+                place = (place + 1) & (table.len() - 1);
+            }
+            table[place] = id;
+        }
+        let mut vocabulary = Self { pieces, table, unknown: 0, first: 0, last: 0 };
+        let special = |piece: &str| vocabulary.find(piece).ok_or(Malformed("its vocabulary lacks a special piece"));
+        let [unknown, first, last] = [special("[UNK]")?, special("[CLS]")?, special("[SEP]")?];
+        (vocabulary.unknown, vocabulary.first, vocabulary.last) = (unknown, first, last);
+        Ok(vocabulary)
+    }
+
+    /// The id of a piece.
+    pub(crate) fn find(&self, piece: &str) -> Option<u32> {
+        let mut place = hash(piece.as_bytes()) & (self.table.len() - 1);
+        loop {
+            let id = self.table[place];
+            if id == u32::MAX {
+                return None;
+            }
+            if self.pieces[id as usize] == piece {
+                return Some(id);
+            }
+            place = (place + 1) & (self.table.len() - 1);
+        }
+    }
+}
+
+/// FNV-1a: short keys, all of them our own.
+fn hash(bytes: &[u8]) -> usize {
+    let hash = bytes.iter().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    (hash ^ hash >> 15) as usize
+}
+
+/// A number of half precision. The exponent's new place makes it too small by 2^112, also where it was subnormal.
+#[inline(always)]
+pub(crate) fn widen_half(half: [u8; 2]) -> f32 {
+    let bits = u32::from(u16::from_le_bytes(half));
+    let scale = f32::from_bits((127 + 112) << 23);
+    f32::from_bits((bits & 0x8000) << 16 | (bits & 0x7fff) << 13) * scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_widened() {
+        for (half, value) in
+            [(0x3c00u16, 1.0), (0xc000, -2.0), (0x3555, 0.333_251_95), (0x0001, 5.960_464_5e-8), (0x0000, 0.0)]
+        {
+            assert_eq!(widen_half(half.to_le_bytes()), value);
+        }
+    }
+
+    #[test]
+    fn what_is_no_asset_is_refused() {
+        for bytes in [&[][..], &[0; 64], b"MCPZEMB\0\x01\0\0\0", &[b"MCPZEMB\0\x02\0\0\0", &[0; 99][..]].concat()] {
+            assert!(Asset::open(bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Products of matrices of small integers: weights of 4 bits and a multiplier, activations of 11 bits, sums of 32.
+//!
+//! Weights stay as they lie in the asset. A few rows at a time are widened to 16 bits and used for all tokens, which
+//! costs little beside the products themselves, and means that nothing has to be unpacked before the first text.
+
+use crate::asset::widen_half;
+use crate::simd::{LANES, Lanes, Plain};
+
+/// The largest activation. With the largest weight it leaves room for the sum over the widest row.
+const LARGEST: f32 = 1023.0;
+/// Inputs that share a multiplier in a matrix of 4 bits.
+pub(crate) const GROUP: usize = 32;
+/// Weight rows and tokens whose products are summed at once: as many as the registers hold.
+const ROWS: usize = 4;
+const TOKENS: usize = 2;
+
+/// Weights row by row; a row is what one output is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matrix<'a> {
+    /// Two weights in a byte: of a group's bytes, the low halves are its first half.
+    pub(crate) packed: &'a [u8],
+    /// What each group's weights are multiplied by, in half precision.
+    pub(crate) scales: &'a [[u8; 2]],
+    pub(crate) rows: usize,
+    /// The length of a row, a multiple of [`GROUP`].
+    pub(crate) inputs: usize,
+}
+
+/// A linear layer: `output = input * matrix + bias`.
+#[derive(Debug, Clone)]
+pub(crate) struct Linear<'a> {
+    matrix: Matrix<'a>,
+    /// What each group's weights are multiplied by, in the unit of its row.
+    multipliers: Vec<i8>,
+    units: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+/// Activations of several tokens as integers, each token with its own scale.
+#[derive(Debug, Default)]
+pub(crate) struct Quantised {
+    values: Vec<i16>,
+    scales: Vec<f32>,
+}
+
+impl Quantised {
+    /// Takes over `tokens`, rows of `width`.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, tokens: &[f32], width: usize) {
+        self.values.resize(tokens.len(), 0);
+        self.scales.resize(tokens.len() / width, 0.0);
+        let rows = tokens.chunks_exact(width).zip(self.values.chunks_exact_mut(width));
+        for ((token, values), scale) in rows.zip(&mut self.scales) {
+            *scale = quantise(token, values);
+        }
+    }
+}
+
+/// Fills `values` with the integers of `token`; gives back what they are to be multiplied by.
+#[inline(always)]
+fn quantise(token: &[f32], values: &mut [i16]) -> f32 {
+    let mut largest = [0f32; LANES];
+    for part in token.chunks_exact(LANES) {
+        for (largest, value) in largest.iter_mut().zip(part) {
+            *largest = largest.max(value.abs());
+        }
+    }
+    let largest = largest.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
+    let factor = LARGEST / largest;
+    for (integer, value) in values.iter_mut().zip(token) {
+        *integer = round(value * factor);
+    }
+    largest / LARGEST
+}
+
+impl Matrix<'_> {
+    /// The unit of a row and, in it, the multiplier of each group. What 8 bits for a group's scale lose is little beside
+    /// what 4 bits for a weight have lost.
+    fn multipliers(&self, row: usize) -> (f32, impl Iterator<Item = i16>) {
+        let groups = self.inputs / GROUP;
+        let scales = &self.scales[row * groups..][..groups];
+        let largest = scales.iter().map(|scale| widen_half(*scale).abs()).fold(f32::MIN_POSITIVE, f32::max);
+        let unit = largest / f32::from(i8::MAX);
+        (unit, scales.iter().map(move |scale| round(widen_half(*scale) / unit)))
+    }
+
+    fn packed(&self, row: usize) -> &[[u8; GROUP / 2]] {
+        self.packed[row * self.inputs / 2..][..self.inputs / 2].as_chunks().0
+    }
+
+    /// Appends a row's numbers to `numbers`.
+    pub(crate) fn append(&self, row: usize, numbers: &mut Vec<f32>) {
+        let (unit, multipliers) = self.multipliers(row);
+        let mut wide = [0; GROUP];
+        for (packed, multiplier) in self.packed(row).iter().zip(multipliers) {
+            Plain.unpack(packed, multiplier, &mut wide);
+            numbers.extend(wide.iter().map(|number| f32::from(*number) * unit));
+        }
+    }
+}
+
+/// The nearest integer of a number that was scaled to fit. Adding a number of this size leaves no bits for a fraction:
+/// the sum's low bits are the integer.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the number was scaled to fit")]
+pub(crate) fn round(value: f32) -> i16 {
+    const SHIFT: f32 = 12_582_912.0;
+    ((value + SHIFT).to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32) as i16
+}
+
+impl<'a> Linear<'a> {
+    pub(crate) fn new(matrix: Matrix<'a>, bias: Vec<f32>) -> Self {
+        let (mut units, mut all) = (Vec::with_capacity(matrix.rows), Vec::with_capacity(matrix.scales.len()));
+        for row in 0..matrix.rows {
+            let (unit, multipliers) = matrix.multipliers(row);
+            units.push(unit);
+            all.extend(multipliers.map(|multiplier| i8::try_from(multiplier).unwrap_or(i8::MAX)));
+        }
+        Self { matrix, multipliers: all, units, bias }
+    }
+
+    pub(crate) fn outputs(&self) -> usize {
+        self.matrix.rows
+    }
+
+    /// Writes the products with all tokens of `input` into `output`, a row for each token.
+    #[inline(always)]
+    pub(crate) fn apply<L: Lanes>(&self, lanes: L, input: &Quantised, output: &mut Vec<f32>) {
+        let (width, outputs) = (self.matrix.inputs, self.matrix.rows);
+        output.resize(input.scales.len() * outputs, 0.0);
+        let mut panel = vec![0i16; ROWS * width];
+        for first in (0..outputs).step_by(ROWS) {
+            for (row, wide) in (first..outputs).zip(panel.chunks_exact_mut(width)) {
+                let multipliers = &self.multipliers[row * width / GROUP..][..width / GROUP];
+                let groups = self.matrix.packed(row).iter().zip(wide.as_chunks_mut::<GROUP>().0);
+                for ((packed, wide), multiplier) in groups.zip(multipliers) {
+                    lanes.unpack(packed, i16::from(*multiplier), wide);
+                }
+            }
+            let rows = ROWS.min(outputs - first);
+            let (units, bias) = (&self.units[first..first + rows], &self.bias[first..first + rows]);
+            let tokens = input.values.chunks(TOKENS * width).zip(input.scales.chunks(TOKENS));
+            for ((values, scales), output) in tokens.zip(output.chunks_mut(TOKENS * outputs)) {
+                let products = match scales {
+                    [_, _] => sums::<L, TOKENS>(lanes, &panel, values, width),
+                    _ => [sums::<L, 1>(lanes, &panel, values, width)[0]; TOKENS],
+                };
+                for (token, scale) in scales.iter().enumerate() {
+                    let output = &mut output[token * outputs + first..][..rows];
+                    for row in 0..rows {
+                        output[row] = products[token][row] as f32 * (units[row] * scale) + bias[row];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The dot products of each of `N` tokens with each row of the panel.
+#[inline(always)]
+fn sums<L: Lanes, const N: usize>(lanes: L, panel: &[i16], tokens: &[i16], width: usize) -> [[i32; ROWS]; N] {
+    let mut sums = [[lanes.zero(); ROWS]; N];
+    let mut rows: [&[[i16; LANES * 2]]; ROWS] = [&[]; ROWS];
+    for row in 0..ROWS {
+        rows[row] = steps(&panel[row * width..][..width]);
+    }
+    let mut inputs: [&[[i16; LANES * 2]]; N] = [&[]; N];
+    for token in 0..N {
+        inputs[token] = steps(&tokens[token * width..][..width]);
+    }
+    for step in 0..width / (LANES * 2) {
+        for token in 0..N {
+            for row in 0..ROWS {
+                sums[token][row] = lanes.multiply_add(sums[token][row], &rows[row][step], &inputs[token][step]);
+            }
+        }
+    }
+    let mut totals = [[0; ROWS]; N];
+    for token in 0..N {
+        totals[token] = lanes.totals(sums[token]);
+    }
+    totals
+}
+
+#[inline(always)]
+fn steps(row: &[i16]) -> &[[i16; LANES * 2]] {
+    row.as_chunks().0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{Work, with_lanes};
+
+    /// Numbers that look random and are the same each time.
+    fn numbers(seed: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(seed), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)))
+            .skip(1)
+            .map(|n| n >> 8)
+    }
+
+    /// The product, which has to be the same with every kind of vectors.
+    fn product(linear: &Linear<'_>, input: &[f32]) -> Vec<f32> {
+        struct Product<'a>(&'a Linear<'a>, &'a [f32], &'a mut Vec<f32>);
+        impl Work for Product<'_> {
+            #[inline(always)]
+            fn run<L: Lanes>(self, lanes: L) {
+                let mut quantised = Quantised::default();
+                quantised.fill(self.1, self.0.matrix.inputs);
+                self.0.apply(lanes, &quantised, self.2);
+            }
+        }
+        let (mut best, mut plain) = (Vec::new(), Vec::new());
+        with_lanes(Product(linear, input, &mut best));
+        Product(linear, input, &mut plain).run(Plain);
+        assert_eq!(best, plain);
+        best
+    }
+
+    #[test]
+    fn products_are_what_plain_sums_give() {
+        for (inputs, rows, tokens) in [(64, 4, 1), (384, 7, 3), (1_536, 5, 4)] {
+            let packed: Vec<u8> = numbers(1).take(inputs * rows / 2).map(|n| n.to_le_bytes()[0]).collect();
+            // Of both signs, from 0.5 to 2.
+            let scale = |n: u32| u16::try_from(0x3800 + n % 0x800 + (n >> 12 & 1) * 0x8000).unwrap();
+            let scales: Vec<[u8; 2]> = numbers(2).take(inputs / GROUP * rows).map(|n| scale(n).to_le_bytes()).collect();
+            let bias: Vec<f32> = numbers(4).take(rows).map(|n| (n % 100) as f32 / 10.0).collect();
+            let matrix = Matrix { packed: &packed, scales: &scales, rows, inputs };
+            let input: Vec<f32> = numbers(7).take(tokens * inputs).map(|n| (n % 2_001) as f32 / 1e3 - 1.0).collect();
+            let output = product(&Linear::new(matrix, bias.clone()), &input);
+            for (token, output) in input.chunks(inputs).zip(output.chunks(rows)) {
+                for row in 0..rows {
+                    let weights = exact(&matrix, row);
+                    let exact: f32 = weights.iter().zip(token).map(|(w, x)| w * x).sum::<f32>() + bias[row];
+                    let norm = weights.iter().map(|w| w * w).sum::<f32>().sqrt();
+                    assert!((exact - output[row]).abs() < 0.02 * norm, "{exact} is not {}", output[row]);
+                }
+            }
+        }
+    }
+
+    /// A row as floats, in plain steps.
+    fn exact(matrix: &Matrix<'_>, row: usize) -> Vec<f32> {
+        let weight = |at: usize| {
+            let group = (row * matrix.inputs + at) / GROUP;
+            let (byte, is_high) = (group * GROUP / 2 + at % (GROUP / 2), at % GROUP >= GROUP / 2);
+            let step = if is_high { matrix.packed[byte] >> 4 } else { matrix.packed[byte] & 15 };
+            (f32::from(step) - 8.0) * widen_half(matrix.scales[group])
+        };
+        (0..matrix.inputs).map(weight).collect()
+    }
+
+    #[test]
+    fn the_largest_values_do_not_overflow() {
+        let (packed, scales) = (vec![0u8; 768], vec![0x3c00u16.to_le_bytes(); 48]);
+        let matrix = Matrix { packed: &packed, scales: &scales, rows: 1, inputs: 1_536 };
+        let output = product(&Linear::new(matrix, vec![0.0]), &[1.0; 1_536]);
+        let expected = -8.0 * 1_536.0;
+        assert!((output[0] / expected - 1.0).abs() < 1e-4, "{} is not {expected}", output[0]);
+    }
+}

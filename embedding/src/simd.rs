@@ -1,0 +1,139 @@
+//! The widest vectors that the processor at hand has, found out while running and without unsafe code.
+
+#[cfg(target_arch = "x86_64")]
+use pulp::x86::V3;
+
+/// Sums that are kept side by side.
+pub(crate) const LANES: usize = 8;
+
+/// How one processor multiplies and adds.
+pub(crate) trait Lanes: Copy {
+    /// [`LANES`] sums.
+    type Sum: Copy;
+
+    fn zero(self) -> Self::Sum;
+
+    /// Adds the products of neighbours to the sums.
+    fn multiply_add(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[i16; LANES * 2]) -> Self::Sum;
+
+    /// As [`Lanes::multiply_add`], of signed bytes.
+    fn multiply_add_bytes(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[u8; LANES * 2]) -> Self::Sum;
+
+    /// The totals of four sums each.
+    fn totals(self, sums: [Self::Sum; 4]) -> [i32; 4];
+
+    /// Takes two numbers from each byte, the low halves first, less 8 and times `multiplier`.
+    fn unpack(self, packed: &[u8; LANES * 2], multiplier: i16, wide: &mut [i16; LANES * 4]);
+}
+
+/// Something to do with vectors. All it calls is to be inlined: what is not is compiled for the plainest processor.
+pub(crate) trait Work {
+    fn run<L: Lanes>(self, lanes: L);
+}
+
+/// Vectors as the compiler makes them of plain code.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain;
+
+impl Lanes for Plain {
+    type Sum = [i32; LANES];
+
+    #[inline(always)]
+    fn zero(self) -> Self::Sum {
+        [0; LANES]
+    }
+
+    #[inline(always)]
+    fn multiply_add(self, mut sum: Self::Sum, a: &[i16; LANES * 2], b: &[i16; LANES * 2]) -> Self::Sum {
+        for lane in 0..LANES {
+            sum[lane] += i32::from(a[2 * lane]) * i32::from(b[2 * lane])
+                + i32::from(a[2 * lane + 1]) * i32::from(b[2 * lane + 1]);
+        }
+        sum
+    }
+
+    #[inline(always)]
+    fn multiply_add_bytes(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[u8; LANES * 2]) -> Self::Sum {
+        self.multiply_add(sum, a, &b.map(|byte| i16::from(byte.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn totals(self, sums: [Self::Sum; 4]) -> [i32; 4] {
+        sums.map(|sum| sum.iter().sum())
+    }
+
+    #[inline(always)]
+    fn unpack(self, packed: &[u8; LANES * 2], multiplier: i16, wide: &mut [i16; LANES * 4]) {
+        let (low, high) = wide.split_at_mut(LANES * 2);
+        for (low, byte) in low.iter_mut().zip(packed) {
+            *low = (i16::from(byte & 15) - 8) * multiplier;
+        }
+        for (high, byte) in high.iter_mut().zip(packed) {
+            *high = (i16::from(byte >> 4) - 8) * multiplier;
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Lanes for V3 {
+    type Sum = pulp::i32x8;
+
+    #[inline(always)]
+    fn zero(self) -> Self::Sum {
+        self.splat_i32x8(0)
+    }
+
+    #[inline(always)]
+    fn multiply_add(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[i16; LANES * 2]) -> Self::Sum {
+        let products = self.multiply_wrapping_add_adjacent_i16x16(pulp::cast(*a), pulp::cast(*b));
+        self.wrapping_add_i32x8(sum, products)
+    }
+
+    #[inline(always)]
+    fn multiply_add_bytes(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[u8; LANES * 2]) -> Self::Sum {
+        self.multiply_add(sum, a, &pulp::cast(self.convert_i8x16_to_i16x16(pulp::cast(*b))))
+    }
+
+    #[inline(always)]
+    fn totals(self, [a, b, c, d]: [Self::Sum; 4]) -> [i32; 4] {
+        let (ab, cd) = (self.horizontal_add_pack_i32x8(a, b), self.horizontal_add_pack_i32x8(c, d));
+        let [low, high]: [[i32; 4]; 2] = pulp::cast(self.horizontal_add_pack_i32x8(ab, cd));
+        [low[0] + high[0], low[1] + high[1], low[2] + high[2], low[3] + high[3]]
+    }
+
+    #[inline(always)]
+    fn unpack(self, packed: &[u8; LANES * 2], multiplier: i16, wide: &mut [i16; LANES * 4]) {
+        let bytes = self.convert_u8x16_to_i16x16(pulp::cast(*packed));
+        let (eight, multiplier) = (self.splat_i16x16(8), self.splat_i16x16(multiplier));
+        let low = self.and_i16x16(bytes, self.splat_i16x16(15));
+        let high = self.shr_const_i16x16::<4>(bytes);
+        let [low, high] = [low, high].map(|n| self.wrapping_mul_i16x16(self.wrapping_sub_i16x16(n, eight), multiplier));
+        *wide = pulp::cast([low, high]);
+    }
+}
+
+/// Does `work` with the best vectors there are.
+pub(crate) fn with_lanes(work: impl Work) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = V3::try_new() {
+        return simd.vectorize(Vectorized { work, simd });
+    }
+    work.run(Plain);
+}
+
+/// A closure would do, but that it cannot be told to be inlined.
+#[cfg(target_arch = "x86_64")]
+struct Vectorized<W> {
+    work: W,
+    simd: V3,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<W: Work> pulp::NullaryFnOnce for Vectorized<W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.work.run(self.simd);
+    }
+}

@@ -1,0 +1,238 @@
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::app::STATISTICS;
+use crate::catalog::{Cache, Key};
+use crate::cli::tokens::{ENCODING, Tokens};
+use crate::config::{Config, Environment, Paths};
+use crate::mcp::Object;
+use crate::statistics::{Day, DayRecord, History, load};
+
+/// What `execute_tool` costs around each call, in tokens, where the tool itself would have been called otherwise.
+pub(super) const WRAPPING: u64 = 9;
+
+/// What was saved and what was paid, in tokens.
+#[derive(Debug, Serialize)]
+pub(super) struct Account {
+    pub(super) tokenizer: &'static str,
+    /// What of the figures is no count but an estimate.
+    pub(super) estimated: &'static str,
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
+    /// Clients that asked for tools.
+    pub(super) clients: u64,
+    pub(super) sum: Sum,
+    pub(super) servers: Vec<ServerSum>,
+    pub(super) days: Vec<DaySum>,
+    /// Servers whose definitions are not known any more, so that nothing is counted as saved for them.
+    pub(super) unknown: Vec<String>,
+}
+
+/// One sum of it all.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Sum {
+    /// Definitions that clients without a search of their own would have put before their models, once for each.
+    pub(super) definitions: i64,
+    /// What was left out where agents asked for a part of a result; less than nothing where the answer was longer.
+    pub(super) projected: i64,
+    /// What was left out of results over the budget.
+    pub(super) stored: i64,
+    /// Our own definitions and instructions.
+    pub(super) own: i64,
+    pub(super) searches: i64,
+    pub(super) descriptions: i64,
+    /// Parts of stored results, read later.
+    pub(super) parts: i64,
+    /// What stands around each call.
+    pub(super) wrapping: i64,
+    pub(super) net: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ServerSum {
+    pub(super) server: String,
+    pub(super) clients: u64,
+    /// What its definitions cost, where they are known.
+    pub(super) definition_tokens: Option<u64>,
+    pub(super) saved: i64,
+    pub(super) tools: Vec<ToolSum>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ToolSum {
+    pub(super) tool: String,
+    pub(super) calls: u64,
+    /// Results that passed whole, which saved nothing.
+    pub(super) whole: u64,
+    pub(super) projected: u64,
+    pub(super) stored: u64,
+    pub(super) received_bytes: u64,
+    pub(super) saved: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct DaySum {
+    pub(super) day: String,
+    pub(super) calls: u64,
+    #[serde(flatten)]
+    pub(super) sum: Sum,
+}
+
+/// What the definitions of each server cost.
+type Costs = BTreeMap<String, u64>;
+
+impl Account {
+    pub(super) fn of(paths: &Paths, environment: &Environment, since: Option<Day>) -> anyhow::Result<Self> {
+        let history = load(&paths.state_dir.join(STATISTICS), since).context("nothing can be shown")?;
+        let tokens = Tokens::load()?;
+        Ok(Self::from(&history, &costs(paths, environment, &tokens)))
+    }
+
+    fn from(history: &History, costs: &Costs) -> Self {
+        let total = history.total();
+        let names = total.answers.servers.keys().chain(total.tools.keys());
+        let mut servers: Vec<ServerSum> = names
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .map(|server| server_sum(server, &total, costs))
+            .collect();
+        servers.sort_by_key(|server| std::cmp::Reverse(server.saved));
+        let days = history.days.iter().map(|(day, record)| DaySum {
+            day: day.to_string(),
+            calls: calls(record),
+            sum: Sum::of(record, costs),
+        });
+        let unknown = total.answers.servers.keys().filter(|server| !costs.contains_key(*server));
+        Self {
+            tokenizer: ENCODING,
+            estimated: "results, answers and instructions are estimated from their text; definitions are counted",
+            from: history.days.keys().next().map(ToString::to_string),
+            to: history.days.keys().next_back().map(ToString::to_string),
+            clients: total.answers.clients,
+            sum: Sum::of(&total, costs),
+            servers,
+            days: days.collect(),
+            unknown: unknown.cloned().collect(),
+        }
+    }
+}
+
+impl Sum {
+    fn of(record: &DayRecord, costs: &Costs) -> Self {
+        let answers = &record.answers;
+        let definitions: u64 =
+            answers.servers.iter().filter_map(|(server, clients)| Some(clients * costs.get(server)?)).sum();
+        let tallies = || record.tools.values().flat_map(BTreeMap::values);
+        let mut sum = Self {
+            definitions: signed(definitions),
+            projected: tallies().map(|tally| signed(tally.projected.whole) - signed(tally.projected.shown)).sum(),
+            stored: tallies().map(|tally| signed(tally.stored.whole) - signed(tally.stored.shown)).sum(),
+            own: signed(answers.own.tokens),
+            searches: signed(answers.searches.tokens),
+            descriptions: signed(answers.descriptions.tokens),
+            parts: signed(answers.parts.tokens),
+            wrapping: signed(calls(record) * WRAPPING),
+            net: 0,
+        };
+        sum.net = sum.saved() - sum.paid();
+        sum
+    }
+
+    pub(super) fn saved(&self) -> i64 {
+        self.definitions + self.projected + self.stored
+    }
+
+    pub(super) fn paid(&self) -> i64 {
+        self.own + self.searches + self.descriptions + self.parts + self.wrapping
+    }
+}
+
+fn server_sum(server: &str, total: &DayRecord, costs: &Costs) -> ServerSum {
+    let clients = total.answers.servers.get(server).copied().unwrap_or_default();
+    let tools = total.tools.get(server).into_iter().flatten().map(|(tool, tally)| {
+        let (projected, stored) = (tally.projected, tally.stored);
+        ToolSum {
+            tool: tool.clone(),
+            calls: tally.calls,
+            whole: tally.calls.saturating_sub(projected.results + stored.results),
+            projected: projected.results,
+            stored: stored.results,
+            received_bytes: tally.received,
+            saved: signed(projected.whole + stored.whole) - signed(projected.shown + stored.shown),
+        }
+    });
+    let tools: Vec<ToolSum> = tools.collect();
+    let definition_tokens = costs.get(server).copied();
+    let saved =
+        signed(clients * definition_tokens.unwrap_or_default()) + tools.iter().map(|tool| tool.saved).sum::<i64>();
+    ServerSum { server: server.to_owned(), clients, definition_tokens, saved, tools }
+}
+
+fn calls(record: &DayRecord) -> u64 {
+    record.tools.values().flat_map(BTreeMap::values).map(|tally| tally.calls).sum()
+}
+
+fn signed(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
+
+/// What the definitions of the configured servers cost, as they were listed last. Without a configuration nothing is known.
+fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
+    let Ok(config) = Config::load(paths, environment) else { return Costs::new() };
+    let cache = Cache::new(Some(&paths.cache_dir));
+    let cost = |(server, entry): (&crate::tool::ServerName, &crate::config::Server)| {
+        let known = cache.load(&Key { server: server.clone(), configuration: entry.hash.to_string() })?;
+        let definitions = known.entries().iter().filter_map(|entry| {
+            let json = known.json(entry).ok()?;
+            Some(tokens.cost_of_definition(&Object::parse(&json).ok()?) as u64)
+        });
+        Some((server.to_string(), definitions.sum()))
+    };
+    config.servers.iter().filter_map(cost).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{Answer, CallOutcome, Statistics};
+
+    #[test]
+    fn what_was_paid_counts_against_what_was_saved() {
+        let directory = tempfile::tempdir().unwrap();
+        let statistics = Statistics::new(Some(directory.path()));
+        statistics.listed(["a", "gone"]);
+        statistics.listed(["a"]);
+        statistics.answered(Answer::Own, 500);
+        statistics.answered(Answer::Search, 300);
+        statistics.answered(Answer::Part, 50);
+        let outcome =
+            CallOutcome { failed: false, latency: std::time::Duration::from_millis(1), sent: 1, received: 9000 };
+        for _ in 0..3 {
+            statistics.called("a", "t", &outcome);
+        }
+        statistics.reduced("a", "t", false, 2000, 100);
+        statistics.reduced("a", "t", true, 30_000, 1_000);
+        let history = statistics.history(None).unwrap();
+        let account = Account::from(&history, &Costs::from([("a".to_owned(), 1000), ("unused".to_owned(), 7)]));
+        let sum = account.sum;
+        assert_eq!((sum.definitions, sum.projected, sum.stored), (2000, 1900, 29_000));
+        assert_eq!((sum.own, sum.searches, sum.parts, sum.wrapping), (500, 300, 50, 27));
+        assert_eq!(sum.net, 2000 + 1900 + 29_000 - 500 - 300 - 50 - 27);
+        assert_eq!(account.unknown, ["gone"]);
+        assert_eq!(account.clients, 2);
+        let server = &account.servers[0];
+        assert_eq!((server.server.as_str(), server.saved, server.tools[0].whole), ("a", 32_900, 1));
+        assert_eq!(account.days.iter().map(|day| day.sum.net).sum::<i64>(), sum.net);
+    }
+
+    #[test]
+    fn what_stands_around_a_call_is_what_a_tokenizer_says() {
+        let tokens = Tokens::load().unwrap();
+        let plain = r#"mcp__github__create_issue{"title":"A title"}"#;
+        let wrapped = r#"mcp__zip__execute_tool{"name":"github__create_issue","arguments":{"title":"A title"}}"#;
+        let more = tokens.count(wrapped) - tokens.count(plain);
+        assert!((more as u64).abs_diff(WRAPPING) <= 2, "{more}");
+    }
+}

@@ -1,0 +1,124 @@
+use console::style;
+
+use super::account::{Account, Sum};
+use crate::cli::output::{Output, bad, faint, good, strong};
+use crate::statistics::{aligned, bytes};
+
+/// How wide the longest bar is, in characters.
+const WIDEST: usize = 24;
+
+/// Rows that a table shows.
+const MOST_ROWS: usize = 20;
+
+pub(super) fn print(account: &Account, output: &Output) {
+    let (Some(from), Some(to)) = (&account.from, &account.to) else {
+        output.line("nothing is counted yet: `mcpzip serve` counts what its clients do");
+        return;
+    };
+    let Sum { definitions, projected, stored, own, searches, descriptions, parts, wrapping, net } = account.sum;
+    output.line(format!(
+        "{} {}",
+        strong(format!("{from} to {to}")),
+        faint(format!("{} clients, tokens of {}; {}", account.clients, account.tokenizer, account.estimated))
+    ));
+    let longest = [definitions, projected, stored, own, searches, descriptions, parts, wrapping];
+    let longest = longest.into_iter().map(i64::unsigned_abs).max().unwrap_or(0);
+    let line = |what: &str, tokens: i64| {
+        let bar = bar(tokens.unsigned_abs(), longest);
+        let bar = if tokens < 0 { style(bar).red() } else { style(bar).green() };
+        output.line(format!("  {what:<38}{:>14}  {bar}", grouped(tokens)));
+    };
+    output.line(good("saved"));
+    line("definitions not sent", definitions);
+    line("results of which a part was asked for", projected);
+    line("results over the budget", stored);
+    output.line(bad("paid"));
+    line("our own definitions and instructions", -own);
+    line("searches", -searches);
+    line("descriptions", -descriptions);
+    line("stored results read on", -parts);
+    line("what stands around each call", -wrapping);
+    let text = format!("{:<40}{:>14}", "net", grouped(net));
+    output.line(if net < 0 { bad(text) } else { strong(text) });
+    servers(account, output);
+    days(account, output);
+    if !account.unknown.is_empty() {
+        let names = account.unknown.join(", ");
+        output.line(faint(format!("definitions not known any more, nothing counted as saved for: {names}")));
+    }
+    output.line(faint(
+        "definitions count once for each client, as clients without a search of their own would send them; with one, less was saved",
+    ));
+}
+
+fn servers(account: &Account, output: &Output) {
+    let row = |cells: [String; 7]| cells.to_vec();
+    let mut rows =
+        vec![row(["server, tool", "calls", "whole", "in part", "stored", "received", "saved"].map(str::to_owned))];
+    for server in &account.servers {
+        let empty = String::new;
+        rows.push(row([server.server.clone(), empty(), empty(), empty(), empty(), empty(), grouped(server.saved)]));
+        rows.extend(server.tools.iter().map(|tool| {
+            row([
+                format!("  {}", tool.tool),
+                tool.calls.to_string(),
+                tool.whole.to_string(),
+                tool.projected.to_string(),
+                tool.stored.to_string(),
+                bytes(tool.received_bytes),
+                grouped(tool.saved),
+            ])
+        }));
+    }
+    let more = rows.len().saturating_sub(MOST_ROWS + 1);
+    rows.truncate(MOST_ROWS + 1);
+    output.line(format!("\n{}", aligned(&rows)));
+    if more > 0 {
+        output.line(faint(format!("… {more} lines more; --json has all")));
+    }
+}
+
+fn days(account: &Account, output: &Output) {
+    let longest = account.days.iter().map(|day| day.sum.net.unsigned_abs()).max().unwrap_or(0);
+    output.line("");
+    for day in account.days.iter().rev().take(MOST_ROWS).rev() {
+        let bar = bar(day.sum.net.unsigned_abs(), longest);
+        let bar = if day.sum.net < 0 { style(bar).red() } else { style(bar).green() };
+        output.line(format!("{}  {:>6} calls {:>14}  {bar}", day.day, day.calls, grouped(day.sum.net)));
+    }
+}
+
+/// A bar in eighths of a character.
+pub(super) fn bar(value: u64, longest: u64) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = u128::from(value) * (WIDEST as u128 * 8) / u128::from(longest.max(1));
+    let eighths = usize::try_from(eighths).unwrap_or(WIDEST * 8);
+    // What is there is to be seen.
+    let eighths = if value > 0 { eighths.max(1) } else { eighths };
+    format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+}
+
+/// A number in groups of three digits.
+pub(super) fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let first = digits.len() % 3;
+    let groups = digits.as_bytes()[first..].chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
+    let head = (first > 0).then(|| digits[..first].to_owned());
+    let text = head.into_iter().chain(groups).collect::<Vec<_>>().join(",");
+    if number < 0 { format!("-{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_and_numbers_are_easy_to_read() {
+        assert_eq!(bar(10, 10), "█".repeat(WIDEST));
+        assert_eq!(bar(1, 100_000), "▏");
+        assert_eq!(bar(0, 0), "");
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (-1_234_567, "-1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `mcpzip stats`: what was called, and how it went.
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+
+use super::diagnostics::Exit;
+use super::output::{Output, faint};
+use super::since::since;
+use crate::app::STATISTICS;
+use crate::config::Paths;
+use crate::statistics::{Day, Row, load};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip stats
+  mcpzip stats --since 7d --server github")]
+pub(super) struct Arguments {
+    /// From when on: 7d, 4w or a date; everything that is kept when absent
+    #[arg(long, value_parser = since)]
+    since: Option<Day>,
+    /// Only tools of this server
+    #[arg(long, short)]
+    server: Option<String>,
+}
+
+pub(super) fn run(arguments: &Arguments, paths: &Paths, output: &Output) -> Result<(), Exit> {
+    let history = load(&paths.state_dir.join(STATISTICS), arguments.since).context("nothing can be shown")?;
+    let total = history.total();
+    if !output.is_json() {
+        output.line(total.table(arguments.server.as_deref()));
+        if let (Some(first), Some(last)) = (history.days.keys().next(), history.days.keys().next_back()) {
+            output.line(faint(format!("{first} to {last}; what runs now is written every half minute")));
+        }
+        return Ok(());
+    }
+    let rows: Vec<_> = total.rows(arguments.server.as_deref()).iter().map(row).collect();
+    output.json(&json!({
+        "from": history.days.keys().next().map(ToString::to_string),
+        "to": history.days.keys().next_back().map(ToString::to_string),
+        "tools": rows,
+    }));
+    Ok(())
+}
+
+fn row(row: &Row<'_>) -> serde_json::Value {
+    let Row { server, tool, tally } = row;
+    let milliseconds = |share| tally.latency.quantile(share).map(|time| time.as_secs_f64() * 1000.0);
+    json!({
+        "server": server,
+        "tool": tool,
+        "calls": tally.calls,
+        "errors": tally.errors,
+        "p50_ms": milliseconds(0.5),
+        "p95_ms": milliseconds(0.95),
+        "sent_bytes": tally.sent,
+        "received_bytes": tally.received,
+    })
+}

@@ -1,0 +1,222 @@
+//! Which tools may be called, and which only when the user says so.
+//!
+//! Behind three tools a client's own rules no longer see which tool runs, so the rules are here.
+
+use super::error::Fault;
+use super::file::PolicyEntry;
+use super::reader::At;
+use crate::tool::{Hints, QualifiedName, SEPARATOR};
+
+/// The rules for the tools of all servers, or of one. Where several match a tool, the strictest counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Where there are any, only these tools may be used.
+    allow: Option<Vec<Pattern>>,
+    ask: Vec<Pattern>,
+    deny: Vec<Pattern>,
+}
+
+/// What may be done with a tool, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It may be called.
+    Allowed,
+    /// It may be called when the user agrees to the very call.
+    Asked,
+    /// It is not there for anybody.
+    Denied,
+}
+
+/// Some tools: by name, or by what their servers claim of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pattern {
+    /// `*` stands for any characters, `?` for one; letter case does not count. With `__` it is compared with
+    /// `server__tool`, else with the tool's own name.
+    Name(String),
+    Class(Class),
+}
+
+/// What annotations claim (specification, server/tools).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Declared to only read.
+    Read,
+    /// Declared to do more than that, what destroys included.
+    Write,
+    /// Declared to destroy.
+    Destructive,
+    /// Nothing is declared.
+    Unmarked,
+}
+
+impl Policy {
+    /// Reads what is written. A rule that is not understood is a fault, never left out.
+    pub(super) fn read(entry: PolicyEntry) -> Result<Self, At<Fault>> {
+        let patterns = |key: &str, written: Option<Vec<At<String>>>| {
+            let one = |(index, written): (usize, At<String>)| {
+                let offset = written.offset;
+                Pattern::parse(&written.value).ok_or_else(|| {
+                    At::new(
+                        offset,
+                        Fault::value(&format!("tools.{key}[{index}]"), EXPECTED, format!("`\"{}\"`", written.value)),
+                    )
+                })
+            };
+            written.map(|written| written.into_iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()).transpose()
+        };
+        Ok(Self {
+            allow: patterns("allow", entry.allow)?,
+            ask: patterns("ask", entry.ask)?.unwrap_or_default(),
+            deny: patterns("deny", entry.deny)?.unwrap_or_default(),
+        })
+    }
+
+    /// What may be done with a tool.
+    #[must_use]
+    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        let matches = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name, hints));
+        let is_allowed = self.allow.as_ref().is_none_or(|allowed| matches(allowed) || matches(&self.ask));
+        if !is_allowed || matches(&self.deny) {
+            Verdict::Denied
+        } else if matches(&self.ask) {
+            Verdict::Asked
+        } else {
+            Verdict::Allowed
+        }
+    }
+
+    /// Whether it lets every tool through.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+const EXPECTED: &str =
+    "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive` or `@unmarked`";
+
+impl Pattern {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        match text.strip_prefix('@') {
+            None => (!text.is_empty()).then(|| Self::Name(text.to_lowercase())),
+            Some("read") => Some(Self::Class(Class::Read)),
+            Some("write") => Some(Self::Class(Class::Write)),
+            Some("destructive") => Some(Self::Class(Class::Destructive)),
+            Some("unmarked") => Some(Self::Class(Class::Unmarked)),
+            Some(_) => None,
+        }
+    }
+
+    fn matches(&self, name: &QualifiedName, hints: Hints) -> bool {
+        match self {
+            Self::Class(class) => class.holds(hints),
+            Self::Name(glob) => {
+                let own = name.tool.as_str().to_lowercase();
+                let is_match = |text: &str| fits(glob, text);
+                is_match(&own) || glob.contains(SEPARATOR) && is_match(&name.to_string().to_lowercase())
+            }
+        }
+    }
+}
+
+impl Class {
+    fn holds(self, hints: Hints) -> bool {
+        match self {
+            Self::Read => hints.read_only == Some(true),
+            Self::Write => hints.read_only != Some(true) && hints != Hints::default(),
+            Self::Destructive => hints.read_only != Some(true) && hints.destructive == Some(true),
+            Self::Unmarked => hints == Hints::default(),
+        }
+    }
+}
+
+/// Whether `text` is what `glob` describes; linear but for the last `*`, which alone is tried again.
+fn fits(glob: &str, text: &str) -> bool {
+    let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
+    let (mut g, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match glob.get(g) {
+            Some('*') => {
+                star = Some((g, t));
+                g += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => {
+                g += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    (g, t) = (at + 1, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    glob[g..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(allow: Option<&[&str]>, ask: &[&str], deny: &[&str]) -> Policy {
+        let written = |patterns: &[&str]| Some(patterns.iter().map(|p| At::new(0, (*p).to_owned())).collect());
+        let entry = PolicyEntry { allow: allow.and_then(written), ask: written(ask), deny: written(deny) };
+        Policy::read(entry).unwrap()
+    }
+
+    #[test]
+    fn the_strictest_rule_counts() {
+        use Verdict::{Allowed, Asked, Denied};
+        let none = Hints::default();
+        let reads = Hints { read_only: Some(true), ..none };
+        let writes = Hints { read_only: Some(false), destructive: Some(false), ..none };
+        let destroys = Hints { destructive: Some(true), ..none };
+        for (policy, name, hints, expected) in [
+            (policy(None, &[], &[]), "a__b", none, Allowed),
+            (policy(None, &[], &["delete_*"]), "git__Delete_repo", none, Denied),
+            (policy(None, &[], &["delete_*"]), "git__undelete_repo", none, Allowed),
+            (policy(None, &[], &["git__*"]), "git__list", none, Denied),
+            (policy(None, &[], &["git__*"]), "github__list", none, Allowed),
+            (policy(None, &[], &["g?t__l*t"]), "git__list", none, Denied),
+            (policy(None, &["*"], &["b"]), "a__b", none, Denied),
+            (policy(None, &["*"], &["b"]), "a__c", none, Asked),
+            (policy(Some(&["b", "@read"]), &[], &[]), "a__b", none, Allowed),
+            (policy(Some(&["b", "@read"]), &[], &[]), "a__c", reads, Allowed),
+            (policy(Some(&["b", "@read"]), &["d"], &[]), "a__d", none, Asked),
+            (policy(Some(&["b"]), &[], &[]), "a__c", none, Denied),
+            (policy(Some(&[]), &[], &[]), "a__b", none, Denied),
+            (policy(None, &["@destructive"], &[]), "a__b", destroys, Asked),
+            (policy(None, &["@destructive"], &[]), "a__b", writes, Allowed),
+            (policy(None, &["@destructive"], &[]), "a__b", none, Allowed),
+            (policy(None, &["@unmarked"], &[]), "a__b", none, Asked),
+            (policy(None, &[], &["@write"]), "a__b", destroys, Denied),
+            (policy(None, &[], &["@write"]), "a__b", writes, Denied),
+            (policy(None, &[], &["@write"]), "a__b", reads, Allowed),
+            // What says that it only reads cannot destroy by its own words.
+            (policy(None, &[], &["@destructive"]), "a__b", Hints { destructive: Some(true), ..reads }, Allowed),
+        ] {
+            let name = QualifiedName::readings(name).next().unwrap();
+            assert_eq!(policy.judge(&name, hints), expected, "{policy:?}: {name}");
+        }
+    }
+
+    #[test]
+    fn a_glob_is_matched_in_little_time() {
+        let text = "a".repeat(2_000);
+        assert!(!fits(&format!("{}b", "a*".repeat(1_000)), &text));
+        assert!(fits(&format!("{}*", "a*".repeat(1_000)), &text));
+    }
+
+    #[test]
+    fn a_rule_that_is_not_understood_is_a_fault() {
+        for wrong in ["@destroy", "@", " "] {
+            let entry = PolicyEntry { allow: None, ask: None, deny: Some(vec![At::new(3, wrong.to_owned())]) };
+            let fault = Policy::read(entry).unwrap_err();
+            assert!(fault.value.to_string().starts_with("`tools.deny[0]` must be a tool's name"), "{}", fault.value);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The keychains that are part of their system.
+
+#[cfg(target_os = "macos")]
+use apple_native_keyring_store::keychain::Store;
+use keyring_core::api::CredentialStoreApi as _;
+use keyring_core::{Entry, Error};
+#[cfg(windows)]
+use windows_native_keyring_store::Store;
+
+use super::{KeychainError, SERVICE};
+use crate::config::Environment;
+
+/// There is one, always.
+#[derive(Debug, Clone)]
+pub(super) struct Place;
+
+impl Place {
+    pub(super) fn of(_: &Environment) -> Option<Self> {
+        Some(Self)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
+        match entry(name).and_then(|entry| entry.get_secret()) {
+            Ok(secret) => Ok(Some(secret)),
+            Err(Error::NoEntry) => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    pub(super) fn set(&self, name: &str, _label: &str, secret: &[u8]) -> Result<(), KeychainError> {
+        entry(name).and_then(|entry| entry.set_secret(secret)).map_err(|error| failed(&error))
+    }
+}
+
+fn entry(name: &str) -> Result<Entry, Error> {
+    Store::new()?.build(SERVICE, name, None)
+}
+
+fn failed(error: &Error) -> KeychainError {
+    match error {
+        Error::NoStorageAccess(_) => KeychainError::Locked,
+        other => KeychainError::Broken { reason: other.to_string() },
+    }
+}

@@ -1,0 +1,169 @@
+//! The Secret Service of freedesktop.org (specification 0.2): GNOME's keyring, KDE's wallet, KeePassXC and others.
+//!
+//! Secrets pass over the socket as they are (the session's algorithm is `plain`): who can read that socket can ask for them too.
+
+use std::io;
+use std::time::Duration;
+
+use super::dbus::{Bus, Call, Failure, Reader, Writer};
+use super::{KeychainError, SERVICE};
+use crate::config::Environment;
+
+/// How long the service has for all that one of our calls takes. It may be started by the first.
+const LIMIT: Duration = Duration::from_secs(2);
+
+const NAME: &str = "org.freedesktop.secrets";
+const ROOT: &str = "/org/freedesktop/secrets";
+/// Stands for no object.
+const NONE: &str = "/";
+
+/// The bus where the service is.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    address: String,
+}
+
+impl Place {
+    /// The bus of the user's session, where there is one.
+    pub(super) fn of(environment: &Environment) -> Option<Self> {
+        let named = environment.get("DBUS_SESSION_BUS_ADDRESS").filter(|address| !address.is_empty());
+        if let Some(address) = named {
+            return Some(Self { address: address.to_owned() });
+        }
+        let directory = environment.get("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty())?;
+        let socket = std::path::Path::new(directory).join("bus");
+        socket.exists().then(|| Self { address: format!("unix:path={}", socket.display()) })
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
+        let mut service = Service::open(&self.address)?;
+        service.get(name).map_err(unusable)
+    }
+
+    pub(super) fn set(&self, name: &str, label: &str, secret: &[u8]) -> Result<(), KeychainError> {
+        let mut service = Service::open(&self.address)?;
+        match service.set(name, label, secret).map_err(unusable)? {
+            true => Ok(()),
+            false => Err(KeychainError::Locked),
+        }
+    }
+}
+
+/// A session with the service, by the path of its object.
+struct Service {
+    bus: Bus,
+    session: String,
+}
+
+impl Service {
+    fn open(address: &str) -> Result<Self, KeychainError> {
+        let uid = rustix::process::geteuid().as_raw();
+        let mut bus = Bus::connect(address, uid, LIMIT).map_err(|failure| match failure {
+            Failure::Io(error) if !is_silence(&error) => KeychainError::Absent { reason: error.to_string() },
+            other => unusable(other),
+        })?;
+        let mut body = Writer::default();
+        body.text("plain");
+        body.signature("s");
+        body.text("");
+        let mut answer = call(&mut bus, ROOT, "Service", "OpenSession", "sv", body).map_err(unusable)?;
+        let session = session_of(&mut answer).map_err(unusable)?;
+        Ok(Self { bus, session })
+    }
+
+    /// The secret with our attributes; one that is locked is an error.
+    fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let mut body = Writer::default();
+        body.texts(&attributes(name));
+        let mut found = call(&mut self.bus, ROOT, "Service", "SearchItems", "a{ss}", body)?;
+        let (unlocked, locked) = (found.paths()?, found.paths()?);
+        let Some(item) = unlocked.first() else {
+            return if locked.is_empty() { Ok(None) } else { Err(Failure::Refused(LOCKED.to_owned())) };
+        };
+        let mut body = Writer::default();
+        body.text(&self.session);
+        let mut secret = call(&mut self.bus, item, "Item", "GetSecret", "o", body)?;
+        // (session, parameters of the algorithm, value, type)
+        secret.text()?;
+        secret.bytes()?;
+        secret.bytes().map(Some)
+    }
+
+    /// Keeps a secret in the default collection; `false` when the user would have to unlock it.
+    fn set(&mut self, name: &str, label: &str, secret: &[u8]) -> Result<bool, Failure> {
+        let mut body = Writer::default();
+        body.text("default");
+        let collection = call(&mut self.bus, ROOT, "Service", "ReadAlias", "s", body)?.text()?;
+        if collection == NONE {
+            return Err(Failure::Refused("it has no default collection".to_owned()));
+        }
+        let mut body = Writer::default();
+        body.array(8, |properties| {
+            properties.align(8);
+            properties.text("org.freedesktop.Secret.Item.Label");
+            properties.signature("s");
+            properties.text(label);
+            properties.align(8);
+            properties.text("org.freedesktop.Secret.Item.Attributes");
+            properties.signature("a{ss}");
+            properties.texts(&attributes(name));
+        });
+        body.align(8);
+        body.text(&self.session);
+        body.bytes(b"");
+        body.bytes(secret);
+        body.text("text/plain");
+        // In place of the one there is.
+        body.flag(true);
+        let mut created = call(&mut self.bus, &collection, "Collection", "CreateItem", "a{sv}(oayays)b", body)?;
+        Ok(created.text()? != NONE)
+    }
+}
+
+/// The error of the specification for an object that is locked.
+const LOCKED: &str = "org.freedesktop.Secret.Error.IsLocked";
+
+fn attributes(name: &str) -> [(&str, &str); 3] {
+    [("xdg:schema", "org.freedesktop.Secret.Generic"), ("service", SERVICE), ("username", name)]
+}
+
+fn call(
+    bus: &mut Bus,
+    path: &str,
+    interface: &str,
+    member: &str,
+    signature: &str,
+    body: Writer,
+) -> Result<Reader, Failure> {
+    let interface = format!("org.freedesktop.Secret.{interface}");
+    bus.call(Call { destination: NAME, path, interface: &interface, member, signature, body })
+}
+
+/// The session in the answer to `OpenSession`, behind a variant that means nothing to `plain`.
+fn session_of(answer: &mut Reader) -> Result<String, Failure> {
+    match answer.signature()?.as_str() {
+        "s" => drop(answer.text()?),
+        "ay" => drop(answer.bytes()?),
+        _ => return Err(Failure::Malformed),
+    }
+    answer.text()
+}
+
+fn unusable(failure: Failure) -> KeychainError {
+    match failure {
+        Failure::Io(error) if is_silence(&error) => KeychainError::Silent { limit: LIMIT },
+        Failure::Io(error) => KeychainError::Broken { reason: error.to_string() },
+        Failure::Refused(name) if name == LOCKED => KeychainError::Locked,
+        Failure::Refused(name)
+            if name.ends_with(".ServiceUnknown") || name.ends_with(".NameHasNoOwner") || name.contains(".Spawn.") =>
+        {
+            KeychainError::Absent { reason: "no Secret Service is on the bus".to_owned() }
+        }
+        Failure::Refused(name) => KeychainError::Broken { reason: name },
+        Failure::Malformed => KeychainError::Broken { reason: "its answer cannot be read".to_owned() },
+    }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}

@@ -1,0 +1,168 @@
+use std::path::Path;
+
+use serde_json::value::RawValue;
+
+use super::REFRESH_LIMIT;
+use super::entries::{Change, make};
+use crate::config::{Config, EditError, Environment, Management, Server, Transport, edit};
+use crate::mcp::Object;
+use crate::proxy::{Proxy, Reply, join_all};
+use crate::secret::MASK;
+use crate::tool::ServerName;
+
+/// Servers that are changed at once.
+const MOST_SERVERS: usize = 50;
+
+/// Changes of the configuration, each with the name of its server as the agent wrote it.
+type Changes = Vec<(String, Change)>;
+
+/// Why the configuration stays as it is.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// In words for the agent.
+    #[error("{0}")]
+    Changes(String),
+}
+
+impl Proxy {
+    /// Lists or changes the configured servers: `{operation, servers?, names?}`.
+    pub(super) async fn servers(&self, arguments: &Object<'_>) -> Reply {
+        let operation = arguments.text("operation").unwrap_or_else(|| "list".to_owned());
+        if operation == "list" {
+            return Reply::text(&self.server_list());
+        }
+        if self.config().management != Management::Full {
+            return Reply::tool_error(
+                "the configuration lets agents look, not change (`management` is \"read\"; a person may set \"full\")",
+            );
+        }
+        let changes = match changes(&operation, arguments) {
+            Ok(changes) => changes,
+            Err(text) => return Reply::tool_error(&text),
+        };
+        let config = self.config();
+        let Some(path) = config.path.clone() else {
+            return Reply::tool_error("this run has no configuration file that could be changed");
+        };
+        let names: Vec<ServerName> = changes.iter().filter_map(|(name, _)| ServerName::new(name).ok()).collect();
+        let (variables, masker) = (self.variables.clone(), config.masker.clone());
+        let changed = self.tasks.spawn_blocking(move || apply(&path, &changes, &variables, &masker)).await;
+        match changed {
+            Ok(Ok(config)) => self.configure(config),
+            Ok(Err(Refusal::Changes(text))) => return Reply::tool_error(&format!("nothing was changed: {text}")),
+            Ok(Err(Refusal::Edit(error))) => {
+                tracing::error!(%error, "the configuration is not changed");
+                return Reply::tool_error("nothing was changed: the configuration file cannot be edited");
+            }
+            Err(_) => return Reply::tool_error("nothing is known of the change: it ended in a fault inside mcpzip"),
+        }
+        tracing::info!(operation, ?names, "an agent changed the configuration");
+        self.refresh.loaded().await;
+        let running = names.iter().filter(|name| self.config().servers.get(*name).is_some_and(|entry| !entry.disabled));
+        join_all(running.map(|name| self.refresh.list(Some(name), REFRESH_LIMIT))).await;
+        self.index.wait_current(std::time::Duration::from_secs(5)).await;
+        Reply::text(&self.outcome(&names))
+    }
+
+    /// How the changed servers stand.
+    fn outcome(&self, names: &[ServerName]) -> String {
+        let status = self.status();
+        let lines = names.iter().map(|name| match status.servers.iter().find(|known| known.name == name.as_str()) {
+            Some(known) => {
+                let reason = known.reason.as_deref().map(|reason| format!("; {reason}")).unwrap_or_default();
+                format!("{name}: {}, {} tools{reason}", known.state, known.tools)
+            }
+            None => format!("{name}: removed"),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Every server and how it is reached, without values that may be secrets.
+    fn server_list(&self) -> String {
+        let config = self.config();
+        let usable = config.servers.iter().map(|(name, entry)| format!("{name}: {}", described(entry)));
+        let faulty = config.faults.iter().map(|fault| format!("{}: cannot be used: {}", fault.name, fault.fault));
+        let lines: Vec<String> = usable.chain(faulty).collect();
+        if lines.is_empty() {
+            "no server is configured".to_owned()
+        } else {
+            config.masker.mask(&lines.join("\n")).into_owned()
+        }
+    }
+}
+
+/// Edits the file, and reads what comes of it.
+fn apply(
+    path: &Path,
+    changes: &Changes,
+    variables: &Environment,
+    masker: &crate::secret::Masker,
+) -> Result<Config, Refusal> {
+    edit(path, |document| {
+        let refusals = changes.iter().filter_map(|(name, change)| {
+            let made = make(change, name, document, masker);
+            made.err().map(|reason| format!("`{name}`: {reason}"))
+        });
+        let refusals: Vec<String> = refusals.collect();
+        if !refusals.is_empty() {
+            return Err(Refusal::Changes(refusals.join("; ")));
+        }
+        let config =
+            Config::parse(&document.text(), path, variables).map_err(|error| Refusal::Changes(error.to_string()))?;
+        let changed = |name: &str| changes.iter().any(|(changed, _)| changed == name);
+        let faults = config.faults.iter().filter(|fault| changed(&fault.name));
+        let faults: Vec<String> = faults.map(|fault| format!("`{}`: {}", fault.name, fault.fault)).collect();
+        if faults.is_empty() { Ok(config) } else { Err(Refusal::Changes(faults.join("; "))) }
+    })
+}
+
+/// What an agent wants changed.
+fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
+    let changes: Changes = match operation {
+        "add" | "update" => {
+            let entries = arguments.get("servers").and_then(|raw| Object::parse(raw).ok());
+            let entries = entries.ok_or_else(|| format!("{operation} needs `servers`: an entry by each name"))?;
+            let change = |entry: &RawValue| match operation {
+                "add" => Change::Add(entry.to_owned()),
+                _ => Change::Update(entry.to_owned()),
+            };
+            entries.iter().map(|(name, entry)| (name.into_owned(), change(entry))).collect()
+        }
+        "remove" | "enable" | "disable" => {
+            let names = arguments.get("names").and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
+            let names = names.ok_or_else(|| format!("{operation} needs `names`"))?;
+            let change = match operation {
+                "remove" => Change::Remove,
+                _ => Change::Switch { disabled: operation == "disable" },
+            };
+            names.into_iter().map(|name| (name, change.clone())).collect()
+        }
+        _ => return Err("`operation` is one of list, add, remove, update, enable and disable".to_owned()),
+    };
+    if changes.is_empty() || changes.len() > MOST_SERVERS {
+        return Err(format!("{operation} needs 1 to {MOST_SERVERS} servers"));
+    }
+    Ok(changes)
+}
+
+/// How a server is reached: of variables and headers the names alone.
+fn described(entry: &Server) -> String {
+    let names = |what: &str, names: Vec<&String>| match names.is_empty() {
+        true => String::new(),
+        false => {
+            format!("; {what} {}", names.into_iter().map(|name| format!("{name}={MASK}")).collect::<Vec<_>>().join(" "))
+        }
+    };
+    let way = match &entry.transport {
+        Transport::Stdio(stdio) => {
+            let command = std::iter::once(&stdio.command).chain(&stdio.args).map(String::as_str).collect::<Vec<_>>();
+            format!("{}{}", command.join(" "), names("env", stdio.env.keys().collect()))
+        }
+        Transport::Http(remote) => format!("{}{}", remote.url, names("headers", remote.headers.keys().collect())),
+        Transport::Sse(remote) => format!("{} (sse){}", remote.url, names("headers", remote.headers.keys().collect())),
+    };
+    let disabled = if entry.disabled { "; disabled" } else { "" };
+    format!("{way}{disabled}")
+}

@@ -1,0 +1,97 @@
+//! Why a search found what it found: what each stage says of each hit.
+
+use super::Hit;
+use super::index::Index;
+use super::lexical::{self, Words};
+use super::meaning::Likeness;
+use super::postings::Postings;
+use super::query::Query;
+use super::schema::SCHEMA;
+
+/// A search, taken apart.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// What was looked for: one text for each need.
+    pub needs: Vec<String>,
+    /// Misspelt words, each with what was looked for instead.
+    pub repairs: Vec<(String, String)>,
+    /// Whether meaning was looked at too.
+    pub is_by_meaning: bool,
+    /// Whether the best hit fits; a search shows none where it does not.
+    pub fits: bool,
+    /// The hits, best first.
+    pub hits: Vec<Explained>,
+}
+
+/// What each stage says of a hit. Of several needs, scores are those of the whole query.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// The hit, with its final score.
+    pub hit: Hit,
+    /// What the words found in each field add: a share of the words' score.
+    pub fields: Vec<(&'static str, f32)>,
+    /// How well the words match; 1 is as well as can be.
+    pub words: f32,
+    /// How near the meaning is: a cosine. `None` without one.
+    pub meaning: Option<f32>,
+    /// Both in one.
+    pub fused: f32,
+    /// The place by words alone, counted from 1; `None` where no word matches.
+    pub place_by_words: Option<usize>,
+    /// The place by meaning alone.
+    pub place_by_meaning: Option<usize>,
+    /// What the fused score was raised by, since the query names the server.
+    pub server: f32,
+    /// Whether the tool's exact name is in the query.
+    pub is_named: bool,
+}
+
+/// The words' scores by field, of all places.
+pub(super) fn by_field(
+    postings: &Postings<'_>,
+    index: &Index,
+    query: &Query,
+    is_word: &impl Fn(&str) -> bool,
+) -> tantivy::Result<Vec<Vec<f32>>> {
+    let mut fields = vec![postings.row(0.0); SCHEMA.ranked.len()];
+    let mut best = 0.0;
+    for need in &query.needs {
+        for alternatives in lexical::needed(postings, index.vocabulary(), need, is_word)? {
+            best += postings.add_word_by_field(&alternatives, &mut fields)?;
+        }
+    }
+    fields.iter_mut().flatten().for_each(|score| *score /= f32::max(best, f32::MIN_POSITIVE));
+    Ok(fields)
+}
+
+/// The place, counted from 1, that `row` gives to `at`; none where its value is nothing.
+pub(super) fn rank(row: &[f32], at: usize) -> Option<usize> {
+    (row[at] > 0.0).then(|| 1 + row.iter().filter(|other| **other > row[at]).count())
+}
+
+/// What is told of one hit.
+pub(super) struct Parts<'a> {
+    pub(super) words: &'a Words,
+    pub(super) likeness: Option<&'a Likeness>,
+    pub(super) fields: &'a [Vec<f32>],
+    pub(super) fused: &'a [f32],
+    pub(super) servers: &'a [f32],
+    pub(super) named: &'a [f32],
+}
+
+impl Parts<'_> {
+    pub(super) fn of(&self, hit: Hit, at: usize) -> Explained {
+        let meaning = self.likeness.map(|likeness| likeness.whole[at]).filter(|cosine| !cosine.is_nan());
+        Explained {
+            hit,
+            fields: SCHEMA.ranked.iter().zip(self.fields).map(|(field, row)| (field.name, row[at])).collect(),
+            words: self.words.whole[at],
+            meaning,
+            fused: self.fused[at],
+            place_by_words: rank(&self.words.whole, at),
+            place_by_meaning: self.likeness.and_then(|likeness| rank(&likeness.whole, at)),
+            server: self.servers[at],
+            is_named: self.named[at] > 0.0,
+        }
+    }
+}

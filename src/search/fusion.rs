@@ -1,0 +1,95 @@
+//! Two opinions on every tool made one: how well its words match, and how near its meaning is.
+//!
+//! Both are absolute: 1 is all that can be, whatever the query, so a weighted sum needs no look at the other tools. How
+//! much the words weigh depends on how sure they are: where some tool matches every word, the tools that match many are
+//! right; where the best matches one word of five, that word is as often a coincidence.
+
+use super::lexical::Words;
+use super::meaning::Likeness;
+
+/// Scores of every tool of an index.
+pub(super) struct Scores {
+    /// For the whole query.
+    pub(super) whole: Vec<f32>,
+    /// For each need of it.
+    pub(super) needs: Vec<Vec<f32>>,
+}
+
+/// What words weigh where none matches, and what is added where all do; the rest is meaning.
+const WORDS: f32 = 0.15;
+const SURE_WORDS: f32 = 0.3;
+/// How near a tool without a vector is thought to be when its words match as well as can be.
+const UNKNOWN: f32 = 0.6;
+/// What the best tool must reach, so that it is no chance: the best of many chance likenesses grows with the logarithm
+/// of their number. Of few tools and of very many it is not known how, so there are bounds.
+const CHANCE: f32 = 0.05;
+const CHANCE_OF_MANY: f32 = 0.0355;
+const CHANCES: std::ops::RangeInclusive<f32> = 0.2..=0.33;
+
+impl Scores {
+    /// By words, and by meaning where it is told; and the score that the best must reach to fit.
+    pub(super) fn of(words: &Words, likeness: Option<&Likeness>) -> (Self, Option<f32>) {
+        let Some(likeness) = likeness else {
+            return (Self { whole: words.whole.clone(), needs: words.needs.clone() }, None);
+        };
+        let needs = words.needs.iter().zip(&likeness.needs).map(|(words, likeness)| fuse(words, likeness)).collect();
+        (Self { whole: fuse(&words.whole, &likeness.whole), needs }, Some(least(words.whole.len())))
+    }
+}
+
+fn least(tools: usize) -> f32 {
+    (CHANCE + CHANCE_OF_MANY * (tools.max(1) as f32).ln()).clamp(*CHANCES.start(), *CHANCES.end())
+}
+
+fn fuse(words: &[f32], likeness: &[f32]) -> Vec<f32> {
+    let best = words.iter().copied().fold(0.0, f32::max).min(1.0);
+    let share = WORDS + SURE_WORDS * best;
+    let fuse = |(words, likeness): (&f32, &f32)| {
+        let likeness = if likeness.is_nan() { UNKNOWN * words } else { likeness.max(0.0) };
+        (1.0 - share) * likeness + share * words
+    };
+    words.iter().zip(likeness).map(fuse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(words: &[f32], likeness: &[f32]) -> usize {
+        let fused = fuse(words, likeness);
+        (0..fused.len()).max_by(|a, b| fused[*a].total_cmp(&fused[*b])).unwrap()
+    }
+
+    #[test]
+    fn sure_words_win_over_a_vague_likeness() {
+        assert_eq!(first(&[1.0, 0.2], &[0.3, 0.6]), 0);
+        assert_eq!(first(&[0.8, 0.1], &[0.35, 0.5]), 0);
+    }
+
+    #[test]
+    fn likeness_decides_where_words_are_few() {
+        assert_eq!(first(&[0.2, 0.0], &[0.2, 0.6]), 1);
+        assert_eq!(first(&[0.0, 0.0], &[0.2, 0.3]), 1);
+    }
+
+    #[test]
+    fn a_tool_without_a_vector_is_found_by_its_words() {
+        assert_eq!(first(&[0.9, 0.3], &[f32::NAN, 0.5]), 0);
+        assert_eq!(first(&[0.2, 0.2], &[f32::NAN, 0.5]), 1);
+        assert!(fuse(&[0.0], &[f32::NAN])[0] < f32::EPSILON);
+    }
+
+    #[test]
+    fn the_best_of_many_must_fit_better() {
+        let cuts: Vec<f32> = [1, 45, 180, 527, 2_240, 50_000].map(least).into();
+        assert!(cuts.is_sorted() && cuts[0] < cuts[3] && cuts[3] < cuts[4], "{cuts:?}");
+        assert!(CHANCES.contains(&cuts[0]) && CHANCES.contains(&cuts[5]), "{cuts:?}");
+    }
+
+    #[test]
+    fn without_likeness_words_stand_as_they_are() {
+        let words = Words { whole: vec![0.5, 0.0], needs: vec![vec![0.5, 0.0]], repairs: Vec::new() };
+        let (scores, least) = Scores::of(&words, None);
+        assert_eq!((scores.whole, least), (words.whole, None));
+    }
+}

@@ -1,0 +1,73 @@
+//! The vectors of one index's tools, place by place, and how like a query each is.
+
+use super::embedding::{Embedder, QUERY_PIECES, Unavailable, VectorKey};
+use super::query::Query;
+use super::vectors::Table;
+
+/// What is known of the tools' meanings.
+pub(super) struct Meaning {
+    /// What each row is to be multiplied by; 0 where there is no vector yet.
+    scales: Vec<f32>,
+    /// A row of signed bytes for each place.
+    rows: Vec<u8>,
+}
+
+/// How like the query's meaning that of each place is: cosines, NaN where there is no vector.
+pub(super) struct Likeness {
+    /// To the whole query.
+    pub(super) whole: Vec<f32>,
+    /// To each need; none where there is only one.
+    pub(super) needs: Vec<Vec<f32>>,
+}
+
+impl Meaning {
+    /// Takes the vectors of `keys`, which are those of an index's places, out of a table. `None` when there is none.
+    pub(super) fn new(keys: &[VectorKey], table: &Table, width: usize) -> Option<Self> {
+        let mut meaning = Self { scales: vec![0.0; keys.len()], rows: vec![0; keys.len() * width] };
+        let rows = keys.iter().zip(&mut meaning.scales).zip(meaning.rows.chunks_exact_mut(width));
+        for ((key, scale), row) in rows {
+            if let Some((known_scale, known_row)) = table.get(*key) {
+                *scale = known_scale;
+                row.copy_from_slice(known_row);
+            }
+        }
+        meaning.scales.iter().any(|scale| *scale > 0.0).then_some(meaning)
+    }
+
+    /// Compares every tool with `query`, in which the misspelt words are replaced by what was meant.
+    pub(super) fn compare(
+        &self,
+        embedder: &dyn Embedder,
+        query: &Query,
+        repairs: &[(String, String)],
+    ) -> Result<Likeness, Unavailable> {
+        let mut texts = vec![repaired(&query.text(), repairs)];
+        if query.needs.len() > 1 {
+            texts.extend(query.needs.iter().map(|need| repaired(&need.text, repairs)));
+        }
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let mut likeness =
+            embedder.embed(&texts, QUERY_PIECES)?.into_iter().map(|vector| self.likeness(embedder, &vector));
+        let whole = likeness.next().ok_or_else(|| Unavailable { reason: "it gave no vector".to_owned() })?;
+        Ok(Likeness { whole, needs: likeness.collect() })
+    }
+
+    fn likeness(&self, embedder: &dyn Embedder, vector: &[f32]) -> Vec<f32> {
+        let products = embedder.products(vector, &self.rows);
+        let known = |scale: f32, product: f32| if scale > 0.0 { scale * product } else { f32::NAN };
+        products.into_iter().zip(&self.scales).map(|(product, scale)| known(*scale, product)).collect()
+    }
+}
+
+/// `text` with each misspelt word replaced.
+fn repaired(text: &str, repairs: &[(String, String)]) -> String {
+    if repairs.is_empty() {
+        return text.to_owned();
+    }
+    let repair = |word: &str| {
+        let letters = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let found = repairs.iter().find(|(wrong, _)| letters.to_lowercase() == *wrong);
+        found.map_or_else(|| word.to_owned(), |(_, right)| word.replacen(letters, right, 1))
+    };
+    text.split_whitespace().map(repair).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,271 @@
+//! The vectors of tools, in one file that all processes with the same cache share.
+//!
+//! The file is replaced whole, so readers need no lock; whoever embeds holds one, so that two processes don't do the same
+//! work. A damaged file is as good as none: the vectors are made again.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::embedding::VectorKey;
+use crate::files;
+
+/// Of the file's form and of the text that stands for a tool.
+pub(super) const VERSION: &str = "v1";
+const MAGIC: &[u8; 8] = b"MCPZVEC\x01";
+const HEADER: usize = 24;
+/// Vectors of tools that are not in the catalog now, but may be in that of another client, or come back.
+const SPARE: usize = 20_000;
+
+/// Where vectors are kept.
+pub(super) struct Vectors {
+    /// Without one they are in memory only.
+    file: Option<PathBuf>,
+    width: usize,
+    // What could not be written, and what a search reads where there is no file. Held for a copy of the pointer only.
+    memory: Mutex<Option<Arc<Table>>>,
+}
+
+/// Vectors by key.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Table {
+    width: usize,
+    /// In ascending order.
+    keys: Vec<u64>,
+    scales: Vec<f32>,
+    /// The numbers as signed bytes, a row for each key.
+    rows: Vec<u8>,
+}
+
+impl Vectors {
+    pub(super) fn new(directory: Option<PathBuf>, model: &str, width: usize) -> Self {
+        let file = directory.map(|directory| directory.join("vectors").join(VERSION).join(format!("{model}.vectors")));
+        Self { file, width, memory: Mutex::default() }
+    }
+
+    /// The right to embed, until it is dropped; `None` while another process has it.
+    pub(super) fn lock(&self) -> Option<Option<File>> {
+        let Some(file) = &self.file else { return Some(None) };
+        let opened = file.parent().map(files::create_private_directory).transpose().and_then(|_| {
+            let mut options = File::options();
+            options.create(true).truncate(false).write(true);
+            files::private(&mut options);
+            options.open(file.with_extension("lock"))
+        });
+        match opened {
+            Ok(lock) => match lock.try_lock() {
+                Ok(()) => Some(Some(lock)),
+                Err(fs::TryLockError::WouldBlock) => None,
+                // A disk without locks: the work may be done twice.
+                Err(fs::TryLockError::Error(_)) => Some(None),
+            },
+            // A disk that cannot be written: the vectors stay in memory.
+            Err(_) => Some(None),
+        }
+    }
+
+    /// All there are now.
+    pub(super) fn load(&self) -> Arc<Table> {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(table) = memory {
+            return table;
+        }
+        let Some(file) = &self.file else { return Arc::default() };
+        match fs::read(file) {
+            Ok(bytes) => Table::parse(&bytes, self.width).map(Arc::new).unwrap_or_else(|| {
+                tracing::warn!(path = %file.display(), "the vectors of tools are damaged and are made again");
+                Arc::default()
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Arc::default(),
+            Err(error) => {
+                tracing::warn!(path = %file.display(), %error, "the vectors of tools cannot be read");
+                Arc::default()
+            }
+        }
+    }
+
+    /// Adds vectors; what is neither `wanted` nor among the newest spare ones is forgotten.
+    pub(super) fn add(&self, new: &HashMap<VectorKey, Vec<f32>>, wanted: &HashSet<VectorKey>) {
+        let table = self.load().with(new, wanted, self.width);
+        let written = self.file.as_ref().map(|file| table.write(file));
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        *memory = match written {
+            Some(Ok(())) => None,
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the vectors of tools cannot be written and stay in memory");
+                Some(Arc::new(table))
+            }
+            None => Some(Arc::new(table)),
+        };
+    }
+}
+
+impl Table {
+    fn parse(bytes: &[u8], width: usize) -> Option<Self> {
+        let (header, body) = bytes.split_at_checked(HEADER)?;
+        let number = |at: usize| header[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let count = number(12)? as usize;
+        let is_whole = header.starts_with(MAGIC)
+            && number(8)? as usize == width
+            && body.len() == count.checked_mul(width.checked_add(12)?)?
+            && number(16)? == crc32fast::hash(body);
+        if !is_whole {
+            return None;
+        }
+        let (keys, rest) = body.split_at(count * 8);
+        let (scales, rows) = rest.split_at(count * 4);
+        Some(Self {
+            width,
+            keys: keys.as_chunks().0.iter().map(|key| u64::from_le_bytes(*key)).collect(),
+            scales: scales.as_chunks().0.iter().map(|scale| f32::from_le_bytes(*scale)).collect(),
+            rows: rows.to_vec(),
+        })
+    }
+
+    fn write(&self, file: &std::path::Path) -> io::Result<()> {
+        let keys: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+        let scales: Vec<u8> = self.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
+        let mut checksum = crc32fast::Hasher::new();
+        [&keys, &scales, &self.rows].into_iter().for_each(|part| checksum.update(part));
+        let number = |number: usize| u32::try_from(number).map_err(|_| io::ErrorKind::FileTooLarge);
+        let mut header = MAGIC.to_vec();
+        for number in [number(self.width)?, number(self.keys.len())?, checksum.finalize(), 0] {
+            header.extend(number.to_le_bytes());
+        }
+        files::replace(file, &[&header, &keys, &scales, &self.rows])
+    }
+
+    /// With `new` beside what is here.
+    fn with(&self, new: &HashMap<VectorKey, Vec<f32>>, wanted: &HashSet<VectorKey>, width: usize) -> Self {
+        let mut spare = SPARE;
+        let kept = self.keys.iter().enumerate().filter(|(_, key)| {
+            let key = VectorKey(**key);
+            let is_wanted = wanted.contains(&key);
+            let is_kept = !new.contains_key(&key) && (is_wanted || spare > 0);
+            spare -= usize::from(is_kept && !is_wanted);
+            is_kept
+        });
+        let mut all: Vec<(u64, Option<usize>)> = kept.map(|(at, key)| (*key, Some(at))).collect();
+        all.extend(new.keys().map(|key| (key.0, None)));
+        all.sort_unstable();
+        let mut table = Self { width, ..Self::default() };
+        for (key, place) in all {
+            table.keys.push(key);
+            match place {
+                Some(at) => {
+                    table.scales.push(self.scales[at]);
+                    table.rows.extend(&self.rows[at * width..][..width]);
+                }
+                None => table.push(&new[&VectorKey(key)]),
+            }
+        }
+        table
+    }
+
+    /// Appends a vector as bytes.
+    fn push(&mut self, vector: &[f32]) {
+        let largest = vector.iter().fold(f32::MIN_POSITIVE, |largest, value| largest.max(value.abs()));
+        let factor = f32::from(i8::MAX) / largest;
+        self.scales.push(1.0 / factor);
+        #[expect(clippy::cast_possible_truncation, reason = "the values were scaled to fit")]
+        self.rows.extend(vector.iter().map(|value| ((value * factor).round() as i8).cast_unsigned()));
+    }
+
+    /// Whether there is a vector of this key.
+    pub(super) fn has(&self, key: VectorKey) -> bool {
+        self.keys.binary_search(&key.0).is_ok()
+    }
+
+    /// The vector of a key: its scale and its bytes.
+    pub(super) fn get(&self, key: VectorKey) -> Option<(f32, &[u8])> {
+        let at = self.keys.binary_search(&key.0).ok()?;
+        Some((self.scales[at], &self.rows[at * self.width..][..self.width]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(keys: &[u64]) -> HashMap<VectorKey, Vec<f32>> {
+        let vector = |key: u64| (0..16).map(|at| ((key + at) as f32).sin()).collect();
+        keys.iter().map(|key| (VectorKey(*key), vector(*key))).collect()
+    }
+
+    fn keys(table: &Table) -> &[u64] {
+        &table.keys
+    }
+
+    #[test]
+    fn what_was_added_is_there_for_all() {
+        let home = tempfile::tempdir().unwrap();
+        let vectors = Vectors::new(Some(home.path().to_owned()), "model", 16);
+        assert!(vectors.lock().is_some());
+        vectors.add(&some(&[5, 3]), &HashSet::new());
+        vectors.add(&some(&[4, 3]), &HashSet::new());
+        let other = Vectors::new(Some(home.path().to_owned()), "model", 16).load();
+        assert_eq!(keys(&other), [3, 4, 5]);
+        let (scale, bytes) = other.get(VectorKey(4)).unwrap();
+        for (byte, exact) in bytes.iter().zip(&some(&[4])[&VectorKey(4)]) {
+            assert!((f32::from(byte.cast_signed()) * scale - exact).abs() < 0.005);
+        }
+        assert!(!other.has(VectorKey(6)) && other.get(VectorKey(6)).is_none());
+        assert!(keys(&Vectors::new(Some(home.path().to_owned()), "other", 16).load()).is_empty());
+    }
+
+    #[test]
+    fn one_process_embeds() {
+        let home = tempfile::tempdir().unwrap();
+        let vectors = Vectors::new(Some(home.path().to_owned()), "model", 16);
+        let held = vectors.lock();
+        assert!(held.is_some() && vectors.lock().is_none());
+        drop(held);
+        assert!(vectors.lock().is_some());
+    }
+
+    #[test]
+    fn damage_is_as_good_as_no_file() {
+        let home = tempfile::tempdir().unwrap();
+        let vectors = Vectors::new(Some(home.path().to_owned()), "model", 16);
+        vectors.add(&some(&[1, 2]), &HashSet::new());
+        let file = vectors.file.clone().unwrap();
+        let whole = fs::read(&file).unwrap();
+        let mut damages: Vec<Vec<u8>> = (0..whole.len()).step_by(7).map(|length| whole[..length].to_vec()).collect();
+        for at in [0, 9, 13, 17, HEADER, whole.len() - 1] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            damages.push(damaged);
+        }
+        for damaged in damages {
+            fs::write(&file, &damaged).unwrap();
+            assert!(keys(&vectors.load()).is_empty(), "{} bytes", damaged.len());
+        }
+        vectors.add(&some(&[2]), &HashSet::new());
+        assert_eq!(keys(&vectors.load()), [2]);
+    }
+
+    #[test]
+    fn without_a_disk_they_are_in_memory() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        for directory in [None, Some(file)] {
+            let vectors = Vectors::new(directory, "model", 16);
+            assert!(vectors.lock().is_some());
+            vectors.add(&some(&[1]), &HashSet::new());
+            vectors.add(&some(&[2]), &HashSet::new());
+            assert_eq!(keys(&vectors.load()), [1, 2]);
+        }
+    }
+
+    #[test]
+    fn what_nobody_wants_goes_when_it_is_too_much() {
+        let table = Table::default().with(&some(&(0..SPARE as u64 + 10).collect::<Vec<_>>()), &HashSet::new(), 16);
+        let last = SPARE as u64 + 9;
+        let after = table.with(&HashMap::new(), &HashSet::from([VectorKey(last)]), 16);
+        assert_eq!(after.keys.len(), SPARE + 1);
+        assert!(after.has(VectorKey(last)));
+    }
+}

@@ -1,0 +1,75 @@
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+
+const FORM: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]");
+
+const SECONDS: u64 = 24 * 60 * 60;
+
+/// A day of the calendar, in UTC, so that a day is the same for processes that differ in their time zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day(u32);
+
+impl Day {
+    /// The day that is now.
+    #[must_use]
+    pub fn today() -> Self {
+        Self::of(SystemTime::now())
+    }
+
+    /// The day that `time` is in; the first day there is, for times before it.
+    #[must_use]
+    pub fn of(time: SystemTime) -> Self {
+        let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self(u32::try_from(seconds / SECONDS).unwrap_or(u32::MAX))
+    }
+
+    /// Reads `2026-11-21`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let date = time::Date::parse(text, FORM).ok()?;
+        let days = date.to_julian_day() - OffsetDateTime::UNIX_EPOCH.date().to_julian_day();
+        u32::try_from(days).ok().map(Self)
+    }
+
+    /// So many days later.
+    #[must_use]
+    pub fn plus(self, days: u32) -> Self {
+        Self(self.0.saturating_add(days))
+    }
+
+    /// So many days before.
+    #[must_use]
+    pub fn minus(self, days: u32) -> Self {
+        Self(self.0.saturating_sub(days))
+    }
+}
+
+/// As `2026-11-21`.
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = UNIX_EPOCH + Duration::from_secs(u64::from(self.0) * SECONDS);
+        let text = OffsetDateTime::from(time).date().format(FORM).map_err(|_| fmt::Error)?;
+        f.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_written_as_it_is_read() {
+        for text in ["1970-01-01", "2026-11-21", "2028-02-29"] {
+            assert_eq!(Day::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Day::parse("2026-11-21").unwrap().plus(10).to_string(), "2026-12-01");
+        assert_eq!(Day::parse("2026-03-01").unwrap().minus(1).to_string(), "2026-02-28");
+        for text in ["", "2026-13-01", "21.11.2026", "1969-12-31"] {
+            assert_eq!(Day::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What was called, how it went and what it cost: counted in memory, kept by day.
+//!
+//! Counting is a lock and a few additions. A task writes what came together every half minute, adding it to what other
+//! processes wrote, so a process that is killed loses half a minute and damages nothing. Nothing of what tools were
+//! given or answered is kept, but names and numbers.
+
+mod day;
+mod histogram;
+mod record;
+mod store;
+mod table;
+
+pub use day::Day;
+pub use histogram::Histogram;
+pub use record::{Answers, Count, DayRecord, Reduced, Tally};
+pub use store::{Error, History, load};
+pub use table::{Row, aligned, bytes, time};
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::shutdown::Tasks;
+
+/// How often what was counted is written.
+const FLUSH: Duration = Duration::from_secs(30);
+
+/// Counts, and keeps what it counted.
+#[derive(Debug)]
+pub struct Statistics {
+    /// `None` where nothing is to be kept on disk.
+    directory: Option<PathBuf>,
+    pending: Mutex<BTreeMap<Day, DayRecord>>,
+}
+
+/// How a call went.
+#[derive(Debug, Clone, Copy)]
+pub struct CallOutcome {
+    /// Whether the tool reported an error, or there was no answer.
+    pub failed: bool,
+    /// The time from sending it to its answer.
+    pub latency: Duration,
+    /// The bytes of its arguments.
+    pub sent: usize,
+    /// The bytes of its result.
+    pub received: usize,
+}
+
+/// What goes to an agent beside the results of its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Our own definitions and instructions.
+    Own,
+    /// The hits of a search.
+    Search,
+    /// The definitions of tools.
+    Description,
+    /// A part of a stored result.
+    Part,
+}
+
+impl Statistics {
+    /// Counts from now on; what was counted is written under `directory`.
+    #[must_use]
+    pub fn new(directory: Option<&Path>) -> Arc<Self> {
+        Arc::new(Self { directory: directory.map(Path::to_owned), pending: Mutex::default() })
+    }
+
+    /// Writes from time to time what was counted; the end of the run is left to [`Statistics::flush`], which others must
+    /// not wait for.
+    pub fn start(self: &Arc<Self>, tasks: &Tasks) {
+        let (statistics, owner) = (self.clone(), tasks.clone());
+        tasks.spawn(async move {
+            while tokio::time::timeout(FLUSH, owner.stopped()).await.is_err() {
+                let statistics = statistics.clone();
+                // A panic while writing is on stderr, and costs what was counted only.
+                let _ = owner.spawn_blocking(move || statistics.flush()).await;
+            }
+        });
+    }
+
+    /// Counts a call.
+    pub fn called(&self, server: &str, tool: &str, outcome: &CallOutcome) {
+        let mut pending = self.pending();
+        let tally = pending.entry(Day::today()).or_default().tally(server, tool);
+        tally.calls += 1;
+        tally.errors += u64::from(outcome.failed);
+        tally.sent += outcome.sent as u64;
+        tally.received += outcome.received as u64;
+        tally.latency.add(outcome.latency);
+    }
+
+    /// Counts a result that went to the agent as a part; both sizes in tokens, estimated.
+    pub fn reduced(&self, server: &str, tool: &str, is_stored: bool, whole: usize, shown: usize) {
+        let mut pending = self.pending();
+        let tally = pending.entry(Day::today()).or_default().tally(server, tool);
+        let reduced = if is_stored { &mut tally.stored } else { &mut tally.projected };
+        reduced.results += 1;
+        reduced.whole += whole as u64;
+        reduced.shown += shown as u64;
+    }
+
+    /// Counts something else that went to an agent, in tokens, estimated.
+    pub fn answered(&self, answer: Answer, tokens: usize) {
+        let mut pending = self.pending();
+        let answers = &mut pending.entry(Day::today()).or_default().answers;
+        let count = match answer {
+            Answer::Own => &mut answers.own,
+            Answer::Search => &mut answers.searches,
+            Answer::Description => &mut answers.descriptions,
+            Answer::Part => &mut answers.parts,
+        };
+        count.times += 1;
+        count.tokens += tokens as u64;
+    }
+
+    /// Counts a client that asked for the tools, behind which there were these servers.
+    pub fn listed<'s>(&self, servers: impl IntoIterator<Item = &'s str>) {
+        let mut pending = self.pending();
+        let answers = &mut pending.entry(Day::today()).or_default().answers;
+        answers.clients += 1;
+        for server in servers {
+            *answers.servers.entry(server.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Writes what was counted; what cannot be written is kept and tried again. Blocks on the disk.
+    pub fn flush(&self) {
+        let counted = std::mem::take(&mut *self.pending());
+        let Some(directory) = &self.directory else { return };
+        for (day, record) in counted {
+            if let Err(error) = store::add(directory, day, &record) {
+                tracing::warn!(%error, "the statistics are not written yet");
+                self.pending().entry(day).or_default().merge(&record);
+            }
+        }
+    }
+
+    /// All that is known since `since`: what this process counted is written first. Blocks on the disk.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn history(&self, since: Option<Day>) -> Result<History, Error> {
+        self.flush();
+        match &self.directory {
+            Some(directory) => load(directory, since),
+            None => Ok(History::default()),
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, BTreeMap<Day, DayRecord>> {
+        // Additions are whole, wherever a panic strikes.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(milliseconds: u64, failed: bool) -> CallOutcome {
+        CallOutcome { failed, latency: Duration::from_millis(milliseconds), sent: 10, received: 1000 }
+    }
+
+    #[test]
+    fn what_several_processes_count_comes_together() {
+        let directory = tempfile::tempdir().unwrap();
+        for round in 0..3 {
+            // Each a process of its own, one after the other and side by side.
+            let (one, other) = (Statistics::new(Some(directory.path())), Statistics::new(Some(directory.path())));
+            one.called("a", "t", &outcome(10, false));
+            other.called("a", "t", &outcome(1000, round == 0));
+            other.reduced("a", "t", true, 500, 50);
+            other.listed(["a", "b"]);
+            one.answered(Answer::Search, 300);
+            one.flush();
+            other.flush();
+            other.flush();
+        }
+        let history = load(directory.path(), None).unwrap();
+        let total = history.total();
+        let tally = &total.tools["a"]["t"];
+        assert_eq!((tally.calls, tally.errors, tally.sent, tally.received), (6, 1, 60, 6000));
+        assert_eq!((tally.stored.results, tally.stored.whole, tally.stored.shown), (3, 1500, 150));
+        assert_eq!(tally.latency.count(), 6);
+        assert_eq!((total.answers.clients, total.answers.servers["b"], total.answers.searches.tokens), (3, 3, 900));
+        let tomorrow = Day::today().plus(1);
+        assert!(load(directory.path(), Some(tomorrow)).unwrap().days.is_empty());
+    }
+
+    #[test]
+    fn threads_that_write_at_once_lose_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let statistics = Statistics::new(Some(directory.path()));
+                    for _ in 0..10 {
+                        statistics.called("a", "t", &outcome(1, false));
+                        statistics.flush();
+                    }
+                });
+            }
+        });
+        assert_eq!(load(directory.path(), None).unwrap().total().tools["a"]["t"].calls, 60);
+    }
+
+    #[test]
+    fn a_damaged_file_is_set_aside_and_the_rest_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let statistics = Statistics::new(Some(directory.path()));
+        statistics.called("a", "t", &outcome(1, false));
+        statistics.flush();
+        let file = std::fs::read_dir(directory.path()).unwrap().flatten().map(|entry| entry.path());
+        let file = file.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+        std::fs::write(&file, "{\"tools\":").unwrap();
+        assert!(load(directory.path(), None).unwrap().days.is_empty());
+        statistics.called("a", "t", &outcome(1, false));
+        statistics.flush();
+        assert_eq!(load(directory.path(), None).unwrap().total().tools["a"]["t"].calls, 1);
+        assert!(file.with_extension("damaged").exists());
+    }
+}

@@ -1,0 +1,130 @@
+//! A file per day, added to under a lock and replaced whole.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Day, DayRecord};
+use crate::files;
+
+/// How long another process may be writing.
+const LOCK_LIMIT: Duration = Duration::from_secs(5);
+
+/// Days that are kept.
+const KEPT: u32 = 400;
+
+/// Why the statistics cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("the statistics at `{path}`: {source}")]
+pub struct Error {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// What was counted, by day.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// The days on which there was something.
+    pub days: BTreeMap<Day, DayRecord>,
+}
+
+impl History {
+    /// All days together.
+    #[must_use]
+    pub fn total(&self) -> DayRecord {
+        let mut total = DayRecord::default();
+        self.days.values().for_each(|day| total.merge(day));
+        total
+    }
+}
+
+/// What is kept under `directory` of the days from `since` on.
+///
+/// # Errors
+/// When the directory cannot be read. A file that cannot be is left out, and said.
+pub fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(History::default()),
+        Err(source) => return Err(Error { path: directory.to_owned(), source }),
+    };
+    let days = entries.flatten().filter_map(|entry| {
+        let path = entry.path();
+        let day = day_of(&path).filter(|day| since.is_none_or(|since| *day >= since))?;
+        match read(&path) {
+            Ok(record) => record.map(|record| (day, record)),
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), "a day of statistics cannot be read");
+                None
+            }
+        }
+    });
+    Ok(History { days: days.collect() })
+}
+
+/// Adds `record` to what is kept of `day`.
+pub(super) fn add(directory: &Path, day: Day, record: &DayRecord) -> Result<(), Error> {
+    let path = directory.join(format!("{day}.json"));
+    let failed = |source| Error { path: path.clone(), source };
+    files::create_private_directory(directory).map_err(failed)?;
+    let _lock = lock(&directory.join("lock")).map_err(failed)?;
+    let mut all = match read(&path) {
+        Ok(record) => record.unwrap_or_default(),
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "a day of statistics is damaged, and was set aside");
+            fs::rename(&path, path.with_extension("damaged")).map_err(failed)?;
+            DayRecord::default()
+        }
+    };
+    all.merge(record);
+    let json = serde_json::to_vec(&all).expect("numbers by names are JSON");
+    files::replace(&path, &[&json]).map_err(failed)?;
+    tidy(directory, day);
+    Ok(())
+}
+
+fn read(path: &Path) -> io::Result<Option<DayRecord>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The right to write, until it is dropped.
+fn lock(path: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    files::private(&mut options);
+    let file = options.open(path)?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => return Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+fn day_of(path: &Path) -> Option<Day> {
+    if path.extension()? != "json" {
+        return None;
+    }
+    Day::parse(path.file_stem()?.to_str()?)
+}
+
+/// Removes days that are too long ago. One that cannot be removed only takes up room.
+fn tidy(directory: &Path, today: Day) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if day_of(&path).is_some_and(|day| day < today.minus(KEPT)) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What logins are sealed with: one key, which the keychain of the system has.
+//!
+//! The logins themselves stay files. A keychain is slow, may be locked at any moment, holds as little as 2,560 bytes in one place
+//! (Windows), and tells no other process that something changed; a file is replaced whole under its lock. So the keychain is asked
+//! once per process, and what it protects is the same: without it the files say nothing.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Mutex, oneshot};
+
+use super::error::LoginError;
+use super::store::lock_file;
+use crate::config::{Credentials, Environment};
+use crate::keychain::Keychain;
+use crate::secret::Secret;
+use crate::shutdown::Tasks;
+
+/// The name of the key in the keychain, and what its user sees of it.
+const NAME: &str = "logins";
+const LABEL: &str = "mcpzip: the key of its logins";
+
+/// How long the keychain has; some ask their user first, who may be away.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// How long one that could not be used is left alone.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Where logins are kept, and how.
+#[derive(Debug)]
+pub struct Vault {
+    pub(super) directory: PathBuf,
+    pub(super) tasks: Tasks,
+    credentials: Credentials,
+    keychain: Option<Keychain>,
+    /// Held while the keychain is asked: that is done once, however many want to know.
+    state: Mutex<State>,
+    has_warned: AtomicBool,
+}
+
+#[derive(Debug)]
+enum State {
+    Unasked,
+    Known(Key),
+    Failed { reason: String, at: Instant },
+}
+
+/// The key.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    bytes: Secret<[u8; 32]>,
+    /// Tells it from others, and nothing else.
+    id: String,
+}
+
+/// What only the key opens.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Sealed {
+    key: String,
+    nonce: String,
+    text: String,
+}
+
+impl Vault {
+    /// The logins under `directory`; the keychain is asked when one is read or written.
+    #[must_use]
+    pub fn new(directory: PathBuf, credentials: Credentials, variables: &Environment, tasks: Tasks) -> Self {
+        let (state, has_warned) = (Mutex::new(State::Unasked), AtomicBool::new(false));
+        Self { directory, tasks, credentials, keychain: Keychain::of(variables), state, has_warned }
+    }
+
+    /// The key to write with; none where the file is to be plain.
+    ///
+    /// # Errors
+    /// When the configuration wants a keychain, and there is none that could be used.
+    pub(super) async fn sealing_key(&self) -> Result<Option<Key>, LoginError> {
+        if self.credentials == Credentials::File {
+            return Ok(None);
+        }
+        match self.key(true).await {
+            Ok(key) => Ok(Some(key)),
+            Err(reason) if self.credentials == Credentials::Keychain => Err(LoginError::Keychain { reason }),
+            Err(reason) => {
+                // That there is no keychain at all is as usual as that there is one.
+                if self.keychain.is_some() && !self.has_warned.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(reason, "logins are kept in plain files, for you alone to read");
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Opens what was sealed for `place`.
+    ///
+    /// # Errors
+    /// With why it cannot be opened now, or ever; then it says `None`.
+    pub(super) async fn open(&self, place: &str, sealed: &Sealed) -> Result<Vec<u8>, Option<String>> {
+        let key = self.key(false).await.map_err(Some)?;
+        if key.id != sealed.key {
+            return Err(Some("the keychain has another key than it was sealed with".to_owned()));
+        }
+        key.open(place, sealed).ok_or(None)
+    }
+
+    /// The key, made if there is none and `may_make`.
+    async fn key(&self, may_make: bool) -> Result<Key, String> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Known(key) => return Ok(key.clone()),
+            State::Failed { reason, at } if at.elapsed() < PAUSE => return Err(reason.clone()),
+            State::Failed { .. } | State::Unasked => {}
+        }
+        let found = match self.fetch().await {
+            Ok(None) if may_make => self.make().await,
+            Ok(found) => Ok(found),
+            Err(reason) => Err(reason),
+        };
+        match found {
+            Ok(Some(key)) => {
+                *state = State::Known(key.clone());
+                Ok(key)
+            }
+            Ok(None) => Err("the keychain has no key for it".to_owned()),
+            Err(reason) => {
+                *state = State::Failed { reason: reason.clone(), at: Instant::now() };
+                Err(reason)
+            }
+        }
+    }
+
+    async fn fetch(&self) -> Result<Option<Key>, String> {
+        let Some(keychain) = self.keychain.clone() else { return Err("there is no keychain here".to_owned()) };
+        match aside(move || keychain.get(NAME)).await? {
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => Key::parse(&text).map(Some).ok_or_else(|| "what the keychain has is no key".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Makes a key. Of several processes that want one, the first does.
+    async fn make(&self) -> Result<Option<Key>, String> {
+        let _lock = lock_file(&self.directory.join("key.lock")).await.map_err(|error| error.to_string())?;
+        if let Some(key) = self.fetch().await? {
+            return Ok(Some(key));
+        }
+        let Some(keychain) = self.keychain.clone() else { return Ok(None) };
+        let mut bytes = [0; 32];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| "the system gives no random bytes".to_owned())?;
+        let text = Secret::new(URL_SAFE_NO_PAD.encode(bytes));
+        aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes())).await?.map_err(|error| error.to_string())?;
+        // What it says that it has is what counts.
+        self.fetch().await
+    }
+}
+
+impl Key {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let bytes: [u8; 32] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let mut hash = Sha256::new();
+        hash.update(b"mcpzip key id");
+        hash.update(bytes);
+        let id = hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(Self { bytes: Secret::new(bytes), id })
+    }
+
+    fn cipher(&self) -> LessSafeKey {
+        LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, self.bytes.expose()).expect("the key has 32 bytes"))
+    }
+
+    /// Seals `plain` so that it opens at `place` only.
+    ///
+    /// # Panics
+    /// When the system has no randomness to give.
+    pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Sealed {
+        let mut nonce = [0; NONCE_LEN];
+        SystemRandom::new().fill(&mut nonce).expect("the system gives random bytes");
+        let mut text = plain.to_vec();
+        self.cipher()
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(place), &mut text)
+            .expect("what is kept is far smaller than the cipher can take");
+        Sealed { key: self.id.clone(), nonce: URL_SAFE_NO_PAD.encode(nonce), text: URL_SAFE_NO_PAD.encode(text) }
+    }
+
+    fn open(&self, place: &str, sealed: &Sealed) -> Option<Vec<u8>> {
+        let nonce: [u8; NONCE_LEN] = URL_SAFE_NO_PAD.decode(&sealed.nonce).ok()?.try_into().ok()?;
+        let mut text = URL_SAFE_NO_PAD.decode(&sealed.text).ok()?;
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let plain = self.cipher().open_in_place(nonce, Aad::from(place), &mut text).ok()?;
+        Some(plain.to_vec())
+    }
+}
+
+/// Does what may block for long on a thread that nobody waits for: a keychain may have a dialogue open.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let (sender, receiver) = oneshot::channel();
+    // Whoever asked may have gone.
+    std::thread::spawn(move || drop(sender.send(work())));
+    let silent = || format!("the keychain gave no answer within {LIMIT:?}");
+    tokio::time::timeout(LIMIT, receiver).await.map_err(|_| silent())?.map_err(|_| "the keychain failed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_opens_with_its_key_at_its_place_only() {
+        let key = |byte: u8| Key::parse(URL_SAFE_NO_PAD.encode([byte; 32]).as_bytes()).unwrap();
+        let sealed = key(1).seal("a", b"the-access-token");
+        assert_eq!(key(1).open("a", &sealed).unwrap(), b"the-access-token");
+        assert!(key(1).open("b", &sealed).is_none() && key(2).open("a", &sealed).is_none());
+        assert_ne!(key(1).id, key(2).id);
+        assert_ne!(key(1).seal("a", b"x").text, key(1).seal("a", b"x").text);
+        for text in [&b""[..], b"AAAA", b"\xff"] {
+            assert!(Key::parse(text).is_none(), "{text:?}");
+        }
+        let shown = format!("{:?}", key(7));
+        assert!(!shown.contains('7') || !shown.contains("[7"), "{shown}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Search by meaning, through the program: the vectors that it needs are made, shared, and made again when they are lost.
+#![cfg(feature = "semantic")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::support::script::answer;
+use crate::support::{Client, Server, Setup, until};
+
+const FORECAST: &str = r#"{"name":"get_forecast","description":"Weather forecast for a city: rain, temperature and wind of the next days.","inputSchema":{"type":"object"}}"#;
+const INVOICE: &str = r#"{"name":"create_invoice","description":"Create an invoice for a customer and send it.","inputSchema":{"type":"object"}}"#;
+const PHOTO: &str =
+    r#"{"name":"resize_photo","description":"Change the size of an image file.","inputSchema":{"type":"object"}}"#;
+
+/// No word of it is a tool's.
+const UMBRELLA: &str = "do I need an umbrella tomorrow";
+
+fn setup() -> Setup {
+    Setup::new()
+        .server("sky", Server::new().tool_as("get_forecast", FORECAST, [answer("rain")]))
+        .server("office", Server::new().tool_as("create_invoice", INVOICE, [answer("made")]))
+        .server("pictures", Server::new().tool_as("resize_photo", PHOTO, [answer("resized")]))
+}
+
+fn is_understood(client: &mut Client) -> bool {
+    client.search(UMBRELLA).starts_with("sky__get_forecast")
+}
+
+fn vectors(setup: &Setup) -> PathBuf {
+    let directory = setup.cache_path().join("search/vectors/v1");
+    let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+    files.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "vectors")).unwrap()
+}
+
+#[test]
+fn a_need_in_other_words_is_understood_once_tools_were_read() {
+    let setup = setup();
+    let mut client = setup.connect();
+    client.search("forecast");
+    until("the tools' vectors", || is_understood(&mut client).then_some(()));
+    let status = client.call("proxy_status", "{}").text();
+    assert!(status.contains("search by meaning: every tool is ready"), "{status}");
+    client.finish();
+    // The next process has them from the start.
+    let before = fs::metadata(vectors(&setup)).unwrap().modified().unwrap();
+    let mut client = setup.connect();
+    client.search("forecast");
+    assert!(is_understood(&mut client), "{}", client.search(UMBRELLA));
+    client.finish();
+    assert_eq!(fs::metadata(vectors(&setup)).unwrap().modified().unwrap(), before, "made once");
+}
+
+#[test]
+fn lost_vectors_are_made_again() {
+    let setup = setup();
+    let mut client = setup.connect();
+    until("the tools' vectors", || is_understood(&mut client).then_some(()));
+    client.finish();
+    let file = vectors(&setup);
+    for damage in [&b"no vectors"[..], b""] {
+        fs::write(&file, damage).unwrap();
+        let mut client = setup.connect();
+        until("the tools' vectors", || is_understood(&mut client).then_some(()));
+        assert!(!client.stderr().contains("panicked"), "{}", client.stderr());
+        client.finish();
+    }
+}
+
+#[test]
+fn meaning_can_be_switched_off() {
+    let setup = setup().setting("search", json!({ "semantic": false }));
+    let mut client = setup.connect();
+    assert!(client.search("forecast").contains("sky__get_forecast"));
+    assert!(!client.search(UMBRELLA).contains("__"), "{}", client.search(UMBRELLA));
+    assert!(!client.call("proxy_status", "{}").text().contains("by meaning"));
+    client.finish();
+    assert!(!setup.cache_path().join("search/vectors").exists());
+}
+
+#[test]
+fn a_search_can_be_explained() {
+    let setup = setup();
+    let explained = setup.run(&["search", "--explain", "--json", "send an invoise to a customer"]).code(0).json();
+    let first = &explained["hits"][0];
+    assert_eq!(first["name"], "office__create_invoice", "{explained}");
+    assert_eq!(explained["repairs"], json!([{ "written": "invoise", "meant": "invoice" }]), "{explained}");
+    assert_eq!((&first["place_by_words"], &first["place_by_meaning"]), (&json!(1), &json!(1)), "{explained}");
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let fields: f64 = first["fields"].as_object().unwrap().values().map(number).sum();
+    assert!((fields - number(&first["words"])).abs() < 1e-3, "{explained}");
+    assert!(number(&first["meaning"]) > 0.3 && explained["fits"] == true, "{explained}");
+}

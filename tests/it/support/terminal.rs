@@ -1,0 +1,88 @@
+//! A terminal with somebody in front of it: `tmux` shows what they see, and types what they type.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::client::until;
+use super::tool;
+
+/// A terminal of 100 by 30.
+pub(crate) struct Terminal {
+    directory: TempDir,
+}
+
+impl Terminal {
+    /// Runs `command` in a new one, with its variables and no others; it stays when the command has ended. Nothing where the
+    /// test is to be left out.
+    #[track_caller]
+    pub(crate) fn run(command: &Command) -> Option<Self> {
+        if !tool::has("tmux", "tmux") {
+            return None;
+        }
+        let terminal = Self { directory: TempDir::new().unwrap() };
+        let quoted = |text: &std::ffi::OsStr| format!("'{}'", text.to_str().unwrap().replace('\'', r"'\''"));
+        let variables =
+            command.get_envs().filter_map(|(name, value)| Some(format!("{}={}", name.to_str()?, quoted(value?))));
+        let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
+        let line = std::iter::once("env -i TERM=screen-256color LANG=C.UTF-8".to_owned()).chain(variables).chain(words);
+        let script = terminal.directory.path().join("run");
+        let text = format!("trap : INT\n{}\necho \"[exit $?]\"\nsleep 600\n", line.collect::<Vec<_>>().join(" "));
+        std::fs::write(&script, text).unwrap();
+        let started = terminal
+            .tmux(&[
+                "-f",
+                "/dev/null",
+                "new-session",
+                "-d",
+                "-x",
+                "100",
+                "-y",
+                "30",
+                &format!("sh {}", script.display()),
+            ])
+            .stdin(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(started.success(), "tmux did not start");
+        Some(terminal)
+    }
+
+    /// What is to be seen, lines that the terminal broke in one.
+    pub(crate) fn screen(&self) -> String {
+        let seen = self.tmux(&["capture-pane", "-p", "-J", "-S", "-100"]).output().unwrap();
+        String::from_utf8_lossy(&seen.stdout).trim_end().to_owned()
+    }
+
+    /// Waits until `text` is to be seen; the screen then.
+    #[track_caller]
+    pub(crate) fn shows(&self, text: &str) -> String {
+        until(&format!("`{text}` on the screen"), || Some(self.screen()).filter(|screen| screen.contains(text)))
+    }
+
+    /// Types a line.
+    pub(crate) fn types(&self, line: &str) {
+        self.tmux(&["send-keys", "-l", line]).status().unwrap();
+        self.tmux(&["send-keys", "Enter"]).status().unwrap();
+    }
+
+    /// Presses a key, by tmux's name of it.
+    pub(crate) fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]).status().unwrap();
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Command {
+        let socket: PathBuf = self.directory.path().join("socket");
+        let mut command = Command::new("tmux");
+        command.arg("-u").arg("-S").arg(socket).args(arguments).env_remove("TMUX").env("LANG", "C.UTF-8");
+        command
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
+    }
+}
