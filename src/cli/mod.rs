@@ -4,20 +4,24 @@ mod approve;
 mod auth;
 mod browser;
 mod call;
+mod connect;
 mod demo;
 mod describe;
 mod diagnostics;
 mod explanation;
 mod gain;
 mod login;
+mod migrate;
 mod output;
 mod search;
 mod serve;
 mod servers;
+mod setup;
 mod since;
 mod stats;
 mod tokens;
 mod tools;
+mod undo;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -99,6 +103,14 @@ enum Command {
     /// Look after logins
     #[command(subcommand)]
     Auth(auth::Command),
+    /// Take over the servers that clients have
+    Migrate(migrate::Arguments),
+    /// Put the entry of mcpzip into a client
+    Connect(connect::ConnectArguments),
+    /// Take the entry of mcpzip out of a client
+    Disconnect(connect::DisconnectArguments),
+    /// Take back what the last migrate, connect or disconnect did to files
+    Undo(undo::Arguments),
     /// Try it: real servers from inside the binary, searched and called as an agent would
     Demo,
     /// Watch over the servers' processes
@@ -161,6 +173,7 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     if let Command::Demo = command {
         return demo::run(environment, output).await;
     }
+    let has_own_config = global.config.is_some();
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
     match command {
@@ -182,6 +195,9 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
         accounts.finish().await;
         return outcome;
     }
+    if matches!(command, Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)) {
+        return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output);
+    }
     let app = App::new(paths, environment, Start::Unknown, Mode::MetaTools)?;
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
@@ -200,6 +216,17 @@ async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Out
     }
 }
 
+/// These block on files only, and nothing else runs meanwhile.
+fn of_clients(command: &Command, machine: &setup::Machine, output: &Output) -> Result<(), Exit> {
+    match command {
+        Command::Migrate(arguments) => migrate::run(arguments, machine, output),
+        Command::Connect(arguments) => connect::run_connect(arguments, machine, output),
+        Command::Disconnect(arguments) => connect::run_disconnect(arguments, machine, output),
+        Command::Undo(arguments) => undo::run(arguments, machine, output),
+        _ => unreachable!("only these have to do with clients' files"),
+    }
+}
+
 async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Exit> {
     match command {
         Command::Search(arguments) => search::run(&arguments, app, output).await,
@@ -214,6 +241,10 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Auth(_)
+        | Command::Migrate(_)
+        | Command::Connect(_)
+        | Command::Disconnect(_)
+        | Command::Undo(_)
         | Command::Demo
         | Command::Guard { .. }
         | Command::Select

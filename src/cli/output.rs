@@ -58,6 +58,24 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{}", console::style(text).for_stderr().dim());
     }
 
+    /// Whether somebody is there to be asked.
+    pub(super) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    /// Asks a question that is answered by yes, or by anything else.
+    ///
+    /// # Errors
+    /// When the answer cannot be read.
+    pub(super) fn ask(&self, question: &str) -> io::Result<bool> {
+        let mut err = io::stderr().lock();
+        write!(err, "{question} [y/N] ")?;
+        err.flush()?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
     /// Says something beside the result that is to be used.
     pub(super) fn notable(&self, text: &str) {
         // There is nowhere left to say that this failed.

@@ -57,6 +57,13 @@ pub const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
     doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
 };
+/// The directory of Codex.
+pub const CODEX_HOME: Variable = Variable { name: "CODEX_HOME", doc: "Where Codex keeps its files." };
+/// The directory of Copilot CLI.
+pub const COPILOT_HOME: Variable = Variable { name: "COPILOT_HOME", doc: "Where Copilot CLI keeps its files." };
+/// The directory of configurations.
+pub const XDG_CONFIG_HOME: Variable =
+    Variable { name: "XDG_CONFIG_HOME", doc: "Linux: where programs keep their configuration." };
 /// How logins are kept.
 pub const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
@@ -86,8 +93,16 @@ pub const VARIABLES: &[Variable] = &[
     GOOGLE_API_KEY,
     ANTHROPIC_API_KEY,
     OPENAI_API_KEY,
+    CODEX_HOME,
+    COPILOT_HOME,
+    XDG_CONFIG_HOME,
     NO_COLOR,
 ];
+
+/// Windows: the settings that move with the user.
+pub const APPDATA: Variable = Variable { name: "APPDATA", doc: "Windows: settings that move with the user." };
+/// Windows: the settings of this machine.
+pub const LOCALAPPDATA: Variable = Variable { name: "LOCALAPPDATA", doc: "Windows: settings of this machine." };
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
 /// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.
@@ -126,8 +141,8 @@ pub const INHERITED: &[Variable] = &[
     Variable { name: "USERPROFILE", doc: "Windows: the home directory." },
     Variable { name: "HOMEDRIVE", doc: "Windows: the drive of the home directory." },
     Variable { name: "HOMEPATH", doc: "Windows: the home directory on its drive." },
-    Variable { name: "APPDATA", doc: "Windows: settings that move with the user." },
-    Variable { name: "LOCALAPPDATA", doc: "Windows: settings of this machine." },
+    APPDATA,
+    LOCALAPPDATA,
     Variable { name: "PROGRAMDATA", doc: "Windows: settings of all users." },
     Variable { name: "PROGRAMFILES*", doc: "Windows: where programs are installed." },
     Variable { name: "TEMP", doc: "Windows: where temporary files go." },

@@ -51,6 +51,7 @@ use crate::secret::{Masker, Secret};
 use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
+pub(crate) use server::{secret_arguments, secret_parameters};
 
 /// The name of the built-in server, which no entry may take, in whatever letter case.
 pub const BUILT_IN_SERVER: &str = "mcpzip";

@@ -353,7 +353,7 @@ pub(super) fn is_url(url: &str, schemes: &[&str]) -> bool {
 }
 
 /// The values in `--api-key VALUE` and `--token=VALUE`.
-fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
+pub(crate) fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
     let is_option = |arg: &str| arg.starts_with('-') && is_secret_name(arg);
     let joined = args.iter().filter_map(|arg| arg.split_once('=')).filter(|(name, _)| is_option(name));
     let apart =
@@ -362,7 +362,7 @@ fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
 }
 
 /// The values of `?api_key=VALUE`, and the password of `user:password@host`.
-fn secret_parameters(url: &str) -> Vec<Secret<String>> {
+pub(crate) fn secret_parameters(url: &str) -> Vec<Secret<String>> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let query = query.split_once('#').map_or(query, |(query, _)| query);
     let parameters = query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| is_secret_name(name));

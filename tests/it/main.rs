@@ -43,6 +43,7 @@ mod answers;
 mod arguments;
 mod cache;
 mod cli;
+mod clients;
 mod hygiene;
 mod random_results;
 mod signatures;

@@ -1,0 +1,153 @@
+//! `mcpzip connect` and `disconnect`: the one entry in a client's file.
+
+use clap::Args;
+use serde_json::json;
+
+use super::diagnostics::Exit;
+use super::output::{Output, faint, good, strong};
+use super::setup::{Machine, client_names, clients_of, scope_names};
+use crate::clients::{Client, Connected, Disconnected, Edit, Place, Scope, connect, disconnect, unified_diff};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip connect claude-code
+  mcpzip connect cursor --scope project --dry-run")]
+pub(super) struct ConnectArguments {
+    #[command(flatten)]
+    place: PlaceArguments,
+    /// The name of the entry
+    #[arg(long, value_name = "NAME", default_value = "mcpzip")]
+    name: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip disconnect claude-code
+  mcpzip disconnect codex --dry-run")]
+pub(super) struct DisconnectArguments {
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+#[derive(Debug, Args)]
+struct PlaceArguments {
+    /// The client
+    #[arg(value_name = "CLIENT", value_parser = client_names())]
+    client: String,
+    /// For whom: you everywhere, you in this project, or all in this project
+    #[arg(long, value_name = "SCOPE", value_parser = scope_names(), default_value = "user")]
+    scope: String,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn run_connect(arguments: &ConnectArguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    let place = arguments.place.find(machine)?;
+    let launch = machine.launch()?;
+    let name = Some(arguments.name.as_str());
+    let connected = connect(&place, name, &launch, &machine.paths.config_file, &machine.around.environment);
+    match connected.map_err(anyhow::Error::from)? {
+        Connected::Already(name) => {
+            report(
+                output,
+                &place,
+                std::slice::from_ref(&name),
+                None,
+                None,
+                &format!("is connected already, as `{name}`"),
+            );
+        }
+        Connected::Taken => {
+            let (name, path) = (&arguments.name, place.path.display());
+            return Err(Exit::failed(format!(
+                "`{path}` has another server `{name}`; give the entry another name with `--name`"
+            )));
+        }
+        Connected::Edit(edit) => {
+            let words = if arguments.place.dry_run { "would be connected" } else { "is connected; restart it" };
+            let names = [arguments.name.clone()];
+            carry_out("connect", &arguments.place, machine, output, &place, (edit, &names, words))?;
+            if !machine.paths.config_file.exists() && !output.is_json() {
+                let path = machine.paths.config_file.display();
+                output.note(&format!("there is no configuration at {path} yet: `mcpzip migrate` makes one"));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn run_disconnect(arguments: &DisconnectArguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    let place = arguments.place.find(machine)?;
+    match disconnect(&place).map_err(anyhow::Error::from)? {
+        Disconnected::Already => report(output, &place, &[], None, None, "is not connected"),
+        Disconnected::Edit(edit, names) => {
+            let words = if arguments.place.dry_run { "would be disconnected" } else { "is disconnected" };
+            carry_out("disconnect", &arguments.place, machine, output, &place, (edit, &names, words))?;
+        }
+    }
+    Ok(())
+}
+
+fn carry_out(
+    command: &str,
+    arguments: &PlaceArguments,
+    machine: &Machine,
+    output: &Output,
+    place: &Place,
+    (edit, names, words): (Edit, &[String], &str),
+) -> Result<(), Exit> {
+    let diff = unified_diff(edit.before.as_deref().unwrap_or_default(), &edit.after);
+    if arguments.dry_run {
+        report(output, place, names, Some(&diff), None, words);
+        return Ok(());
+    }
+    let line = format!("{command} {} --scope {}", arguments.client, arguments.scope);
+    let run = machine.journal().apply(&line, &[edit]).map_err(anyhow::Error::from)?;
+    report(output, place, names, Some(&diff), Some(&run), words);
+    Ok(())
+}
+
+fn report(output: &Output, place: &Place, names: &[String], diff: Option<&str>, run: Option<&str>, words: &str) {
+    if output.is_json() {
+        output.json(&json!({
+            "client": place.client.name(),
+            "scope": place.scope.name(),
+            "file": place.path,
+            "entries": names,
+            "changed": run.is_some(),
+            "undo": run,
+        }));
+        return;
+    }
+    output.line(format!("{} {words}", strong(place.client.title())));
+    output.line(faint(format!("  {}", place.path.display())));
+    // Lines around the change may hold secrets of other entries; after it is done, the file itself can be looked at.
+    let changed = diff.unwrap_or_default().lines().filter(|line| line.starts_with(['+', '-']));
+    for line in changed {
+        output.line(format!("  {}", if line.starts_with('+') { good(line) } else { faint(line) }));
+    }
+    if run.is_some() {
+        output.line(faint("  `mcpzip undo` takes it back"));
+    }
+}
+
+impl PlaceArguments {
+    fn find(&self, machine: &Machine) -> Result<Place, Exit> {
+        let client = clients_of(std::slice::from_ref(&self.client))[0];
+        let scope = Scope::named(&self.scope).expect("clap lets no other through");
+        place(client, scope, machine).ok_or_else(|| {
+            let (title, scope) = (client.title(), scope.name());
+            Exit::failed(format!("{title} has no servers of the scope `{scope}`"))
+        })
+    }
+}
+
+fn place(client: Client, scope: Scope, machine: &Machine) -> Option<Place> {
+    let around = &machine.around;
+    match scope {
+        Scope::User => Some(client.user_place(around)),
+        Scope::Local => client.local_place(around, &around.project()?),
+        Scope::Project => client.project_place(around.directory.as_deref()?),
+    }
+}

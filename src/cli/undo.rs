@@ -1,0 +1,90 @@
+//! `mcpzip undo`: takes back what `migrate`, `connect` and `disconnect` did to files.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::diagnostics::Exit;
+use super::output::{Output, bad, faint, good, strong};
+use super::setup::Machine;
+use crate::clients::{Restored, RunState};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip undo
+  mcpzip undo --list")]
+pub(super) struct Arguments {
+    /// The run to take back; the newest that was not
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Show all runs, and change nothing
+    #[arg(long, conflicts_with = "run")]
+    list: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    if arguments.list {
+        list(machine, output);
+        return Ok(());
+    }
+    let (id, restored) = machine.journal().undo(arguments.run.as_deref()).map_err(anyhow::Error::from)?;
+    if output.is_json() {
+        let files = restored.iter().map(|(path, restored)| {
+            let (outcome, kept) = words(restored);
+            json!({ "file": path, "outcome": outcome, "kept": kept })
+        });
+        output.json(&json!({ "run": id, "files": files.collect::<Vec<_>>() }));
+        return Ok(());
+    }
+    for (path, restored) in &restored {
+        let text = match restored {
+            Restored::Whole => good("as it was"),
+            Restored::Removed => good("removed again, as it was not there before"),
+            Restored::Untouched => faint("was as it had been"),
+            Restored::Part => good("edited since: only our part was taken back"),
+            Restored::Kept(keys) => {
+                bad(format!("edited since, and these are not as we left them: {}", keys.join(", ")))
+            }
+            Restored::Gone => bad("is gone; it was left so"),
+        };
+        output.line(format!("{} {text}", strong(path.display())));
+    }
+    output.line(faint(format!("run {id} is taken back; the files as they were stay in {}", backups(machine, &id))));
+    Ok(())
+}
+
+fn backups(machine: &Machine, id: &str) -> String {
+    let run = machine.journal().list().into_iter().find(|run| run.id == id);
+    run.map(|run| run.backups.display().to_string()).unwrap_or_default()
+}
+
+fn list(machine: &Machine, output: &Output) {
+    let runs = machine.journal().list();
+    if output.is_json() {
+        output.json(&runs);
+        return;
+    }
+    if runs.is_empty() {
+        output.line(faint("nothing was changed yet"));
+    }
+    for run in &runs {
+        let state = match run.state {
+            RunState::Begun => bad("was interrupted; `mcpzip undo` takes back what it had done"),
+            RunState::Done => good("done"),
+            RunState::Undone => faint("taken back"),
+        };
+        output.line(format!("{}  {}  {state}", strong(&run.id), run.command));
+        run.files.iter().for_each(|file| output.line(faint(format!("  {}", file.display()))));
+    }
+}
+
+/// For programs.
+fn words(restored: &Restored) -> (&'static str, Value) {
+    match restored {
+        Restored::Whole => ("restored", Value::Null),
+        Restored::Removed => ("removed", Value::Null),
+        Restored::Untouched => ("untouched", Value::Null),
+        Restored::Part => ("partly", Value::Null),
+        Restored::Kept(keys) => ("kept", json!(keys)),
+        Restored::Gone => ("gone", Value::Null),
+    }
+}

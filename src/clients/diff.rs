@@ -1,0 +1,203 @@
+//! Which lines changed: shown before a migration, and followed backwards by an undo.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+/// More changes than this are one large one.
+const MOST_CHANGES: usize = 1000;
+
+/// How many unchanged lines are shown around a change.
+const CONTEXT: usize = 3;
+
+/// Lines of the one text that stand in the place of lines of the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hunk {
+    pub(super) old: Range<usize>,
+    pub(super) new: Range<usize>,
+}
+
+/// Each line with its end.
+pub(super) fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+/// The changes that lead from `old` to `new`, in order (the algorithm of Myers, 1986).
+pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
+    let start = old.iter().zip(new).take_while(|(one, two)| one == two).count();
+    let same_end = old[start..].iter().rev().zip(new[start..].iter().rev()).take_while(|(one, two)| one == two).count();
+    let (old_end, new_end) = (old.len() - same_end, new.len() - same_end);
+    if start == old_end && start == new_end {
+        return Vec::new();
+    }
+    let inner = middle(&old[start..old_end], &new[start..new_end]);
+    let shift = |range: Range<usize>| range.start + start..range.end + start;
+    match inner {
+        Some(hunks) => hunks.into_iter().map(|hunk| Hunk { old: shift(hunk.old), new: shift(hunk.new) }).collect(),
+        None => vec![Hunk { old: start..old_end, new: start..new_end }],
+    }
+}
+
+/// Nothing when there are too many changes.
+fn middle(old: &[&str], new: &[&str]) -> Option<Vec<Hunk>> {
+    let most = (old.len() + new.len()).min(MOST_CHANGES);
+    // The furthest place in `old` on each diagonal, and how it was after each number of changes.
+    let mut furthest = vec![0_usize; 2 * most + 3];
+    let centre = most + 1;
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    for changes in 0..=most {
+        rounds.push(furthest.clone());
+        for diagonal in (centre - changes..=centre + changes).step_by(2) {
+            let is_down = diagonal == centre - changes
+                || diagonal != centre + changes && furthest[diagonal - 1] < furthest[diagonal + 1];
+            let mut x = if is_down { furthest[diagonal + 1] } else { furthest[diagonal - 1] + 1 };
+            let mut y = (x + centre).checked_sub(diagonal).unwrap_or(usize::MAX);
+            while x < old.len() && y < new.len() && old[x] == new[y] {
+                (x, y) = (x + 1, y + 1);
+            }
+            furthest[diagonal] = x;
+            if x >= old.len() && y != usize::MAX && y >= new.len() {
+                return Some(trace(&rounds, centre, old.len(), new.len()));
+            }
+        }
+    }
+    None
+}
+
+/// Follows the rounds back from the end.
+fn trace(rounds: &[Vec<usize>], centre: usize, old: usize, new: usize) -> Vec<Hunk> {
+    let (mut x, mut y) = (old, new);
+    let mut hunks: Vec<Hunk> = Vec::new();
+    for (changes, furthest) in rounds.iter().enumerate().rev() {
+        if changes == 0 {
+            break;
+        }
+        let diagonal = x + centre - y;
+        let is_down = diagonal == centre - changes
+            || diagonal != centre + changes && furthest[diagonal - 1] < furthest[diagonal + 1];
+        let before = if is_down { diagonal + 1 } else { diagonal - 1 };
+        let before_x = furthest[before];
+        let before_y = before_x + centre - before;
+        // One step, then equal lines up to (x, y).
+        let step = if is_down {
+            Hunk { old: before_x..before_x, new: before_y..before_y + 1 }
+        } else {
+            Hunk { old: before_x..before_x + 1, new: before_y..before_y }
+        };
+        match hunks.last_mut() {
+            Some(next) if next.old.start == step.old.end && next.new.start == step.new.end => {
+                (next.old.start, next.new.start) = (step.old.start, step.new.start);
+            }
+            _ => hunks.push(step),
+        }
+        (x, y) = (before_x, before_y);
+    }
+    hunks.reverse();
+    hunks
+}
+
+/// The change as text, with `-` and `+` and a few lines around; empty when there is none.
+#[must_use]
+pub fn unified_diff(old: &str, new: &str) -> String {
+    let (old, new) = (lines(old), lines(new));
+    let hunks = hunks(&old, &new);
+    let mut text = String::new();
+    let mut rest = hunks.as_slice();
+    while let Some(first) = rest.first() {
+        // Those whose surroundings meet are shown as one.
+        let near = |pair: &[Hunk]| pair[1].old.start - pair[0].old.end <= 2 * CONTEXT;
+        let count = 1 + rest.windows(2).take_while(|pair| near(pair)).count();
+        let (group, behind) = rest.split_at(count);
+        rest = behind;
+        let last = &group[count - 1];
+        let (from, to) = (first.old.start.saturating_sub(CONTEXT), (last.old.end + CONTEXT).min(old.len()));
+        let new_from = first.new.start - (first.old.start - from);
+        let new_count = last.new.end + (to - last.old.end) - new_from;
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "@@ -{},{} +{},{} @@", from + 1, to - from, new_from + 1, new_count);
+        let mut at = from;
+        for hunk in group {
+            old[at..hunk.old.start].iter().for_each(|line| push(&mut text, ' ', line));
+            old[hunk.old.clone()].iter().for_each(|line| push(&mut text, '-', line));
+            new[hunk.new.clone()].iter().for_each(|line| push(&mut text, '+', line));
+            at = hunk.old.end;
+        }
+        old[at..to].iter().for_each(|line| push(&mut text, ' ', line));
+    }
+    text
+}
+
+fn push(text: &mut String, sign: char, line: &str) {
+    text.push(sign);
+    text.push_str(line.trim_end_matches(['\r', '\n']));
+    text.push('\n');
+}
+
+/// `current`, which came from `after`, with the change from `before` to `after` taken back; nothing where `current` was
+/// changed at the same place.
+pub(super) fn reversed(before: &str, after: &str, current: &str) -> Option<String> {
+    let (before, after, current) = (lines(before), lines(after), lines(current));
+    let theirs = hunks(&after, &current);
+    let mut text = String::new();
+    let mut at = 0;
+    for own in hunks(&before, &after) {
+        if theirs.iter().any(|hunk| hunk.old.start < own.new.end && hunk.old.end > own.new.start) {
+            return None;
+        }
+        // How far their changes before it have moved it.
+        let moved = theirs.iter().rev().find(|hunk| hunk.old.end <= own.new.start);
+        let place = |line: usize| moved.map_or(line, |hunk| line - hunk.old.end + hunk.new.end);
+        text.extend(current[at..place(own.new.start)].iter().copied());
+        text.extend(before[own.old.clone()].iter().copied());
+        at = place(own.new.end);
+    }
+    text.extend(current[at..].iter().copied());
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hunks_lead_from_one_text_to_the_other() {
+        let words = ["a\n", "b\n", "c\n", "d\n"];
+        let mut seed = 5_u64;
+        let mut next = |limit: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from((seed >> 33) % limit).unwrap()
+        };
+        for _ in 0..2000 {
+            let old: Vec<&str> = (0..next(8)).map(|_| words[next(4)]).collect();
+            let new: Vec<&str> = (0..next(8)).map(|_| words[next(4)]).collect();
+            let (mut made, mut at) = (Vec::<&str>::new(), 0);
+            for hunk in hunks(&old, &new) {
+                assert_eq!(old[at..hunk.old.start].len(), hunk.new.start - made.len(), "{old:?} {new:?}");
+                made.extend(&old[at..hunk.old.start]);
+                made.extend(&new[hunk.new.clone()]);
+                at = hunk.old.end;
+            }
+            made.extend(&old[at..]);
+            assert_eq!(made, new, "from {old:?}");
+            let (old, new) = (old.concat(), new.concat());
+            assert_eq!(reversed(&old, &new, &new).unwrap(), old);
+        }
+    }
+
+    #[test]
+    fn a_diff_shows_what_changed_and_a_little_around() {
+        let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
+        let new = old.replace("10\n", "ten\n").replace("2\n", "");
+        let diff = unified_diff(&old, &new);
+        assert!(diff.starts_with("@@ -1,") && diff.contains("\n-10\n+ten\n") && diff.contains("\n-2\n"), "{diff}");
+        assert!(!diff.contains(" 17"), "{diff}");
+        assert_eq!(unified_diff(&old, &old), "");
+    }
+
+    #[test]
+    fn our_change_is_taken_back_among_those_of_others() {
+        let (before, after) = ("a\nb\nc\nd\ne\n", "a\nB\nc\nd\ne\n");
+        assert_eq!(reversed(before, after, "0\na\nB\nc\nd\nE\n").unwrap(), "0\na\nb\nc\nd\nE\n");
+        assert_eq!(reversed(before, after, "0\nB\n1\nc\nd\ne\n").unwrap(), "0\nb\n1\nc\nd\ne\n");
+        assert_eq!(reversed(before, after, "a\nB!\nc\nd\ne\n"), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! The one entry: how each client starts `mcpzip`, with what it needs to use it well.
+
+use std::path::Path;
+
+use super::{Client, Node, Place, Text, TextError};
+use crate::config::Environment;
+
+/// The name of the entry, where the user wants no other.
+pub(super) const NAME: &str = "mcpzip";
+
+/// The switch by which Codex shows the tools of a server without a search of its own.
+const DIRECT_NAMESPACES: [&str; 3] = ["features", "code_mode", "direct_only_tool_namespaces"];
+
+/// How `mcpzip` is started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The program by its whole path.
+    pub program: String,
+    /// Whether the name alone leads a shell to the same program.
+    pub is_on_path: bool,
+    /// `serve`, and what else.
+    pub args: Vec<String>,
+    /// The variables that the configuration's servers need, for clients that hand on only some.
+    pub variables: Vec<String>,
+}
+
+impl Launch {
+    /// How this very program is started, with the configuration `config` if it is not where it would be looked for.
+    #[must_use]
+    pub fn of(program: &Path, config: Option<&Path>, environment: &Environment) -> Self {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let own = real(program);
+        let path = environment.get("PATH").unwrap_or_default().to_owned();
+        let file = format!("mcpzip{}", std::env::consts::EXE_SUFFIX);
+        let first = std::env::split_paths(&path).map(|directory| directory.join(&file)).find(|file| file.is_file());
+        let mut args = vec!["serve".to_owned()];
+        if let Some(config) = config {
+            args.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
+        }
+        Self {
+            program: program.to_string_lossy().into_owned(),
+            is_on_path: first.is_some_and(|first| real(&first) == own),
+            args,
+            variables: Vec::new(),
+        }
+    }
+
+    /// What is written as the command: a shell finds the name alone, also after an update elsewhere.
+    fn command(&self, client: Client) -> &str {
+        if self.is_on_path && !client.is_graphical() { NAME } else { &self.program }
+    }
+}
+
+/// Writes the entry as `name` into `text`, the content of `place`'s file.
+///
+/// # Errors
+/// When the text cannot be edited.
+pub(super) fn write(
+    text: &mut Text,
+    place: &Place,
+    name: &str,
+    launch: &Launch,
+    environment: &Environment,
+) -> Result<(), TextError> {
+    let mut entry = entry(place.client, launch, environment);
+    if place.client == Client::Goose || place.client == Client::Continue {
+        entry.insert(0, ("name", Node::text(name)));
+    }
+    text.set(&place.path_of(name), &Node::map(entry))?;
+    if place.client == Client::Codex {
+        let mut namespaces = text.node().at(&DIRECT_NAMESPACES).map(Node::items).unwrap_or_default().to_vec();
+        let own = Node::Text(format!("mcp__{name}"));
+        if !namespaces.contains(&own) {
+            namespaces.push(own);
+            // `features.code_mode` may be a mere switch; then what the user switched stays, and the tools stay hidden.
+            let _ = text.set(&direct_namespaces(), &Node::List(namespaces));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the entry `name`, and what came with it, out of `text`.
+///
+/// # Errors
+/// When the text cannot be edited.
+pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), TextError> {
+    text.remove(&place.path_of(name))?;
+    if place.client == Client::Codex
+        && let Some(namespaces) = text.node().at(&DIRECT_NAMESPACES).map(Node::items)
+    {
+        let own = Node::Text(format!("mcp__{name}"));
+        let rest: Vec<Node> = namespaces.iter().filter(|namespace| **namespace != own).cloned().collect();
+        if rest.len() < namespaces.len() {
+            if rest.is_empty() {
+                text.remove(&direct_namespaces())?;
+                let table = &direct_namespaces()[..2];
+                if text.node().at(table) == Some(&Node::Map(Vec::new())) {
+                    text.remove(table)?;
+                }
+            } else {
+                text.set(&direct_namespaces(), &Node::List(rest))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The paths that [`write`] and [`remove`] may change.
+pub(super) fn paths(place: &Place, name: &str) -> Vec<Vec<String>> {
+    let mut paths = vec![place.path_of(name)];
+    if place.client == Client::Codex {
+        paths.push(direct_namespaces());
+    }
+    paths
+}
+
+fn direct_namespaces() -> Vec<String> {
+    DIRECT_NAMESPACES.map(str::to_owned).to_vec()
+}
+
+fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'static str, Node)> {
+    let command = Node::text(launch.command(client));
+    let args = Node::texts(&launch.args);
+    let none = || Node::Map(Vec::new());
+    match client {
+        Client::ClaudeCode => vec![
+            ("type", Node::text("stdio")),
+            ("command", command),
+            ("args", args),
+            ("env", none()),
+            // Its own tool search would hide the three tools.
+            ("alwaysLoad", Node::Flag(true)),
+        ],
+        Client::VsCode => vec![("type", Node::text("stdio")), ("command", command), ("args", args)],
+        Client::Codex => {
+            let mut entry = vec![("command", command), ("args", args)];
+            if !launch.variables.is_empty() {
+                // It hands on hardly any by itself.
+                entry.push(("env_vars", Node::texts(&launch.variables)));
+            }
+            entry.push(("default_tools_approval_mode", Node::text("auto")));
+            entry
+        }
+        Client::GeminiCli => {
+            // It keeps back what looks like a secret. One that is not set would be handed on as it is written here.
+            let is_set = |name: &&String| environment.get(name).is_some_and(|value| !value.is_empty());
+            let kept_back = launch.variables.iter().filter(is_set);
+            let variables: Vec<_> = kept_back.map(|name| (name, Node::Text(format!("${{{name}}}")))).collect();
+            let mut entry = vec![("command", command), ("args", args)];
+            if !variables.is_empty() {
+                entry.push(("env", Node::map(variables)));
+            }
+            entry
+        }
+        Client::Zed => vec![("command", command), ("args", args), ("env", none())],
+        Client::OpenCode => {
+            let line = [launch.command(client).to_owned()].into_iter().chain(launch.args.iter().cloned());
+            vec![("type", Node::text("local")), ("command", Node::texts(line)), ("enabled", Node::Flag(true))]
+        }
+        Client::CopilotCli => {
+            vec![("type", Node::text("local")), ("command", command), ("args", args), ("tools", Node::texts(["*"]))]
+        }
+        Client::Goose => vec![
+            ("type", Node::text("stdio")),
+            ("enabled", Node::Flag(true)),
+            ("cmd", command),
+            ("args", args),
+            ("envs", none()),
+            ("timeout", Node::Number("300".to_owned())),
+        ],
+        Client::Continue => vec![("type", Node::text("stdio")), ("command", command), ("args", args)],
+        Client::ClaudeDesktop
+        | Client::Cursor
+        | Client::Windsurf
+        | Client::Cline
+        | Client::Roo
+        | Client::Kiro
+        | Client::LmStudio => vec![("command", command), ("args", args)],
+    }
+}

@@ -1,0 +1,425 @@
+//! What was done to files, so that it can be taken back.
+//!
+//! A record is written before the first file changes, and holds every file as it was and as it will be. So after a crash
+//! each file is the old one or the new one, and the record knows both. Taking back restores the old bytes where nobody
+//! wrote since, and otherwise only our part: line by line where our lines are still there, value by value where not.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use super::diff;
+use super::lock::{ClientLock, Exclusive};
+use super::plan::{Edit, Step};
+use super::{Client, Node, Syntax, Text};
+use crate::files;
+
+const RECORD: &str = "record.json";
+const VERSION: u32 = 1;
+
+/// The records, in a directory of the state.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    directory: PathBuf,
+}
+
+/// Why files were not changed, or not restored.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody wrote a file after it was read; all is as it was.
+    #[error("`{path}` was changed by somebody else in the meantime; nothing was done, try again")]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be read or written; what was changed before it was taken back.
+    #[error("`{path}`: {source}")]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is no such run.
+    #[error("there is no run `{id}`; `mcpzip undo --list` shows all")]
+    Unknown {
+        /// The name that was asked for.
+        id: String,
+    },
+    /// Nothing is left to take back.
+    #[error("there is nothing to undo")]
+    Nothing,
+    /// A record is damaged.
+    #[error("the record `{path}` cannot be read: {problem}; the files as they were lie beside it")]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+}
+
+/// How far a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// It began, and never said that it ended.
+    Begun,
+    /// It was done.
+    Done,
+    /// It was taken back.
+    Undone,
+}
+
+/// A run, for a list.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Its name.
+    pub id: String,
+    /// What was run.
+    pub command: String,
+    /// How far it came.
+    pub state: RunState,
+    /// The files that it changed.
+    pub files: Vec<PathBuf>,
+    /// Where they are as they were.
+    pub backups: PathBuf,
+}
+
+/// What became of a file when a run was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restored {
+    /// It is as it was, to the byte.
+    Whole,
+    /// It was not there before, and is gone again.
+    Removed,
+    /// It was as it had been.
+    Untouched,
+    /// It was edited since: only our part was taken back.
+    Part,
+    /// It was edited since, and these of its values are not ours any more; all else was taken back.
+    Kept(Vec<String>),
+    /// It is gone, which is left so.
+    Gone,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    version: u32,
+    command: String,
+    state: RunState,
+    files: Vec<FileRecord>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FileRecord {
+    path: PathBuf,
+    client: Option<String>,
+    syntax: String,
+    /// The file's name beside the record; nothing where there was no file.
+    before: Option<String>,
+    after: String,
+    steps: Vec<StepRecord>,
+}
+
+/// Values as JSON text, for the order of their keys.
+#[derive(Debug, Serialize, Deserialize)]
+struct StepRecord {
+    path: Vec<String>,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Journal {
+    /// The journal in `state_dir`, which need not be there.
+    #[must_use]
+    pub fn new(state_dir: &Path) -> Self {
+        Self { directory: state_dir.join("undo") }
+    }
+
+    /// Makes the edits, all or none of them, and gives the run's name. Blocks on the disk, and for some seconds on others
+    /// who write the same files.
+    ///
+    /// # Errors
+    /// When a file is not as it was read, or cannot be written. All files are then as they were.
+    pub fn apply(&self, command: &str, edits: &[Edit]) -> Result<String, JournalError> {
+        let _exclusive = Exclusive::take(&self.directory).map_err(disk(&self.directory))?;
+        let _locks = locks(edits.iter().map(|edit| (edit.client, edit.path.as_path())))?;
+        for edit in edits {
+            check(edit)?;
+        }
+        let id = new_id();
+        let directory = self.directory.join(&id);
+        let mut record =
+            Record { version: VERSION, command: command.to_owned(), state: RunState::Begun, files: Vec::new() };
+        for (number, edit) in edits.iter().enumerate() {
+            let name = edit.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = name.trim_start_matches('.');
+            let (before, after) = (format!("{number}-{name}.before"), format!("{number}-{name}.after"));
+            if let Some(text) = &edit.before {
+                write(&directory.join(&before), text)?;
+            }
+            write(&directory.join(&after), &edit.after)?;
+            record.files.push(FileRecord {
+                path: edit.path.clone(),
+                client: edit.client.map(|client| client.name().to_owned()),
+                syntax: edit.syntax.name().to_owned(),
+                before: edit.before.is_some().then_some(before),
+                after,
+                steps: edit.steps.iter().map(StepRecord::of).collect(),
+            });
+        }
+        self.save(&id, &record)?;
+        for (number, edit) in edits.iter().enumerate() {
+            // A client without a lock may have written a moment ago.
+            let done = check(edit).and_then(|()| put(&edit.path, &edit.after));
+            if let Err(error) = done {
+                for done in edits[..number].iter().rev() {
+                    match &done.before {
+                        Some(before) => put(&done.path, before)?,
+                        None => fs::remove_file(&done.path).map_err(disk(&done.path))?,
+                    }
+                }
+                // Nothing is left of the run.
+                let _ = fs::remove_dir_all(&directory);
+                return Err(error);
+            }
+        }
+        record.state = RunState::Done;
+        self.save(&id, &record)?;
+        Ok(id)
+    }
+
+    /// All runs, the newest first. Damaged records are left out.
+    #[must_use]
+    pub fn list(&self) -> Vec<Summary> {
+        let summary = |id: String| {
+            let record = self.load(&id).ok()?;
+            let files = record.files.into_iter().map(|file| file.path).collect();
+            let backups = self.directory.join(&id);
+            Some(Summary { id, command: record.command, state: record.state, files, backups })
+        };
+        self.ids().into_iter().rev().filter_map(summary).collect()
+    }
+
+    /// Takes back the run `id`, or the newest that was not taken back; says its name, and what became of each file.
+    ///
+    /// # Errors
+    /// When there is none, or a file cannot be written. Running it again goes on where it stopped.
+    pub fn undo(&self, id: Option<&str>) -> Result<(String, Vec<(PathBuf, Restored)>), JournalError> {
+        let id = match id {
+            Some(id) if self.ids().iter().any(|known| known == id) => id.to_owned(),
+            Some(id) => return Err(JournalError::Unknown { id: id.to_owned() }),
+            None => {
+                let newest = self.list().into_iter().find(|run| run.state != RunState::Undone);
+                newest.ok_or(JournalError::Nothing)?.id
+            }
+        };
+        let _exclusive = Exclusive::take(&self.directory).map_err(disk(&self.directory))?;
+        let mut record = self.load(&id)?;
+        let client = |file: &FileRecord| file.client.as_deref().and_then(Client::named);
+        let _locks = locks(record.files.iter().map(|file| (client(file), file.path.as_path())))?;
+        let mut restored = Vec::new();
+        // Servers are back at their clients before they leave `mcpzip`.
+        for file in record.files.iter().rev() {
+            restored.push((file.path.clone(), self.restore(&id, file)?));
+        }
+        record.state = RunState::Undone;
+        self.save(&id, &record)?;
+        Ok((id, restored))
+    }
+
+    fn restore(&self, id: &str, file: &FileRecord) -> Result<Restored, JournalError> {
+        let directory = self.directory.join(id);
+        let load = |name: &String| {
+            let path = directory.join(name);
+            fs::read_to_string(&path).map_err(disk(&path))
+        };
+        let before = file.before.as_ref().map(load).transpose()?;
+        let after = load(&file.after)?;
+        let current = match fs::read(&file.path) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => text,
+                // It was UTF-8 when we wrote it; whoever made it something else has it.
+                Err(_) => return Ok(Restored::Kept(file.steps.iter().map(|step| step.path.join(".")).collect())),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(if before.is_none() { Restored::Untouched } else { Restored::Gone });
+            }
+            Err(error) => return Err(disk(&file.path)(error)),
+        };
+        if before.as_ref() == Some(&current) {
+            return Ok(Restored::Untouched);
+        }
+        if current == after {
+            return match &before {
+                Some(before) => put(&file.path, before).map(|()| Restored::Whole),
+                None => fs::remove_file(&file.path).map_err(disk(&file.path)).map(|()| Restored::Removed),
+            };
+        }
+        let record = |problem: String| JournalError::Record { path: directory.join(RECORD), problem };
+        let syntax = Syntax::named(&file.syntax).ok_or_else(|| record(format!("`{}` is no syntax", file.syntax)))?;
+        let steps: Option<Vec<Step>> = file.steps.iter().map(StepRecord::read).collect();
+        let steps = steps.ok_or_else(|| record("a value is no JSON".to_owned()))?;
+        let (text, kept) = without(&before.unwrap_or_default(), &after, &current, syntax, &steps);
+        match text {
+            Some(text) if text != current => put(&file.path, &text)?,
+            _ => {}
+        }
+        Ok(if kept.is_empty() { Restored::Part } else { Restored::Kept(kept) })
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let runs = entries.filter(|entry| entry.path().join(RECORD).is_file());
+        let mut ids: Vec<String> = runs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        ids.sort();
+        ids
+    }
+
+    fn load(&self, id: &str) -> Result<Record, JournalError> {
+        let path = self.directory.join(id).join(RECORD);
+        let text = fs::read_to_string(&path).map_err(disk(&path))?;
+        let problem = match serde_json::from_str::<Record>(&text) {
+            Ok(record) if record.version == VERSION => return Ok(record),
+            Ok(record) => format!("it is of version {}", record.version),
+            Err(error) => error.to_string(),
+        };
+        Err(JournalError::Record { path, problem })
+    }
+
+    fn save(&self, id: &str, record: &Record) -> Result<(), JournalError> {
+        let text = serde_json::to_string_pretty(record).expect("a record is JSON");
+        write(&self.directory.join(id).join(RECORD), &text)
+    }
+}
+
+/// `current` without our steps, and the keys of those that cannot be taken back. No text where nothing can be.
+fn without(before: &str, after: &str, current: &str, syntax: Syntax, steps: &[Step]) -> (Option<String>, Vec<String>) {
+    let Ok(mut text) = Text::parse(syntax, current) else {
+        return (None, steps.iter().map(|step| step.path.join(".")).collect());
+    };
+    let is_same = |one: Option<&Node>, other: Option<&Node>| match (one, other) {
+        (Some(one), Some(other)) => one.is_same(other),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    let old = Text::parse(syntax, before).map_or(Node::Null, |text| text.node().clone());
+    let mut wanted = text.node().clone();
+    let (mut ours, mut kept) = (Vec::new(), Vec::new());
+    for step in steps.iter().rev() {
+        let there = wanted.at(&step.path);
+        if is_same(there, step.before.as_ref()) {
+            continue;
+        }
+        let may = is_same(there, step.after.as_ref())
+            && match &step.before {
+                Some(value) => wanted.set(&step.path, value.clone()),
+                None => {
+                    wanted.remove(&step.path);
+                    while let Some(path) = left_empty(&wanted, &old, &step.path) {
+                        wanted.remove(&path);
+                    }
+                    true
+                }
+            };
+        if may {
+            ours.push(step);
+        } else {
+            kept.push(step.path.join("."));
+        }
+    }
+    if kept.is_empty()
+        && let Some(lines) = diff::reversed(before, after, current)
+        && Text::parse(syntax, &lines).is_ok_and(|made| made.node().is_same(&wanted))
+    {
+        return (Some(lines), kept);
+    }
+    for step in ours {
+        let done = match &step.before {
+            Some(value) => text.set(&step.path, value),
+            None => text.remove(&step.path).and_then(|()| {
+                while let Some(path) = left_empty(text.node(), &old, &step.path) {
+                    text.remove(&path)?;
+                }
+                Ok(())
+            }),
+        };
+        if done.is_err() {
+            kept.push(step.path.join("."));
+        }
+    }
+    (Some(text.text().to_owned()), kept)
+}
+
+/// What on the way to `path` is empty now and was not there before, the deepest first.
+fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<Vec<String>> {
+    let prefixes = (1..path.len()).rev().map(|length| &path[..length]);
+    let is_left = |prefix: &&[String]| {
+        before.at(prefix).is_none() && now.at(prefix).is_some_and(|node| node.is_same(&Node::Map(Vec::new())))
+    };
+    prefixes.into_iter().find(is_left).map(<[String]>::to_vec)
+}
+
+impl StepRecord {
+    fn of(step: &Step) -> Self {
+        let json = |node: &Option<Node>| node.as_ref().map(Node::to_json);
+        Self { path: step.path.clone(), before: json(&step.before), after: json(&step.after) }
+    }
+
+    fn read(&self) -> Option<Step> {
+        // A document is an object, so the value is wrapped in one.
+        let node = |json: &Option<String>| match json {
+            None => Some(None),
+            Some(json) => {
+                let wrapped = Text::parse(Syntax::Json, &format!("{{\"value\":{json}}}")).ok()?;
+                Some(Some(wrapped.node().get("value")?.clone()))
+            }
+        };
+        Some(Step { path: self.path.clone(), before: node(&self.before)?, after: node(&self.after)? })
+    }
+}
+
+fn locks<'a>(files: impl Iterator<Item = (Option<Client>, &'a Path)>) -> Result<Vec<ClientLock>, JournalError> {
+    let mut locks = Vec::new();
+    for (client, path) in files {
+        locks.extend(ClientLock::take(client, path).map_err(disk(path))?);
+    }
+    Ok(locks)
+}
+
+/// Fails unless the file is as it was read.
+fn check(edit: &Edit) -> Result<(), JournalError> {
+    let is_same = match fs::read(&edit.path) {
+        Ok(bytes) => edit.before.as_ref().is_some_and(|before| before.as_bytes() == bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => edit.before.is_none(),
+        Err(error) => return Err(disk(&edit.path)(error)),
+    };
+    if is_same { Ok(()) } else { Err(JournalError::Changed { path: edit.path.clone() }) }
+}
+
+/// Replaces a file whole; of a symbolic link, what it leads to.
+fn put(path: &Path, text: &str) -> Result<(), JournalError> {
+    // A link may lead to a file that is not there yet.
+    let linked = || Some(path.parent()?.join(fs::read_link(path).ok()?));
+    let target = fs::canonicalize(path).ok().or_else(linked).unwrap_or_else(|| path.to_owned());
+    files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), JournalError> {
+    files::replace(path, &[text.as_bytes()]).map_err(disk(path))
+}
+
+fn disk(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    let path = path.to_owned();
+    |source| JournalError::Disk { path, source }
+}
+
+/// The time, such that names sort by it.
+fn new_id() -> String {
+    let format = format_description!("[year][month][day]-[hour][minute][second]-[subsecond digits:6]");
+    OffsetDateTime::now_utc().format(&format).expect("the format has no condition")
+}

@@ -1,0 +1,193 @@
+//! The programs that speak MCP, and their files: which servers they have, how the one entry comes in, how others leave.
+//!
+//! [`Client`] knows where each program keeps its servers; `reading` brings what it finds there into one form, [`Entry`],
+//! and `entry` writes our own. A [`Plan`] says what a migration would do, [`Journal`] does it and takes it back. Nothing
+//! here looks at the process: home directory and variables come in as [`Surroundings`], so that tests have their own.
+
+mod connection;
+mod diff;
+mod entry;
+mod journal;
+mod lock;
+mod names;
+mod node;
+mod place;
+mod plan;
+mod reading;
+mod references;
+mod rules;
+mod survey;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::path::PathBuf;
+
+pub use connection::{Connected, Disconnected, connect, disconnect};
+pub use diff::unified_diff;
+pub use entry::Launch;
+pub use journal::{Journal, JournalError, Restored, RunState, Summary};
+pub use node::Node;
+pub use place::{Place, Scope};
+pub use plan::{Choice, Edit, Item, Plan, PlanError, Verdict};
+pub use reading::{Entry, Target};
+pub use rules::{Rule, RuleKind};
+pub use survey::{Found, Survey};
+pub use text::{Syntax, Text, TextError};
+
+use crate::config::Environment;
+
+/// A program that has MCP servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Client {
+    /// Anthropic's command line agent.
+    ClaudeCode,
+    /// Anthropic's desktop program.
+    ClaudeDesktop,
+    /// The editor.
+    Cursor,
+    /// The editor, its own agent.
+    VsCode,
+    /// The editor.
+    Windsurf,
+    /// OpenAI's command line agent and its editor extension.
+    Codex,
+    /// Google's command line agent.
+    GeminiCli,
+    /// The editor.
+    Zed,
+    /// The command line agent.
+    OpenCode,
+    /// The extension of VS Code.
+    Cline,
+    /// The extension of VS Code.
+    Roo,
+    /// The extension of several editors.
+    Continue,
+    /// The agent.
+    Goose,
+    /// The editor.
+    Kiro,
+    /// GitHub's command line agent.
+    CopilotCli,
+    /// The runner of local models.
+    LmStudio,
+}
+
+/// The kinds of systems, by where programs keep their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// Linux and its like.
+    Linux,
+    /// macOS.
+    Mac,
+    /// Windows.
+    Windows,
+}
+
+/// Where a client's files are looked for.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The user's home directory.
+    pub home: PathBuf,
+    /// Whose places count.
+    pub platform: Platform,
+    /// Variables that name places.
+    pub environment: Environment,
+    /// The directory whose project's files are looked at too.
+    pub directory: Option<PathBuf>,
+}
+
+impl Platform {
+    /// That of this program.
+    #[must_use]
+    pub const fn current() -> Self {
+        if cfg!(windows) {
+            Self::Windows
+        } else if cfg!(target_os = "macos") {
+            Self::Mac
+        } else {
+            Self::Linux
+        }
+    }
+}
+
+impl Client {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Windsurf,
+        Self::Codex,
+        Self::GeminiCli,
+        Self::Zed,
+        Self::OpenCode,
+        Self::Cline,
+        Self::Roo,
+        Self::Continue,
+        Self::Goose,
+        Self::Kiro,
+        Self::CopilotCli,
+        Self::LmStudio,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+            Self::Windsurf => "windsurf",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini-cli",
+            Self::Zed => "zed",
+            Self::OpenCode => "opencode",
+            Self::Cline => "cline",
+            Self::Roo => "roo",
+            Self::Continue => "continue",
+            Self::Goose => "goose",
+            Self::Kiro => "kiro",
+            Self::CopilotCli => "copilot-cli",
+            Self::LmStudio => "lm-studio",
+        }
+    }
+
+    /// Its name in a sentence.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Cursor => "Cursor",
+            Self::VsCode => "VS Code",
+            Self::Windsurf => "Windsurf",
+            Self::Codex => "Codex",
+            Self::GeminiCli => "Gemini CLI",
+            Self::Zed => "Zed",
+            Self::OpenCode => "opencode",
+            Self::Cline => "Cline",
+            Self::Roo => "Roo Code",
+            Self::Continue => "Continue",
+            Self::Goose => "Goose",
+            Self::Kiro => "Kiro",
+            Self::CopilotCli => "Copilot CLI",
+            Self::LmStudio => "LM Studio",
+        }
+    }
+
+    /// The client of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|client| client.name() == name)
+    }
+
+    /// Whether it is started from a desktop, which has another `PATH` than a shell.
+    #[must_use]
+    pub const fn is_graphical(self) -> bool {
+        !matches!(self, Self::ClaudeCode | Self::Codex | Self::GeminiCli | Self::OpenCode | Self::CopilotCli)
+    }
+}

@@ -1,0 +1,233 @@
+//! What a file says, whatever syntax it is written in: the tree that all clients' readers look at.
+
+use std::fmt::Write as _;
+
+use jsonc_parser::ast::Value;
+
+use crate::mcp::frame::quoted;
+
+/// A value. Members keep their order; of a key that stands twice, the last counts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Node {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Flag(bool),
+    /// As it is written.
+    Number(String),
+    /// A text.
+    Text(String),
+    /// In order.
+    List(Vec<Node>),
+    /// By key.
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A list of texts.
+    pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self::List(texts.into_iter().map(Self::text).collect())
+    }
+
+    /// A map.
+    pub fn map<K: Into<String>>(members: impl IntoIterator<Item = (K, Self)>) -> Self {
+        Self::Map(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
+    /// The member `key`; of a list, the item whose `name` it is, which is how lists of servers are addressed.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Map(members) => members.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value),
+            Self::List(items) => items.iter().find(|item| item.is_named(key)),
+            _ => None,
+        }
+    }
+
+    /// What stands at the end of `path`.
+    #[must_use]
+    pub fn at<K: AsRef<str>>(&self, path: &[K]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, key| node.get(key.as_ref()))
+    }
+
+    /// The members of a map, or the named items of a list.
+    pub fn members(&self) -> Vec<(&str, &Self)> {
+        match self {
+            Self::Map(members) => {
+                let is_last = |at: usize, key: &str| !members[at + 1..].iter().any(|(later, _)| later == key);
+                let counted = members.iter().enumerate().filter(|(at, (key, _))| is_last(*at, key));
+                counted.map(|(_, (key, value))| (key.as_str(), value)).collect()
+            }
+            Self::List(items) => items.iter().filter_map(|item| Some((item.get("name")?.as_text()?, item))).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The items of a list.
+    #[must_use]
+    pub fn items(&self) -> &[Self] {
+        if let Self::List(items) = self { items } else { &[] }
+    }
+
+    /// A text's content.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// True or false.
+    #[must_use]
+    pub fn as_flag(&self) -> Option<bool> {
+        if let Self::Flag(flag) = self { Some(*flag) } else { None }
+    }
+
+    /// Puts `value` at `path`; maps that are missing on the way are made. Says whether that can be.
+    pub(super) fn set(&mut self, path: &[String], value: Self) -> bool {
+        let Some((key, rest)) = path.split_first() else {
+            *self = value;
+            return true;
+        };
+        if matches!(self, Self::Null) {
+            *self = Self::Map(Vec::new());
+        }
+        match self {
+            Self::Map(members) => match members.iter().rposition(|(known, _)| known == key) {
+                Some(at) => members[at].1.set(rest, value),
+                None => {
+                    let mut inner = Self::Null;
+                    let made = inner.set(rest, value);
+                    members.push((key.clone(), inner));
+                    made
+                }
+            },
+            Self::List(items) => match items.iter_mut().find(|item| item.is_named(key)) {
+                Some(item) => item.set(rest, value),
+                None if rest.is_empty() => {
+                    items.push(value);
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Takes away what stands at `path`.
+    pub(super) fn remove(&mut self, path: &[String]) {
+        match (path, self) {
+            ([key], Self::Map(members)) => members.retain(|(known, _)| known != key),
+            ([key], Self::List(items)) => items.retain(|item| !item.is_named(key)),
+            ([key, rest @ ..], Self::Map(members)) => {
+                if let Some((_, inner)) = members.iter_mut().rev().find(|(known, _)| known == key) {
+                    inner.remove(rest);
+                }
+            }
+            ([key, rest @ ..], Self::List(items)) => {
+                if let Some(item) = items.iter_mut().find(|item| item.is_named(key)) {
+                    item.remove(rest);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether both say the same: the order of members does not count, and nothing, an empty map and no member at all are
+    /// alike, since a syntax may have only one of them.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Map(_), Self::Map(_)) => {
+                let has_all = |one: &Self, two: &Self| {
+                    let is_there = |(key, value): (&str, &Self)| value.is_same(two.get(key).unwrap_or(&Self::Null));
+                    one.members().into_iter().all(is_there)
+                };
+                has_all(self, other) && has_all(other, self)
+            }
+            (Self::List(own), Self::List(others)) => {
+                own.len() == others.len() && own.iter().zip(others).all(|(one, two)| one.is_same(two))
+            }
+            (Self::Null, Self::Map(members)) | (Self::Map(members), Self::Null) => {
+                members.iter().all(|(_, value)| value.is_same(&Self::Null))
+            }
+            (Self::Null, Self::List(items)) | (Self::List(items), Self::Null) => items.is_empty(),
+            (one, two) => one == two,
+        }
+    }
+
+    /// As JSON in one line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut json = String::new();
+        self.write_json(&mut json);
+        json
+    }
+
+    fn write_json(&self, json: &mut String) {
+        // Writing to a text cannot fail.
+        let _ = match self {
+            Self::Null => write!(json, "null"),
+            Self::Flag(flag) => write!(json, "{flag}"),
+            Self::Number(number) => write!(json, "{number}"),
+            Self::Text(text) => write!(json, "{}", quoted(text)),
+            Self::List(items) => {
+                json.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    json.push_str(if at == 0 { "" } else { "," });
+                    item.write_json(json);
+                }
+                write!(json, "]")
+            }
+            Self::Map(members) => {
+                json.push('{');
+                for (at, (key, value)) in members.iter().enumerate() {
+                    let _ = write!(json, "{}{}:", if at == 0 { "" } else { "," }, quoted(key));
+                    value.write_json(json);
+                }
+                write!(json, "}}")
+            }
+        };
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        matches!(self, Self::Map(_)) && self.get("name").and_then(Self::as_text) == Some(name)
+    }
+}
+
+impl From<&Value<'_>> for Node {
+    fn from(value: &Value<'_>) -> Self {
+        match value {
+            Value::StringLit(text) => Self::Text(text.value.clone().into_owned()),
+            Value::NumberLit(number) => Self::Number(number.value.to_owned()),
+            Value::BooleanLit(flag) => Self::Flag(flag.value),
+            Value::NullKeyword(_) => Self::Null,
+            Value::Array(array) => Self::List(array.elements.iter().map(Self::from).collect()),
+            Value::Object(object) => Self::Map(
+                object
+                    .properties
+                    .iter()
+                    .map(|property| (property.name.as_str().to_owned(), Self::from(&property.value)))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+impl From<&serde_json::Value> for Node {
+    fn from(value: &serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(flag) => Self::Flag(*flag),
+            serde_json::Value::Number(number) => Self::Number(number.to_string()),
+            serde_json::Value::String(text) => Self::Text(text.clone()),
+            serde_json::Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
+            serde_json::Value::Object(members) => {
+                Self::Map(members.iter().map(|(key, value)| (key.clone(), Self::from(value))).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Where each client keeps its servers, per platform.
+
+use std::path::{Path, PathBuf};
+
+use super::{Client, Platform, Surroundings, Syntax};
+use crate::config::env;
+
+/// For whom a client's servers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// For the user, wherever they work.
+    User,
+    /// For the user in one project.
+    Local,
+    /// For all who work in a project.
+    Project,
+}
+
+/// A file, and where in it the servers are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Whose.
+    pub client: Client,
+    /// For whom.
+    pub scope: Scope,
+    /// The file; it need not exist.
+    pub path: PathBuf,
+    /// How it is written.
+    pub syntax: Syntax,
+    /// The keys that lead to the servers.
+    pub container: Vec<String>,
+    /// The project, where it is that of one.
+    pub project: Option<PathBuf>,
+}
+
+impl Scope {
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Local => "local",
+            Self::Project => "project",
+        }
+    }
+
+    /// The scope of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::User, Self::Local, Self::Project].into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+impl Place {
+    /// The keys that lead to the server `name`.
+    #[must_use]
+    pub fn path_of(&self, name: &str) -> Vec<String> {
+        self.container.iter().cloned().chain([name.to_owned()]).collect()
+    }
+}
+
+impl Client {
+    /// The key below which its servers are.
+    fn container(self) -> &'static [&'static str] {
+        match self {
+            Self::VsCode => &["servers"],
+            Self::Codex => &["mcp_servers"],
+            Self::Zed => &["context_servers"],
+            Self::OpenCode => &["mcp"],
+            Self::Goose => &["extensions"],
+            _ => &["mcpServers"],
+        }
+    }
+
+    fn syntax(self) -> Syntax {
+        match self {
+            Self::Codex => Syntax::Toml,
+            Self::Continue | Self::Goose => Syntax::Yaml,
+            _ => Syntax::Json,
+        }
+    }
+
+    /// The file of the user's own servers.
+    #[must_use]
+    pub fn user_place(self, around: &Surroundings) -> Place {
+        let home = |path: &str| around.home.join(path);
+        let path = match self {
+            Self::ClaudeCode => around.named(env::CLAUDE_CONFIG_DIR).unwrap_or(home("")).join(".claude.json"),
+            Self::ClaudeDesktop => claude_desktop(around),
+            Self::Cursor => home(".cursor/mcp.json"),
+            Self::VsCode => around.vs_code().join("mcp.json"),
+            Self::Windsurf => home(".codeium/windsurf/mcp_config.json"),
+            Self::Codex => around.named(env::CODEX_HOME).unwrap_or(home(".codex")).join("config.toml"),
+            Self::GeminiCli => home(".gemini/settings.json"),
+            Self::Zed => match around.platform {
+                Platform::Windows => around.roaming().join("Zed/settings.json"),
+                Platform::Mac => home(".config/zed/settings.json"),
+                Platform::Linux => around.config().join("zed/settings.json"),
+            },
+            Self::OpenCode => json_or_jsonc(&around.config().join("opencode"), "opencode"),
+            Self::Cline => around.extension("saoudrizwan.claude-dev").join("cline_mcp_settings.json"),
+            Self::Roo => around.extension("rooveterinaryinc.roo-cline").join("mcp_settings.json"),
+            Self::Continue => home(".continue/config.yaml"),
+            Self::Goose => match around.platform {
+                Platform::Windows => around.roaming().join("Block/goose/config/config.yaml"),
+                _ => around.config().join("goose/config.yaml"),
+            },
+            Self::Kiro => home(".kiro/settings/mcp.json"),
+            Self::CopilotCli => around.named(env::COPILOT_HOME).unwrap_or(home(".copilot")).join("mcp-config.json"),
+            Self::LmStudio => home(".lmstudio/mcp.json"),
+        };
+        self.place(Scope::User, path, None)
+    }
+
+    /// The file of the servers of the project in `directory`, where the client has such.
+    #[must_use]
+    pub fn project_place(self, directory: &Path) -> Option<Place> {
+        let path = match self {
+            Self::ClaudeCode => directory.join(".mcp.json"),
+            Self::Cursor => directory.join(".cursor/mcp.json"),
+            Self::VsCode => directory.join(".vscode/mcp.json"),
+            Self::Codex => directory.join(".codex/config.toml"),
+            Self::GeminiCli => directory.join(".gemini/settings.json"),
+            Self::Zed => directory.join(".zed/settings.json"),
+            Self::OpenCode => json_or_jsonc(directory, "opencode"),
+            Self::Roo => directory.join(".roo/mcp.json"),
+            Self::Continue => directory.join(".continue/mcpServers/mcpzip.yaml"),
+            Self::Kiro => directory.join(".kiro/settings/mcp.json"),
+            Self::CopilotCli => directory.join(".github/mcp.json"),
+            Self::ClaudeDesktop | Self::Windsurf | Self::Cline | Self::Goose | Self::LmStudio => return None,
+        };
+        Some(self.place(Scope::Project, path, Some(directory.to_owned())))
+    }
+
+    /// Where Claude Code keeps the user's servers of one project.
+    #[must_use]
+    pub fn local_place(self, around: &Surroundings, project: &Path) -> Option<Place> {
+        if self != Self::ClaudeCode {
+            return None;
+        }
+        let mut place = self.user_place(around);
+        let key = project.to_string_lossy().into_owned();
+        place.container = vec!["projects".to_owned(), key, "mcpServers".to_owned()];
+        (place.scope, place.project) = (Scope::Local, Some(project.to_owned()));
+        Some(place)
+    }
+
+    /// All files with servers of projects that count in the surroundings' directory and exist.
+    pub(super) fn project_places(self, around: &Surroundings) -> Vec<Place> {
+        let Some(directory) = &around.directory else { return Vec::new() };
+        match self {
+            // It reads those of all directories above, too.
+            Self::ClaudeCode => directory
+                .ancestors()
+                .filter_map(|above| self.project_place(above))
+                .filter(|place| place.path.is_file())
+                .collect(),
+            Self::Continue => {
+                let entries = std::fs::read_dir(directory.join(".continue/mcpServers")).into_iter().flatten().flatten();
+                let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+                files.sort();
+                let place = |path: PathBuf| {
+                    let ending = path.extension()?.to_str()?.to_owned();
+                    let syntax = match ending.as_str() {
+                        "yaml" | "yml" => Syntax::Yaml,
+                        "json" => Syntax::Json,
+                        _ => return None,
+                    };
+                    Some(Place { syntax, ..self.place(Scope::Project, path, Some(directory.clone())) })
+                };
+                files.into_iter().filter_map(place).collect()
+            }
+            _ => self.project_place(directory).into_iter().filter(|place| place.path.is_file()).collect(),
+        }
+    }
+
+    /// Whether there is anything of it on this machine.
+    #[must_use]
+    pub fn is_installed(self, around: &Surroundings) -> bool {
+        let place = self.user_place(around);
+        let directory = place.path.parent().filter(|directory| *directory != around.home);
+        place.path.exists()
+            || directory.is_some_and(Path::is_dir)
+            || self == Self::ClaudeCode && around.home.join(".claude").is_dir()
+    }
+
+    fn place(self, scope: Scope, path: PathBuf, project: Option<PathBuf>) -> Place {
+        let container = self.container().iter().map(|key| (*key).to_owned()).collect();
+        Place { client: self, scope, path, syntax: self.syntax(), container, project }
+    }
+}
+
+impl Surroundings {
+    /// The root of the project that the directory is in: where its repository is, otherwise the directory itself.
+    #[must_use]
+    pub fn project(&self) -> Option<PathBuf> {
+        let directory = self.directory.as_deref()?;
+        let root = directory.ancestors().find(|above| above.join(".git").exists());
+        Some(root.unwrap_or(directory).to_owned())
+    }
+
+    /// Claude Code's directory of settings.
+    pub(super) fn claude_directory(&self) -> PathBuf {
+        self.named(env::CLAUDE_CONFIG_DIR).unwrap_or_else(|| self.home.join(".claude"))
+    }
+
+    /// The directory that a variable names.
+    fn named(&self, variable: env::Variable) -> Option<PathBuf> {
+        self.environment.get(variable.name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.named(env::XDG_CONFIG_HOME).unwrap_or_else(|| self.home.join(".config"))
+    }
+
+    fn roaming(&self) -> PathBuf {
+        self.named(env::APPDATA).unwrap_or_else(|| self.home.join("AppData/Roaming"))
+    }
+
+    fn vs_code(&self) -> PathBuf {
+        match self.platform {
+            Platform::Linux => self.config().join("Code/User"),
+            Platform::Mac => self.home.join("Library/Application Support/Code/User"),
+            Platform::Windows => self.roaming().join("Code/User"),
+        }
+    }
+
+    fn extension(&self, id: &str) -> PathBuf {
+        self.vs_code().join("globalStorage").join(id).join("settings")
+    }
+}
+
+fn claude_desktop(around: &Surroundings) -> PathBuf {
+    const FILE: &str = "Claude/claude_desktop_config.json";
+    match around.platform {
+        Platform::Linux => around.config().join(FILE),
+        Platform::Mac => around.home.join("Library/Application Support").join(FILE),
+        Platform::Windows => {
+            let local = around.named(env::LOCALAPPDATA).unwrap_or_else(|| around.home.join("AppData/Local"));
+            // Since February 2026 it is a package, with an own view of the user's directory.
+            let packages = std::fs::read_dir(local.join("Packages")).into_iter().flatten().flatten();
+            let mut own = packages.filter(|entry| entry.file_name().to_string_lossy().starts_with("Claude_"));
+            let packaged = own.next().map(|entry| entry.path().join("LocalCache/Roaming").join(FILE));
+            packaged.unwrap_or_else(|| around.roaming().join(FILE))
+        }
+    }
+}
+
+/// The file that is there; the plain one where neither is.
+fn json_or_jsonc(directory: &Path, stem: &str) -> PathBuf {
+    let (json, jsonc) = (directory.join(format!("{stem}.json")), directory.join(format!("{stem}.jsonc")));
+    if jsonc.is_file() && !json.is_file() { jsonc } else { json }
+}

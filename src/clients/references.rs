@@ -1,0 +1,164 @@
+//! References to variables, from each client's way of writing them to ours, `${NAME}`. They are never filled in here.
+
+use super::Client;
+
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Part of a command line, which a shell may look into.
+    Command,
+    /// The value of a variable or a header, or a URL.
+    Value,
+}
+
+/// How a client writes a reference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// `${NAME}`, `${NAME:-default}`
+    Shell,
+    /// These, and `$NAME`.
+    Dollar,
+    /// `${env:NAME}`, and others that only the client can fill in.
+    Colon,
+    /// `{env:NAME}`
+    Braces,
+    /// None that it fills in itself.
+    None,
+}
+
+/// `text` with its references in our form; what is no reference to the client is none to us.
+///
+/// # Errors
+/// When it needs something that only the client can fill in; says what.
+pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String, String> {
+    let style = style(client);
+    let only_there = |written: &str| format!("needs `{written}`, which only {} can fill in", client.title());
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['$', '{']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(inner) = rest.strip_prefix("${") {
+            if rest.starts_with("${{") {
+                let end = rest.find("}}").map_or(rest.len(), |end| end + 2);
+                return Err(only_there(&rest[..end]));
+            }
+            let (written, inner, after) = match inner.find('}') {
+                Some(end) => (&rest[..end + 3], &inner[..end], &inner[end + 1..]),
+                None => (rest, "", ""),
+            };
+            match reference(style, inner, role) {
+                Reading::Variable(reference) => {
+                    if out.ends_with('$') {
+                        return Err(format!("has `$` before `{written}`, which would mean something else here"));
+                    }
+                    out.push_str(&format!("${{{reference}}}"));
+                }
+                Reading::ClientOnly => return Err(only_there(written)),
+                Reading::Literal => {
+                    if out.ends_with('$') {
+                        return Err(format!("has `$` before `{written}`, which would mean something else here"));
+                    }
+                    out.push('$');
+                    out.push_str(written);
+                }
+            }
+            rest = after;
+        } else if let Some(inner) = rest.strip_prefix("{").filter(|_| style == Style::Braces) {
+            let end = inner.find('}');
+            let name = end.and_then(|end| inner[..end].strip_prefix("env:")).filter(|name| is_name(name));
+            if let (Some(name), Some(end)) = (name, end) {
+                out.push_str(&format!("${{{name}}}"));
+                rest = &inner[end + 1..];
+            } else if inner.starts_with("file:") {
+                return Err(only_there(end.map_or(rest, |end| &rest[..end + 2])));
+            } else {
+                out.push('{');
+                rest = inner;
+            }
+        } else {
+            let name_length = match style {
+                Style::Dollar => rest[1..].find(|c: char| !is_name_character(c)).unwrap_or(rest.len() - 1),
+                _ => 0,
+            };
+            let name = rest.get(1..=name_length).filter(|name| rest.starts_with('$') && is_name(name));
+            match name {
+                Some(name) => out.push_str(&format!("${{{name}}}")),
+                None => out.push_str(&rest[..1]),
+            }
+            rest = &rest[1 + name.map_or(0, str::len)..];
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The names of the variables that a text in our form refers to.
+pub(super) fn variables(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let inner = &rest[at + 2..];
+        let name: String = inner.chars().take_while(|c| is_name_character(*c)).collect();
+        if !rest[..at].ends_with('$') && is_name(&name) {
+            names.push(name);
+        }
+        rest = inner;
+    }
+    names
+}
+
+enum Reading {
+    Variable(String),
+    ClientOnly,
+    Literal,
+}
+
+fn reference(style: Style, inner: &str, role: Role) -> Reading {
+    let name = inner.split_once(":-").map_or(inner, |(name, _)| name);
+    if inner.starts_with("input:") || name == "CLAUDE_PLUGIN_ROOT" || name == "CLAUDE_PLUGIN_DATA" {
+        return Reading::ClientOnly;
+    }
+    if style == Style::Colon {
+        if let Some(name) = inner.strip_prefix("env:").filter(|name| is_name(name)) {
+            return Reading::Variable(name.to_owned());
+        }
+        if inner == "userHome" {
+            return Reading::Variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" }.to_owned());
+        }
+        let is_own = inner.contains(':') && !inner.contains(":-")
+            || inner.starts_with("workspaceFolder")
+            || matches!(inner, "pathSeparator" | "/" | "cwd");
+        if is_own {
+            return Reading::ClientOnly;
+        }
+    }
+    match style {
+        // A variable's value that is nothing but a reference is meant as one, whatever the client makes of it. A command
+        // line may be a shell's, which fills it in itself.
+        _ if !is_name(name) => Reading::Literal,
+        Style::Shell | Style::Dollar => Reading::Variable(inner.to_owned()),
+        _ if role == Role::Value => Reading::Variable(inner.to_owned()),
+        _ => Reading::Literal,
+    }
+}
+
+fn style(client: Client) -> Style {
+    match client {
+        Client::ClaudeCode | Client::Kiro | Client::CopilotCli => Style::Shell,
+        Client::GeminiCli => Style::Dollar,
+        Client::Cursor | Client::VsCode | Client::Windsurf | Client::Roo | Client::LmStudio => Style::Colon,
+        Client::OpenCode => Style::Braces,
+        Client::ClaudeDesktop | Client::Codex | Client::Zed | Client::Cline | Client::Continue | Client::Goose => {
+            Style::None
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_name_character)
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}

@@ -1,0 +1,156 @@
+//! A client's file as text that can be edited: what an edit does not concern stays byte for byte.
+//!
+//! Each syntax has its own way of cutting. Whatever that did is checked here: the new text is read again and has to say
+//! what the old one said with this one change, otherwise the edit is refused. So a file that is written in a way nobody
+//! thought of costs an edit, never a file.
+
+mod json;
+mod toml;
+mod yaml;
+
+use super::node::Node;
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// JSON with comments and trailing commas.
+    Json,
+    /// TOML.
+    Toml,
+    /// YAML.
+    Yaml,
+}
+
+/// A file's text, and what it says.
+#[derive(Debug, Clone)]
+pub struct Text {
+    syntax: Syntax,
+    text: String,
+    node: Node,
+}
+
+/// Why a text cannot be read, or not be edited so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// It breaks the rules of its syntax.
+    #[error("{0}")]
+    Syntax(String),
+    /// It is written in a way that cannot be edited here.
+    #[error("`{key}` {problem}")]
+    Edit {
+        /// What was to be edited.
+        key: String,
+        /// Why it is not.
+        problem: String,
+    },
+}
+
+impl Syntax {
+    /// Its name in records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Toml => "toml",
+            Self::Yaml => "yaml",
+        }
+    }
+
+    /// The syntax of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Json, Self::Toml, Self::Yaml].into_iter().find(|syntax| syntax.name() == name)
+    }
+}
+
+impl Text {
+    /// Reads `text`, with or without a byte order mark; an empty one is an empty map.
+    ///
+    /// # Errors
+    /// When it breaks the rules of its syntax.
+    pub fn parse(syntax: Syntax, text: &str) -> Result<Self, TextError> {
+        let plain = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let node = match syntax {
+            Syntax::Json => json::read(plain),
+            Syntax::Toml => toml::read(plain),
+            Syntax::Yaml => yaml::read(plain),
+        };
+        Ok(Self { syntax, text: text.to_owned(), node: node.map_err(TextError::Syntax)? })
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// As it is to be written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Puts `value` at `path`: in the place of what is there, or behind its neighbours.
+    ///
+    /// # Errors
+    /// When the text is written in a way that cannot be edited; it is then as it was.
+    pub fn set(&mut self, path: &[String], value: &Node) -> Result<(), TextError> {
+        let mut wanted = self.node.clone();
+        if !wanted.set(path, value.clone()) {
+            return Err(refused(path, "is in something that is neither a map nor a list"));
+        }
+        self.change(path, &wanted, |syntax, plain| match syntax {
+            Syntax::Json => json::set(plain, path, value),
+            Syntax::Toml => toml::set(plain, path, value),
+            Syntax::Yaml => yaml::set(plain, path, value),
+        })
+    }
+
+    /// Takes away what stands at `path`; nothing happens when there is nothing.
+    ///
+    /// # Errors
+    /// As for [`Text::set`].
+    pub fn remove(&mut self, path: &[String]) -> Result<(), TextError> {
+        if self.node.at(path).is_none() {
+            return Ok(());
+        }
+        let mut wanted = self.node.clone();
+        wanted.remove(path);
+        self.change(path, &wanted, |syntax, plain| match syntax {
+            Syntax::Json => json::remove(plain, path),
+            Syntax::Toml => toml::remove(plain, path),
+            Syntax::Yaml => yaml::remove(plain, path),
+        })
+    }
+
+    fn change(
+        &mut self,
+        path: &[String],
+        wanted: &Node,
+        edit: impl FnOnce(Syntax, &str) -> Result<String, String>,
+    ) -> Result<(), TextError> {
+        let mark = if self.text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
+        let edited = edit(self.syntax, &self.text[mark.len()..]).map_err(|problem| refused(path, problem))?;
+        let is_right = |new: &Self| new.node.is_same(wanted);
+        let new = Self::parse(self.syntax, &format!("{mark}{edited}")).ok().filter(is_right);
+        *self = new.ok_or_else(|| refused(path, "is written in a way that cannot be edited; edit it by hand"))?;
+        Ok(())
+    }
+}
+
+fn refused(path: &[String], problem: impl Into<String>) -> TextError {
+    TextError::Edit { key: path.join("."), problem: problem.into() }
+}
+
+/// The text with `\n` alone as its line end, and whether every line ended in `\r\n` before.
+///
+/// # Errors
+/// When it has both.
+fn unified(text: &str) -> Result<(String, bool), String> {
+    let (all, windows) = (text.matches('\n').count(), text.matches("\r\n").count());
+    match windows {
+        0 => Ok((text.to_owned(), false)),
+        _ if windows == all => Ok((text.replace("\r\n", "\n"), true)),
+        _ => Err("is in a file whose lines end now in CR LF, now in LF; make them alike first".to_owned()),
+    }
+}

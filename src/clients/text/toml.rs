@@ -1,0 +1,142 @@
+//! TOML, by `toml_edit`, which keeps comments and layout, but not `\r\n`.
+
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use super::unified;
+use crate::clients::diff;
+use crate::clients::node::Node;
+
+pub(super) fn read(text: &str) -> Result<Node, String> {
+    Ok(table(parse(&text.replace("\r\n", "\n"))?.as_table()))
+}
+
+pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, String> {
+    edit(text, |document| {
+        let (key, way) = path.split_last().ok_or("has no key")?;
+        let mut table: &mut dyn TableLike = document.as_table_mut();
+        for step in way {
+            let mut missing = Table::new();
+            missing.set_implicit(true);
+            let item = table.entry(step).or_insert(Item::Table(missing));
+            table = item.as_table_like_mut().ok_or("is in something that is no table")?;
+        }
+        let has_lines = !way.is_empty() && matches!(value, Node::Map(_));
+        let is_inline = table.get(key).is_some_and(Item::is_inline_table);
+        let item = match value {
+            Node::Map(members) if has_lines && !is_inline => {
+                let mut inner = Table::new();
+                for (key, value) in members {
+                    inner.insert(
+                        key,
+                        Item::Value(to_value(value).ok_or("would hold nothing, for which TOML has no word")?),
+                    );
+                }
+                Item::Table(inner)
+            }
+            value => Item::Value(to_value(value).ok_or("would hold nothing, for which TOML has no word")?),
+        };
+        table.insert(key, item);
+        Ok(())
+    })
+}
+
+pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
+    edit(text, |document| {
+        let (key, way) = path.split_last().ok_or("has no key")?;
+        let mut table: &mut dyn TableLike = document.as_table_mut();
+        for step in way {
+            let item = table.get_mut(step).ok_or("is not there")?;
+            table = item.as_table_like_mut().ok_or("is in something that is no table")?;
+        }
+        table.remove(key);
+        Ok(())
+    })
+}
+
+fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), &'static str>) -> Result<String, String> {
+    let (plain, has_returns) = unified(text)?;
+    let mut document = parse(&plain)?;
+    if document.to_string() != plain {
+        return Err("is in a file that cannot be written back as it is; edit it by hand".to_owned());
+    }
+    change(&mut document)?;
+    let edited = with_comments(&plain, &document.to_string());
+    Ok(if has_returns { edited.replace('\n', "\r\n") } else { edited })
+}
+
+/// `after` with the comments that stood above what is gone: it may be a file's head that `toml_edit` takes for a table's.
+fn with_comments(before: &str, after: &str) -> String {
+    let (old, new) = (diff::lines(before), diff::lines(after));
+    let is_lost = |line: &str| {
+        let count = |lines: &[&str]| lines.iter().filter(|other| **other == line).count();
+        line.trim_start().starts_with('#') && count(&new) < count(&old)
+    };
+    let (mut text, mut at) = (String::new(), 0);
+    for hunk in diff::hunks(&old, &new) {
+        text.extend(new[at..hunk.new.start].iter().copied());
+        let gone = &old[hunk.old.clone()];
+        let above = gone.iter().take_while(|line| line.trim().is_empty() || line.trim_start().starts_with('#')).count();
+        if let Some(last) = gone[..above].iter().rposition(|line| is_lost(line)) {
+            text.extend(gone[..=last].iter().copied().filter(|line| line.trim().is_empty() || is_lost(line)));
+        }
+        text.extend(new[hunk.new.clone()].iter().copied());
+        at = hunk.new.end;
+    }
+    text.extend(new[at..].iter().copied());
+    text
+}
+
+fn parse(text: &str) -> Result<DocumentMut, String> {
+    // Its words have the line and an excerpt, which may be a secret: the first line is the place.
+    let first = |error: toml_edit::TomlError| {
+        let text = error.to_string();
+        format!("{}: {}", text.lines().next().unwrap_or_default().trim(), error.message().trim())
+    };
+    text.parse::<DocumentMut>().map_err(first)
+}
+
+fn table(table: &dyn TableLike) -> Node {
+    Node::Map(table.iter().map(|(key, item)| (key.to_owned(), node(item))).collect())
+}
+
+fn node(item: &Item) -> Node {
+    match item {
+        Item::None => Node::Null,
+        Item::Value(value) => from_value(value),
+        Item::Table(inner) => table(inner),
+        Item::ArrayOfTables(tables) => Node::List(tables.iter().map(|inner| table(inner)).collect()),
+    }
+}
+
+fn from_value(value: &Value) -> Node {
+    match value {
+        Value::String(text) => Node::Text(text.value().clone()),
+        Value::Boolean(flag) => Node::Flag(*flag.value()),
+        Value::Integer(number) => Node::Number(number.value().to_string()),
+        Value::Float(number) => Node::Number(number.value().to_string()),
+        Value::Datetime(moment) => Node::Text(moment.value().to_string()),
+        Value::Array(items) => Node::List(items.iter().map(from_value).collect()),
+        Value::InlineTable(inner) => table(inner),
+    }
+}
+
+/// Nothing where there is nothing to write.
+fn to_value(node: &Node) -> Option<Value> {
+    Some(match node {
+        Node::Null => return None,
+        Node::Flag(flag) => (*flag).into(),
+        Node::Number(number) => match number.parse::<i64>() {
+            Ok(whole) => whole.into(),
+            Err(_) => number.parse::<f64>().ok()?.into(),
+        },
+        Node::Text(text) => text.as_str().into(),
+        Node::List(items) => Value::Array(items.iter().map(to_value).collect::<Option<Array>>()?),
+        Node::Map(members) => {
+            let mut inner = InlineTable::new();
+            for (key, value) in members {
+                inner.insert(key, to_value(value)?);
+            }
+            Value::InlineTable(inner)
+        }
+    })
+}

@@ -1,0 +1,178 @@
+//! YAML, by whole lines: an entry written in lines is taken away or put in; one written in braces is left to the user.
+
+mod tree;
+mod write;
+
+use super::unified;
+use crate::clients::node::Node;
+use tree::{Kind, Tree};
+
+/// How much deeper what is new stands than its key.
+const STEP: usize = 2;
+
+pub(super) fn read(text: &str) -> Result<Node, String> {
+    Tree::parse(&text.replace("\r\n", "\n")).map(|tree| tree.node())
+}
+
+pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, String> {
+    edit(text, |lines, root| {
+        let (key, _) = path.split_last().ok_or("has no key")?;
+        if let Some(found) = find(root, path) {
+            let (from, to) = found.extent(lines);
+            let new = found.render(key, value);
+            lines.splice(from..to, new);
+            return Ok(());
+        }
+        // The deepest that is there, and what is missing below.
+        let depth = (0..path.len()).rev().find(|depth| *depth == 0 || find(root, &path[..*depth]).is_some());
+        let depth = depth.unwrap_or(0);
+        let (key, missing) = path[depth..].split_first().ok_or("has no key")?;
+        let value = missing.iter().rev().fold(value.clone(), |value, key| Node::map([(key.as_str(), value)]));
+        let owner = find(root, &path[..depth]);
+        let holder = owner.as_ref().map_or(root, |owner| owner.value);
+        let (at, column, in_list) = match &holder.kind {
+            Kind::Map(members) if !holder.is_flow && !members.is_empty() => {
+                let last = &members[members.len() - 1];
+                (last.place().extent(lines).1, members[0].column, false)
+            }
+            Kind::List(items) if !holder.is_flow && !items.is_empty() => {
+                let last = items[items.len() - 1].place().ok_or("is in a list of an unusual form")?;
+                (last.extent(lines).1, last.column, true)
+            }
+            Kind::Map(members) if !members.is_empty() => return Err(IN_BRACES),
+            Kind::List(items) if !items.is_empty() => return Err(IN_BRACES),
+            Kind::Scalar(Node::Null) | Kind::Map(_) | Kind::List(_) => match &owner {
+                None => (lines.len(), 0, false),
+                Some(owner) => {
+                    owner.open(lines)?;
+                    (owner.line + 1, owner.column + STEP, matches!(holder.kind, Kind::List(_)))
+                }
+            },
+            Kind::Scalar(_) => return Err("is in something that is neither a map nor a list"),
+        };
+        if let Some(last) = at.checked_sub(1).and_then(|last| lines.get_mut(last))
+            && !last.ends_with('\n')
+        {
+            last.push('\n');
+        }
+        lines.splice(at..at, write::member(key, &value, column, in_list));
+        Ok(())
+    })
+}
+
+pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
+    edit(text, |lines, root| {
+        let found = find(root, path).ok_or(IN_BRACES)?;
+        let (from, to) = found.extent(lines);
+        lines.drain(from..to);
+        let owner = find(root, &path[..path.len() - 1]);
+        match owner {
+            Some(owner) if owner.value.len() == 1 => owner.empty(lines, found.in_list),
+            _ => Ok(()),
+        }
+    })
+}
+
+const IN_BRACES: &str = "is written in braces; write it with a line for each member first";
+
+fn edit(
+    text: &str,
+    change: impl FnOnce(&mut Vec<String>, &Tree) -> Result<(), &'static str>,
+) -> Result<String, String> {
+    let (plain, has_returns) = unified(text)?;
+    let tree = Tree::parse(&plain)?;
+    let mut lines: Vec<String> = plain.split_inclusive('\n').map(str::to_owned).collect();
+    change(&mut lines, &tree)?;
+    let edited = lines.concat();
+    Ok(if has_returns { edited.replace('\n', "\r\n") } else { edited })
+}
+
+/// A member of a map, or an item of a list, and where it begins.
+#[derive(Clone, Copy)]
+struct Place<'t> {
+    line: usize,
+    column: usize,
+    /// Behind the key; a list's item has none.
+    key_end: usize,
+    in_list: bool,
+    value: &'t Tree,
+}
+
+/// What stands at `path`, as far as it is written in lines.
+fn find<'t>(root: &'t Tree, path: &[String]) -> Option<Place<'t>> {
+    let mut place: Option<Place<'t>> = None;
+    for key in path {
+        let tree = place.map_or(root, |place| place.value);
+        if tree.is_flow {
+            return None;
+        }
+        place = Some(match &tree.kind {
+            Kind::Map(members) => members.iter().rev().find(|member| member.key == *key)?.place(),
+            Kind::List(items) => {
+                items.iter().find(|item| item.node().get("name").and_then(Node::as_text) == Some(key))?.place()?
+            }
+            Kind::Scalar(_) => return None,
+        });
+    }
+    place
+}
+
+impl Place<'_> {
+    /// The lines that are its own; comments behind it are, where they stand deeper.
+    fn extent(&self, lines: &[String]) -> (usize, usize) {
+        let has_flush_list = !self.in_list && matches!(self.value.kind, Kind::List(_)) && !self.value.is_flow;
+        let mut end = self.line + 1;
+        let mut at = end;
+        while let Some(line) = lines.get(at) {
+            let trimmed = line.trim_start_matches(' ');
+            let indent = line.len() - trimmed.len();
+            let is_item = trimmed.starts_with("- ") || trimmed.trim_end() == "-";
+            if trimmed.trim().is_empty() {
+                at += 1;
+                continue;
+            }
+            let is_own = indent > self.column || has_flush_list && indent == self.column && is_item;
+            if trimmed.starts_with('#') {
+                // It is ours where it follows at once, or something of ours comes behind it.
+                if is_own && at == end {
+                    end = at + 1;
+                }
+            } else if is_own {
+                end = at + 1;
+            } else {
+                break;
+            }
+            at += 1;
+        }
+        (self.line, end)
+    }
+
+    fn render(&self, key: &str, value: &Node) -> Vec<String> {
+        write::member(key, value, self.column, self.in_list)
+    }
+
+    /// Makes room for lines below a key that has nothing, or an empty pair of braces.
+    fn open(&self, lines: &mut [String]) -> Result<(), &'static str> {
+        let (before, after) = self.behind_colon(lines).ok_or("is below a key of an unusual form")?;
+        let rest = after.trim_start();
+        let rest = rest.strip_prefix("{}").or_else(|| rest.strip_prefix("[]")).or_else(|| rest.strip_prefix("null"));
+        if let Some(rest) = rest {
+            lines[self.line] = format!("{before}{rest}");
+        }
+        Ok(())
+    }
+
+    /// Writes that there is nothing below the key any more.
+    fn empty(&self, lines: &mut [String], is_list: bool) -> Result<(), &'static str> {
+        let (before, after) = self.behind_colon(lines).ok_or("is below a key of an unusual form")?;
+        lines[self.line] = format!("{before} {}{after}", if is_list { "[]" } else { "{}" });
+        Ok(())
+    }
+
+    fn behind_colon(&self, lines: &[String]) -> Option<(String, String)> {
+        let line = lines.get(self.line)?;
+        let from = line.char_indices().nth(self.key_end).map(|(at, _)| at)?;
+        let colon = from + line[from..].find(':')? + 1;
+        Some((line[..colon].to_owned(), line[colon..].to_owned()))
+    }
+}

@@ -1,0 +1,115 @@
+//! The one entry alone.
+
+use serde_json::json;
+
+use super::case::{CLIENTS, Machine, user_file};
+
+#[test]
+fn every_client_is_connected_once_and_disconnected_again() {
+    for client in CLIENTS {
+        let machine = Machine::new();
+        let before = match client {
+            "codex" => "# c\nmodel = \"m\"\n\n[tui]\na = 1\n",
+            "goose" => {
+                "# c\nGOOSE_MODE: auto\nextensions:\n  developer:\n    type: builtin\n    enabled: true\nEND: 1\n"
+            }
+            "continue" => "# c\nname: a\nmcpServers:\n- name: x\n  command: x\nrules: []\n",
+            "zed" | "vscode" => "// c\n{\n  \"a\": 1,\n}\n",
+            _ => "{\n    \"a\": 1\n}\n",
+        };
+        machine.put(user_file(client), before);
+        let looked = machine.run(&["connect", client, "--dry-run"]).code(0).json();
+        assert_eq!((&looked["changed"], machine.read(user_file(client)).as_str()), (&json!(false), before), "{client}");
+        let done = machine.run(&["connect", client]).code(0).json();
+        assert_eq!(done["changed"], true, "{client}");
+        let connected = machine.read(user_file(client));
+        assert!(connected.contains("serve") && connected.len() > before.len(), "{client}: {connected}");
+        let again = machine.run(&["connect", client, "--name", "other"]).code(0).json();
+        assert_eq!((&again["changed"], &again["entries"]), (&json!(false), &json!(["mcpzip"])), "{client}");
+        let _ = machine.run(&["disconnect", client]).code(0);
+        let apart = machine.read(user_file(client));
+        assert!(!apart.contains("mcpzip"), "{client}: {apart}");
+        assert_eq!(machine.run(&["disconnect", client]).code(0).json()["changed"], false, "{client}");
+        machine.undo();
+        assert_eq!(machine.read(user_file(client)), connected, "{client}");
+        machine.undo();
+        assert_eq!(machine.read(user_file(client)), before, "{client}");
+        let _ = machine.run(&["undo"]).code(1);
+    }
+}
+
+#[test]
+fn a_client_without_a_file_gets_one_and_loses_it_again() {
+    for client in CLIENTS {
+        let machine = Machine::new();
+        let _ = machine.run(&["connect", client]).code(0);
+        let text = machine.read(user_file(client));
+        assert!(text.contains("mcpzip") && text.ends_with('\n'), "{client}: {text}");
+        machine.undo();
+        assert!(!machine.home(user_file(client)).exists(), "{client}");
+    }
+}
+
+#[test]
+fn scopes_have_files_of_their_own() {
+    let machine = Machine::new();
+    machine.put(".git/HEAD", "");
+    let _ = machine.run(&["connect", "claude-code", "--scope", "local"]).code(0);
+    let _ = machine.run(&["connect", "claude-code", "--scope", "project"]).code(0);
+    let text: serde_json::Value = serde_json::from_str(&machine.read(".claude.json")).unwrap();
+    let project = std::fs::canonicalize(machine.home("")).unwrap();
+    let key = text["projects"].as_object().unwrap().keys().next().unwrap().trim_end_matches('/').to_owned();
+    assert_eq!(std::fs::canonicalize(key).unwrap(), project);
+    assert!(machine.read(".mcp.json").contains("alwaysLoad"));
+    let refused = machine.run(&["connect", "windsurf", "--scope", "project"]).code(1);
+    assert!(refused.stderr.contains("Windsurf"), "{refused}");
+    let _ = machine.run(&["connect", "no-such-client"]).code(2);
+}
+
+#[test]
+fn the_place_of_a_client_can_be_elsewhere() {
+    let machine = Machine::new();
+    let other = machine.home("elsewhere");
+    for (client, variable, file) in [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
+    ] {
+        let setup = machine.setup().clone().variable(variable, other.to_str().unwrap());
+        let _ = crate::support::command::run(setup.command(&["connect", client]), "").code(0);
+        assert!(machine.read(&format!("elsewhere/{file}")).contains("mcpzip"), "{client}");
+        assert!(!machine.home(user_file(client)).exists(), "{client}");
+    }
+}
+
+#[test]
+fn a_name_that_another_server_has_is_left_to_it() {
+    let machine = Machine::new();
+    machine.put(user_file("kiro"), r#"{"mcpServers": {"mcpzip": {"command": "not-it"}}}"#);
+    let refused = machine.run(&["connect", "kiro"]).code(1);
+    assert!(refused.stderr.contains("--name"), "{refused}");
+    let _ = machine.run(&["connect", "kiro", "--name", "zip"]).code(0);
+    assert!(machine.read(user_file("kiro")).contains("\"zip\""));
+}
+
+#[test]
+fn a_configuration_elsewhere_and_its_variables_are_named_in_the_entry() {
+    let machine = Machine::new();
+    machine.setup().save_text(r#"{"mcpServers": {"x": {"command": "x", "env": {"A": "${A_TOKEN}", "B": "${B:-c}"}}}}"#);
+    let config = machine.setup().config_path();
+    let config = config.to_str().unwrap();
+    let _ = machine.run(&["connect", "codex", "--config", config]).code(0);
+    let text = machine.read(user_file("codex"));
+    assert!(
+        text.contains(r#"env_vars = ["A_TOKEN", "B"]"#) && text.contains(&format!("\"--config\", \"{config}\"")),
+        "{text}"
+    );
+    let setup = machine.setup().clone().variable("A_TOKEN", "secret");
+    let _ = crate::support::command::run(setup.command(&["connect", "gemini-cli"]), "").code(0);
+    let text = machine.read(user_file("gemini-cli"));
+    assert!(
+        text.contains(r#""A_TOKEN": "${A_TOKEN}""#) && !text.contains("secret") && !text.contains("\"B\""),
+        "{text}"
+    );
+}

@@ -1,0 +1,10 @@
+//! Servers of other programs: taken over, connected, and everything given back to the byte.
+
+mod case;
+mod connect;
+mod crash;
+mod edited;
+mod good;
+mod messy;
+mod rules;
+mod staying;
