@@ -4,7 +4,7 @@ use mcpzip::tool::{Definition, ServerName, render_hit};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::support::corpus;
+use crate::support::{Server, Setup, corpus};
 
 #[test]
 fn real_tools_can_be_called_from_their_hits_which_are_short() {
@@ -29,6 +29,33 @@ fn real_tools_can_be_called_from_their_hits_which_are_short() {
     assert!(tools.len() >= 2_240 && small >= 1_000, "{} tools, {small} small", tools.len());
     assert!(mean <= 70.0, "{mean} tokens a hit");
     assert!(share >= 0.9, "{share} callable");
+}
+
+#[test]
+fn an_answer_of_five_hits_costs_400_tokens_at_most() {
+    let Some(mut tools) = corpus::tools("dev/corpus.json") else { return };
+    // Those with the most to say.
+    tools.sort_by_key(|tool| std::cmp::Reverse(tool.definition.to_string().len()));
+    tools.truncate(80);
+    let server = |name: &str, tools: &[corpus::CorpusTool]| {
+        let all = tools.iter().fold(Server::new(), |all, tool| all.entry(&tool.definition.to_string()));
+        (name.to_owned(), all)
+    };
+    let (one, other) = (server("one", &tools[..40]), server("other", &tools[40..]));
+    let mut client = Setup::new().server(&one.0, one.1).server(&other.0, other.1).connect();
+    let o200k = tiktoken_rs::o200k_base().unwrap();
+    let costs: Vec<usize> = tools
+        .iter()
+        .map(|tool| {
+            let found = client.search(tool.definition["name"].as_str().unwrap());
+            let cost = o200k.encode_ordinary(&found).len();
+            assert!(cost <= 400, "{cost} tokens: {found}");
+            cost
+        })
+        .collect();
+    let most = costs.iter().max().copied().unwrap_or_default();
+    assert!(most >= 250, "the largest tools cost {most} tokens: this shows nothing");
+    client.finish();
 }
 
 /// Whether `line` has every required parameter, with a type that says something and all values of its enum. Judged by the
