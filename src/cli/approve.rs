@@ -26,8 +26,12 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     proxy.refresh().loaded().await;
-    let server = ServerName::new(&arguments.server).ok().filter(|name| proxy.config().servers.contains_key(name));
-    let server = server.ok_or_else(|| Exit::failed(format!("there is no server `{}`", arguments.server)))?;
+    let config = proxy.config();
+    if let Some(fault) = config.faults.iter().find(|fault| fault.name == arguments.server) {
+        return Err(Exit::failed(fault.to_string()));
+    }
+    let server = ServerName::new(&arguments.server).ok().filter(|name| config.servers.contains_key(name));
+    let server = server.ok_or_else(|| Exit::failed(format!("no server `{}` is configured", arguments.server)))?;
     let mut changes = proxy.changed_tools(&server);
     if let Some(tool) = &arguments.tool {
         changes.retain(|name, _| name == tool);

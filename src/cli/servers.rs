@@ -31,7 +31,9 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         let software = server.software.as_deref().map(|software| faint(format!(" ({software})"))).unwrap_or_default();
         let beside = server.beside_tools();
         output.line(format!("{}{pad}  {state}  {} tools{beside}{software}", strong(&server.name), server.tools));
-        for line in server.reason.iter().chain(&server.flaws) {
+        let withheld = (server.withheld > 0).then(|| format!("{} more tools are withheld", server.withheld));
+        let changed = server.changed_text();
+        for line in server.reason.iter().chain(&server.flaws).chain(&withheld).chain(&changed) {
             output.line(format!("{}  {line}", " ".repeat(widest)));
         }
     }

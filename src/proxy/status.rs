@@ -141,6 +141,13 @@ impl Proxy {
 }
 
 impl ServerReport {
+    /// Which tools are not what they were, and what to do about it.
+    #[must_use]
+    pub fn changed_text(&self) -> Option<String> {
+        let (names, name) = (self.changed.join(", "), &self.name);
+        (!names.is_empty()).then(|| format!("changed since first seen: {names} (`mcpzip approve {name}` shows how)"))
+    }
+
     /// What it has beside its tools, to be read after their number.
     #[must_use]
     pub fn beside_tools(&self) -> String {
@@ -167,9 +174,8 @@ impl fmt::Display for Status {
             if let Some(reason) = &server.reason {
                 write!(f, "; {reason}")?;
             }
-            if !server.changed.is_empty() {
-                let (names, name) = (server.changed.join(", "), &server.name);
-                write!(f, "; changed since first seen: {names} (`mcpzip approve {name}` shows how)")?;
+            if let Some(changed) = server.changed_text() {
+                write!(f, "; {changed}")?;
             }
             for flaw in &server.flaws {
                 write!(f, "; {flaw}")?;

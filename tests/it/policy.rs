@@ -251,6 +251,14 @@ fn under_pins_a_changed_tool_is_held_back_until_a_person_approves_it() {
     let mut client = setup.connect();
     client.search("list");
     assert!(client.execute_with("web__read", "{}").tool_error().contains("is held back"));
+    let servers = setup.run(&["servers", "--json"]).code(0).json();
+    assert_eq!((&servers["servers"][0]["changed"], &servers["servers"][0]["withheld"]), (&json!(["read"]), &json!(1)));
+    if let Some(terminal) = Terminal::run(&setup.command(&["servers"])) {
+        terminal.shows("1 more tools are withheld");
+        terminal.shows("changed since first seen: read (`mcpzip approve web` shows how)");
+    }
+    let refused = setup.run(&["approve", "nobody"]).code(1);
+    assert!(refused.stderr.contains("no server `nobody` is configured"), "{}", refused.stderr);
     // A pipe is no person.
     let refused = setup.run_with_input(&["approve", "web"], "y\n").code(1);
     assert!(refused.stderr.contains("only a person at a terminal"), "{}", refused.stderr);
