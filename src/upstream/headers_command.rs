@@ -124,12 +124,13 @@ impl Helper {
         let log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
         let printed = async {
             let (stdout, stderr) = running.streams();
-            let (printed, ()) = tokio::join!(whole(stdout), drain(stderr, log));
+            // One that prints too much is not waited for: it may go on for ever, or be ended by the pipe that nobody reads.
+            let (printed, ()) = tokio::try_join!(whole(stdout), async { Ok(drain(stderr, log).await) })?;
             let status = running.child.wait().await.map_err(|error| format!("could not be waited for ({error})"))?;
             if !status.success() {
                 return Err(format!("failed ({status}); its stderr is in the server's log"));
             }
-            printed
+            Ok(printed)
         };
         let printed = tokio::select! {
             printed = tokio::time::timeout(LIMIT, printed) => printed.map_err(|_| format!("took longer than {LIMIT:?}"))?,

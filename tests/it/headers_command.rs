@@ -104,6 +104,7 @@ fn a_command_that_fails_costs_its_server_alone() {
         (json!("echo no json"), "did not print a JSON object"),
         (json!(["no-such-program", "x"]), "`no-such-program` cannot be run"),
         (json!("head -c 100000 /dev/zero"), "printed more than 65536 bytes"),
+        (json!("yes; exit 3"), "printed more than 65536 bytes"),
     ] {
         let setup =
             setup(&server, json!({ "headers_command": command })).server("b", Server::new().tool("v", [answer("too")]));
