@@ -10,11 +10,13 @@ mod demo;
 mod describe;
 mod diagnostics;
 mod explanation;
+mod from_registry;
 mod gain;
 mod list;
 mod login;
 mod migrate;
 mod output;
+mod registry;
 mod remove;
 mod search;
 mod serve;
@@ -26,6 +28,7 @@ mod tokens;
 mod tools;
 mod trial;
 mod undo;
+mod update;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -94,6 +97,11 @@ enum Command {
     Tools(tools::Arguments),
     /// Write a server into the configuration, and try it
     Add(add::Arguments),
+    /// Bring servers from the registry up to date
+    Update(update::Arguments),
+    /// Look servers up in the registry
+    #[command(subcommand)]
+    Registry(registry::Command),
     /// Take servers out of the configuration
     Remove(remove::RemoveArguments),
     /// Use servers that were disabled
@@ -199,6 +207,8 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
             let output = if arguments.has_json() { &text } else { output };
             return add::run(arguments, &paths, &environment, output).await;
         }
+        Command::Update(ref arguments) => return update::run(arguments, &paths, &environment, output).await,
+        Command::Registry(ref command) => return registry::run(command, &paths, &environment, output).await,
         Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
             return of_entries(&command, &remove::Place { paths: &paths, environment: &environment, output });
         }
@@ -271,6 +281,8 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)
         | Command::Add(_)
+        | Command::Update(_)
+        | Command::Registry(_)
         | Command::Remove(_)
         | Command::Enable(_)
         | Command::Disable(_)

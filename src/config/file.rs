@@ -14,7 +14,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 use super::error::{Fault, Oddity};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider,
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Origin, Provider,
     SearchOptions, Trust, duration,
 };
 
@@ -45,6 +45,7 @@ pub(super) struct File {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: PolicyEntry,
     pub(super) credentials: Read<Credentials>,
+    pub(super) registry: Read<At<String>>,
 }
 
 /// How tools are searched.
@@ -115,6 +116,7 @@ pub(super) struct Entry {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
     pub(super) trust: Read<Trust>,
+    pub(super) registry: Read<Origin>,
 }
 
 /// A command: a line for the shell, or a program and its arguments.
@@ -164,6 +166,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     // Rules that are not understood are no reason to go on without them.
     let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
     let credentials = members.read("credentials", credentials);
+    let registry = members.read("registry", Field::text);
     members.finish();
     let servers = servers.unwrap_or_default();
     Ok(File {
@@ -178,6 +181,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
         credentials,
         proxy,
         ca_file,
+        registry,
     })
 }
 
@@ -315,6 +319,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         expose: members.read("expose", |field| expose(field, scope, report)),
         tools: members.read("tools", |field| policy(field, scope, report)),
         trust: members.read("trust", trust),
+        registry: members.read("registry", |field| origin(field, scope, report)),
     };
     members.finish();
     Ok(entry)
@@ -333,6 +338,19 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
     };
     members.finish();
     Ok(entry)
+}
+
+/// What `mcpzip update` keeps there is for it alone to understand.
+fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<Fault>> {
+    let mut members = Members::new(field.object()?, scope, "registry.", report);
+    let missing = || field.wrong("an object with the `name` and `version` of a server in the registry");
+    let name = members.read("name", Field::text)?.ok_or_else(missing)?.value;
+    let version = members.read("version", Field::text)?.ok_or_else(missing)?.value;
+    members.read("use", Field::text)?;
+    members.read("inputs", |field| field.object().map(drop))?;
+    members.read("given", |field| field.object().map(drop))?;
+    members.finish();
+    Ok(Origin { name, version })
 }
 
 fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {

@@ -97,6 +97,11 @@ impl<'a> Resolver<'a> {
             None => OwnExposure::default(),
         };
         let tools = Policy::read(entry.tools?.unwrap_or_default())?;
+        // Without it the server runs as well.
+        let registry = entry.registry.unwrap_or_else(|At { offset, value: fault }| {
+            self.report.add(offset, Oddity::Default { fault, default: "no update from there".to_owned() });
+            None
+        });
         Ok(Server {
             expose,
             tools,
@@ -108,6 +113,7 @@ impl<'a> Resolver<'a> {
             idle_timeout: entry.idle_timeout?,
             max_concurrent: entry.max_concurrent?,
             era: entry.era?.unwrap_or_default(),
+            registry,
             description: entry.description?.map(|text| text.value).filter(|text| !text.trim().is_empty()),
         })
     }

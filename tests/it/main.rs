@@ -47,6 +47,7 @@ mod clients;
 mod entries;
 mod hygiene;
 mod random_results;
+mod registry;
 mod signatures;
 
 // Its programs are found where Unix has them.
