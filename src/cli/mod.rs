@@ -5,6 +5,7 @@ mod approve;
 mod auth;
 mod browser;
 mod call;
+mod config;
 mod connect;
 mod demo;
 mod describe;
@@ -110,6 +111,9 @@ enum Command {
     Disable(remove::DisableArguments),
     /// List the servers of the configuration, without connecting
     List(list::Arguments),
+    /// What may stand in the configuration
+    #[command(subcommand)]
+    Config(config::Command),
     /// Connect to every server and show its state
     Servers,
     /// Show what was called: calls, errors, times and bytes
@@ -207,6 +211,10 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
             let output = if arguments.has_json() { &text } else { output };
             return add::run(arguments, &paths, &environment, output).await;
         }
+        Command::Config(ref command) => {
+            config::run(command, output);
+            return Ok(());
+        }
         Command::Update(ref arguments) => return update::run(arguments, &paths, &environment, output).await,
         Command::Registry(ref command) => return registry::run(command, &paths, &environment, output).await,
         Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
@@ -283,6 +291,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         | Command::Add(_)
         | Command::Update(_)
         | Command::Registry(_)
+        | Command::Config(_)
         | Command::Remove(_)
         | Command::Enable(_)
         | Command::Disable(_)

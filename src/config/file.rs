@@ -1,6 +1,6 @@
 //! What may be written: the keys of the file and of a server's entry, checked for their kind and nothing else.
 //!
-//! A new key is a field and its `read` line here. Each field keeps its own fault, so that all keys are read, and the
+//! A new key is a field and its `read` line here, and a line in `keys.rs`. Each field keeps its own fault, so that all keys are read, and the
 //! unknown ones told from them, before the first fault decides.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
+use super::keys;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
     CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Origin, Provider,
@@ -148,7 +149,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
         let fault = Fault::value("configuration", "an object like {\"mcpServers\": …}", kind(root));
         return Err(At::new(root.start(), fault));
     };
-    let mut members = Members::new(object, "", "", report);
+    let mut members = Members::new(object, keys::FILE, "", "", report);
     // For editors only.
     members.read("$schema", |_| Ok(()))?;
     let servers = members.read("mcpServers", |field| servers(field, report))?;
@@ -186,7 +187,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, "", "search.", report);
+    let mut members = Members::new(field.object()?, keys::SEARCH, "", "search.", report);
     let default_limit = members.read("default_limit", |field| {
         let limits = SearchOptions::LIMITS;
         let expected = || field.wrong(format!("a whole number from {} to {}", limits.start(), limits.end()));
@@ -200,7 +201,7 @@ fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> 
 }
 
 fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, "search.", "llm.", report);
+    let mut members = Members::new(field.object()?, keys::LLM, "search.", "llm.", report);
     let entry = LlmEntry {
         offset: field.offset(),
         provider: members.read("provider", provider)?,
@@ -223,7 +224,7 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
 }
 
 fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<Fault>> {
-    let mut members = Members::new(field.object()?, "", "results.", report);
+    let mut members = Members::new(field.object()?, keys::RESULTS, "", "results.", report);
     let results = Results {
         budget: members.read("budget", Field::whole_number),
         duplicates: members.read("duplicates", duplicates),
@@ -260,7 +261,7 @@ fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
 }
 
 fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
-    let mut members = Members::new(field.object()?, scope, "expose.", report);
+    let mut members = Members::new(field.object()?, keys::EXPOSE, scope, "expose.", report);
     let exposed =
         Exposed { prompts: members.read("prompts", Field::flag), resources: members.read("resources", Field::flag) };
     members.finish();
@@ -268,7 +269,7 @@ fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At
 }
 
 fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, scope, "tools.", report);
+    let mut members = Members::new(field.object()?, keys::TOOLS, scope, "tools.", report);
     let entry = PolicyEntry {
         allow: members.read("allow", Field::texts)?,
         ask: members.read("ask", Field::texts)?,
@@ -279,7 +280,7 @@ fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
-    let members = Members::new(field.object()?, "mcpServers.", "", report);
+    let members = Members::new(field.object()?, &[], "mcpServers.", "", report);
     let named = |(name, field): (At<&str>, Field<'_>)| {
         let scope = format!("mcpServers.{}.", name.value);
         Named { name: At::new(name.offset, name.value.to_owned()), entry: entry(&field, &scope, report) }
@@ -295,7 +296,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
             fault => At::new(at.offset, fault),
         }
     })?;
-    let mut members = Members::new(object, scope, "", report);
+    let mut members = Members::new(object, keys::ENTRY, scope, "", report);
     let entry = Entry {
         kind: members.read("type", Field::text),
         command: members.read("command", command),
@@ -326,7 +327,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
 }
 
 fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, scope, "oauth.", report);
+    let mut members = Members::new(field.object()?, keys::OAUTH, scope, "oauth.", report);
     let entry = OAuthEntry {
         grant: members.read("grant", grant)?,
         client_id: members.read("client_id", Field::text)?,
@@ -342,7 +343,7 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
 
 /// What `mcpzip update` keeps there is for it alone to understand.
 fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<Fault>> {
-    let mut members = Members::new(field.object()?, scope, "registry.", report);
+    let mut members = Members::new(field.object()?, keys::ORIGIN, scope, "registry.", report);
     let missing = || field.wrong("an object with the `name` and `version` of a server in the registry");
     let name = members.read("name", Field::text)?.ok_or_else(missing)?.value;
     let version = members.read("version", Field::text)?.ok_or_else(missing)?.value;

@@ -15,6 +15,7 @@ mod error;
 mod expand;
 mod file;
 mod hash;
+mod keys;
 mod llm;
 mod management;
 mod nearest;
@@ -23,6 +24,7 @@ mod paths;
 mod policy;
 mod reader;
 mod results;
+mod schema;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -43,6 +45,7 @@ pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
 pub use results::{Duplicates, Lifetime, ResultOptions};
+pub use schema::json_schema;
 pub use watch::ConfigWatch;
 
 use std::collections::BTreeMap;

@@ -48,6 +48,7 @@ mod entries;
 mod hygiene;
 mod random_results;
 mod registry;
+mod schema;
 mod signatures;
 
 // Its programs are found where Unix has them.
