@@ -1,5 +1,6 @@
 //! The command line: one file per command, each arguments in, work, a few lines out.
 
+mod add;
 mod approve;
 mod auth;
 mod browser;
@@ -10,9 +11,11 @@ mod describe;
 mod diagnostics;
 mod explanation;
 mod gain;
+mod list;
 mod login;
 mod migrate;
 mod output;
+mod remove;
 mod search;
 mod serve;
 mod servers;
@@ -21,6 +24,7 @@ mod since;
 mod stats;
 mod tokens;
 mod tools;
+mod trial;
 mod undo;
 
 use std::ffi::OsString;
@@ -88,6 +92,16 @@ enum Command {
     Call(call::Arguments),
     /// List the tools of all servers, or of one
     Tools(tools::Arguments),
+    /// Write a server into the configuration, and try it
+    Add(add::Arguments),
+    /// Take servers out of the configuration
+    Remove(remove::RemoveArguments),
+    /// Use servers that were disabled
+    Enable(remove::EnableArguments),
+    /// Keep servers in the configuration without using them
+    Disable(remove::DisableArguments),
+    /// List the servers of the configuration, without connecting
+    List(list::Arguments),
     /// Connect to every server and show its state
     Servers,
     /// Show what was called: calls, errors, times and bytes
@@ -179,6 +193,15 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     match command {
         Command::Stats(arguments) => return stats::run(&arguments, &paths, output),
         Command::Gain(arguments) => return gain::run(arguments, &paths, &environment, output),
+        Command::Add(ref arguments) => {
+            // `--json` before an entry says what follows.
+            let text = Output::new(false);
+            let output = if arguments.has_json() { &text } else { output };
+            return add::run(arguments, &paths, &environment, output).await;
+        }
+        Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
+            return of_entries(&command, &remove::Place { paths: &paths, environment: &environment, output });
+        }
         _ => {}
     }
     if let Command::Serve(arguments) = command {
@@ -216,6 +239,17 @@ async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Out
     }
 }
 
+/// These block on the configuration only, and nothing else runs meanwhile.
+fn of_entries(command: &Command, place: &remove::Place<'_>) -> Result<(), Exit> {
+    match command {
+        Command::Remove(arguments) => remove::run_remove(arguments, place),
+        Command::Enable(arguments) => remove::run_enable(arguments, place),
+        Command::Disable(arguments) => remove::run_disable(arguments, place),
+        Command::List(_) => list::run(place.paths, place.environment, place.output),
+        _ => unreachable!("only these have to do with entries"),
+    }
+}
+
 /// These block on files only, and nothing else runs meanwhile.
 fn of_clients(command: &Command, machine: &setup::Machine, output: &Output) -> Result<(), Exit> {
     match command {
@@ -236,6 +270,11 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Servers => servers::run(app, output).await,
         Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)
+        | Command::Add(_)
+        | Command::Remove(_)
+        | Command::Enable(_)
+        | Command::Disable(_)
+        | Command::List(_)
         | Command::Stats(_)
         | Command::Gain(_)
         | Command::Login(_)

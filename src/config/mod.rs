@@ -5,9 +5,11 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod change;
 mod document;
 mod duration;
 mod edit;
+mod entry_text;
 pub mod env;
 mod error;
 mod expand;
@@ -27,8 +29,10 @@ mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use change::{Change, ChangeError, Changed, change_servers};
 pub use document::{Document, DocumentError};
 pub use edit::{EditError, edit};
+pub use entry_text::EntryText;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
@@ -47,7 +51,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::secret::{Masker, Secret};
+use crate::secret::{MASK, Masker, Secret};
 use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
@@ -355,6 +359,30 @@ impl Default for Config {
             management: Management::default(),
             credentials: Credentials::default(),
             masker: Masker::default(),
+        }
+    }
+}
+
+impl Server {
+    /// How it is reached, in a line: of variables and headers the names alone. Arguments and URLs are to be masked.
+    #[must_use]
+    pub fn way(&self) -> String {
+        let names = |what: &str, names: Vec<&String>| match names.is_empty() {
+            true => String::new(),
+            false => {
+                let masked = names.into_iter().map(|name| format!("{name}={MASK}"));
+                format!("; {what} {}", masked.collect::<Vec<_>>().join(" "))
+            }
+        };
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let command = std::iter::once(&stdio.command).chain(&stdio.args).map(String::as_str);
+                format!("{}{}", command.collect::<Vec<_>>().join(" "), names("env", stdio.env.keys().collect()))
+            }
+            Transport::Http(remote) => format!("{}{}", remote.url, names("headers", remote.headers.keys().collect())),
+            Transport::Sse(remote) => {
+                format!("{} (sse){}", remote.url, names("headers", remote.headers.keys().collect()))
+            }
         }
     }
 }

@@ -44,6 +44,7 @@ mod arguments;
 mod cache;
 mod cli;
 mod clients;
+mod entries;
 mod hygiene;
 mod random_results;
 mod signatures;
