@@ -6,7 +6,7 @@ use super::Proxy;
 use crate::catalog::Snapshot;
 use crate::config::{LanguageModel, ModelKey};
 use crate::keychain::Keychain;
-use crate::search::Hit;
+use crate::search::{Hit, Request};
 use crate::search::rerank::{CANDIDATES, Reranker};
 use crate::secret::Secret;
 
@@ -38,8 +38,10 @@ impl Proxy {
             Some(model) => self.reranker(model).await,
             None => None,
         };
-        let Some(reranker) = reranker else { return self.index.search(query, limit, server).await };
-        let hits = self.index.search(query, limit.max(CANDIDATES), server).await?;
+        let without = self.unseen();
+        let request = Request { query, limit, server, without: &without };
+        let Some(reranker) = reranker else { return self.index.search(&request).await };
+        let hits = self.index.search(&Request { limit: limit.max(CANDIDATES), ..request }).await?;
         let shown: Vec<_> = self.render(snapshot, &hits).into_iter().map(|found| found.text).collect();
         // A hit that cannot be shown has no number.
         let order = if shown.len() == hits.len() { reranker.order(query, &shown).await } else { None };

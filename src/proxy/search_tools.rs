@@ -61,7 +61,8 @@ impl Proxy {
     /// As those of [`Proxy::search`].
     pub async fn explain(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Explanation, String> {
         let (_, server) = self.searchable(server).await?;
-        let request = Request { query, limit, server: server.as_deref() };
+        let without = self.unseen();
+        let request = Request { query, limit, server: server.as_deref(), without: &without };
         self.index.explain(&request).await.map_err(|error| text_of(&error))
     }
 
@@ -131,6 +132,7 @@ impl Proxy {
         let config = self.config();
         let unlisted = self.refresh.progress().into_iter().filter_map(|(name, progress)| {
             let reason = match progress {
+                _ if !config.servers.contains_key(&name) => None,
                 _ if snapshot.server(&name).is_some() || wanted.is_some_and(|wanted| wanted != name.as_str()) => None,
                 Progress::Listed => None,
                 Progress::NotAsked | Progress::UnderWay => Some("still being listed".to_owned()),
