@@ -46,6 +46,14 @@ impl App {
         Ok(Self { proxy, tasks, paths, environment })
     }
 
+    /// What is there for the project that this process was started in is there for whoever asks here.
+    pub fn stand_here(&self) {
+        let project = self.environment.get(config::env::CLAUDE_PROJECT_DIR.name).filter(|path| !path.is_empty());
+        // Where the directory is gone, there is no project either.
+        let directory = std::env::current_dir().ok();
+        self.proxy.stands_in(&project.map(Into::into).into_iter().chain(directory).collect::<Vec<_>>());
+    }
+
     /// What answers.
     #[must_use]
     pub fn proxy(&self) -> &Arc<Proxy> {
@@ -57,6 +65,7 @@ impl App {
     /// # Errors
     /// When stdin or stdout cannot be used.
     pub async fn serve_stdio(self) -> io::Result<()> {
+        self.stand_here();
         self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
         let outcome = tokio::select! {
             outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => outcome,

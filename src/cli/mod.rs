@@ -222,6 +222,7 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
         return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output);
     }
     let app = App::new(paths, environment, Start::Unknown, Mode::MetaTools)?;
+    app.stand_here();
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
         signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),

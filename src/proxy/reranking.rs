@@ -6,7 +6,7 @@ use super::Proxy;
 use crate::catalog::Snapshot;
 use crate::config::{LanguageModel, ModelKey};
 use crate::keychain::Keychain;
-use crate::search::Hit;
+use crate::search::{Hit, Request};
 use crate::search::rerank::{CANDIDATES, Reranker};
 use crate::secret::Secret;
 
@@ -33,8 +33,10 @@ impl Proxy {
         limit: usize,
         server: Option<&str>,
     ) -> Result<Arc<[Hit]>, crate::search::Error> {
-        let Some(reranker) = self.reranker().await else { return self.index.search(query, limit, server).await };
-        let hits = self.index.search(query, limit.max(CANDIDATES), server).await?;
+        let without = self.unseen();
+        let request = Request { query, limit, server, without: &without };
+        let Some(reranker) = self.reranker().await else { return self.index.search(&request).await };
+        let hits = self.index.search(&Request { limit: limit.max(CANDIDATES), ..request }).await?;
         Ok(match self.order(&reranker, snapshot, query, &hits).await {
             Some(order) => order.iter().take(limit).map(|at| hits[*at].clone()).collect(),
             None => hits.iter().take(limit).cloned().collect(),

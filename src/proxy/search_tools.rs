@@ -64,7 +64,8 @@ impl Proxy {
         let (snapshot, server) = self.searchable(server).await?;
         let reranker = self.reranker().await;
         let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
-        let request = Request { query, limit: local, server: server.as_deref() };
+        let without = self.unseen();
+        let request = Request { query, limit: local, server: server.as_deref(), without: &without };
         let mut explanation = self.index.explain(&request).await.map_err(|error| text_of(&error))?;
         if let Some(reranker) = reranker.filter(|_| explanation.fits) {
             let hits: Vec<Hit> = explanation.hits.iter().map(|explained| explained.hit.clone()).collect();
@@ -144,6 +145,7 @@ impl Proxy {
         let config = self.config();
         let unlisted = self.refresh.progress().into_iter().filter_map(|(name, progress)| {
             let reason = match progress {
+                _ if !config.servers.contains_key(&name) => None,
                 _ if snapshot.server(&name).is_some() || wanted.is_some_and(|wanted| wanted != name.as_str()) => None,
                 Progress::Listed => None,
                 Progress::NotAsked | Progress::UnderWay => Some("still being listed".to_owned()),
