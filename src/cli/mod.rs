@@ -13,12 +13,14 @@ mod gain;
 mod login;
 mod migrate;
 mod output;
+mod printable;
 mod search;
 mod serve;
 mod servers;
 mod setup;
 mod since;
 mod stats;
+mod status;
 mod tokens;
 mod tools;
 mod undo;
@@ -88,6 +90,8 @@ enum Command {
     Call(call::Arguments),
     /// List the tools of all servers, or of one
     Tools(tools::Arguments),
+    /// Show how things stand, without connecting to anything
+    Status(status::Arguments),
     /// Connect to every server and show its state
     Servers,
     /// Show what was called: calls, errors, times and bytes
@@ -198,7 +202,8 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     if matches!(command, Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)) {
         return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output);
     }
-    let app = App::new(paths, environment, Start::Unknown, Mode::MetaTools)?;
+    let start = if matches!(command, Command::Status(_)) { Start::Nothing } else { Start::Unknown };
+    let app = App::new(paths, environment, start, Mode::MetaTools)?;
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
         signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
@@ -233,6 +238,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Describe(arguments) => describe::run(&arguments, app, output).await,
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
+        Command::Status(_) => status::run(app, output).await,
         Command::Servers => servers::run(app, output).await,
         Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)

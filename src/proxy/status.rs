@@ -65,6 +65,13 @@ pub struct ServerReport {
 }
 
 impl Proxy {
+    /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
+    pub async fn status_of_caches(&self) -> Status {
+        self.refresh.loaded().await;
+        self.index.vectors().look().await;
+        self.status()
+    }
+
     /// How things stand now.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -148,6 +155,12 @@ impl ServerReport {
         (!names.is_empty()).then(|| format!("changed since first seen: {names} (`mcpzip approve {name}` shows how)"))
     }
 
+    /// How long ago it listed its tools, as a person would say it.
+    #[must_use]
+    pub fn listed_text(&self) -> Option<String> {
+        self.listed_seconds_ago.map(|seconds| format!("listed {}", ago(Duration::from_secs(seconds))))
+    }
+
     /// What it has beside its tools, to be read after their number.
     #[must_use]
     pub fn beside_tools(&self) -> String {
@@ -165,8 +178,8 @@ impl fmt::Display for Status {
                 write!(f, ", {} withheld", server.withheld)?;
             }
             f.write_str(&server.beside_tools())?;
-            if let Some(seconds) = server.listed_seconds_ago {
-                write!(f, ", listed {}", ago(Duration::from_secs(seconds)))?;
+            if let Some(listed) = server.listed_text() {
+                write!(f, ", {listed}")?;
             }
             if server.stale {
                 f.write_str(" (kept from before)")?;

@@ -36,6 +36,7 @@ mod policy;
 mod prompts;
 mod rerank;
 mod resources;
+mod status;
 mod transports;
 mod upstream;
 
