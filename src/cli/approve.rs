@@ -6,6 +6,7 @@ use std::io::{IsTerminal as _, Write as _};
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
@@ -19,6 +20,7 @@ use crate::tool::ServerName;
   mcpzip approve github create_issue")]
 pub(super) struct Arguments {
     /// The server whose tools have changed
+    #[arg(add = completions::of_servers())]
     server: String,
     /// Only this tool
     tool: Option<String>,

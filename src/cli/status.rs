@@ -44,7 +44,8 @@ fn show(status: &Status, output: &Output) {
     if let Some(coverage) = &status.search_by_meaning {
         output.line(format!("search by meaning: {coverage}"));
     }
-    output.line(faint("nothing was asked for this: `mcpzip servers` connects to all, `mcpzip doctor` looks for faults"));
+    output
+        .line(faint("nothing was asked for this: `mcpzip servers` connects to all, `mcpzip doctor` looks for faults"));
 }
 
 /// What is known of a server without asking it.

@@ -10,6 +10,7 @@ use crate::catalog::Kind;
 use crate::config::Config;
 use crate::tool::ServerName;
 use crate::upstream::State;
+use crate::upstream::oauth::Account;
 
 /// How things stand.
 #[derive(Debug, Clone, Serialize)]
@@ -65,6 +66,27 @@ pub struct ServerReport {
 }
 
 impl Proxy {
+    /// Whether `server` wanted a login that it did not get, when it was last tried.
+    #[must_use]
+    pub fn wants_login(&self, server: &ServerName) -> bool {
+        self.pool.wants_login(server)
+    }
+
+    /// The account at `server`, where it is one that may want a login.
+    #[must_use]
+    pub fn account(&self, server: &ServerName) -> Option<Account> {
+        self.pool.account(server)
+    }
+
+    /// Waits until the index holds what the catalog holds, and tries it.
+    ///
+    /// # Errors
+    /// Why it cannot be searched.
+    pub async fn index_ready(&self, limit: Duration) -> Result<(), String> {
+        self.index.wait_current(limit).await;
+        self.index.search("status", 1, None).await.map(drop).map_err(|error| error.to_string())
+    }
+
     /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
     pub async fn status_of_caches(&self) -> Status {
         self.refresh.loaded().await;

@@ -45,7 +45,10 @@ mod arguments;
 mod cache;
 mod cli;
 mod clients;
+mod completions;
+mod doctor;
 mod hygiene;
+mod init;
 mod random_results;
 mod signatures;
 

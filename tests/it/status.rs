@@ -31,7 +31,10 @@ fn status_tells_what_the_caches_know_and_starts_nothing() {
     assert_eq!((&notes["tools"], &notes["withheld"]), (&json!(1), &json!(1)), "{after}");
     assert!(notes["listed_seconds_ago"].is_u64(), "{after}");
     assert_eq!(server(&after, "late")["tools"], 0);
-    assert_eq!((server(&after, "broken")["state"].clone(), server(&after, "off")["state"].clone()), (json!("faulty"), json!("disabled")));
+    assert_eq!(
+        (server(&after, "broken")["state"].clone(), server(&after, "off")["state"].clone()),
+        (json!("faulty"), json!("disabled"))
+    );
     assert_eq!(after["tools"], 1);
     assert!(after["search_by_meaning"]["tools"].is_u64(), "{after}");
     assert_eq!((setup.home().starts("notes"), setup.home().starts("late")), (starts, 0), "a server was started");
