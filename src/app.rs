@@ -33,6 +33,12 @@ impl App {
     pub fn new(paths: Paths, environment: Environment, start: Start, mode: Mode) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &environment)?;
         report(&config);
+        Ok(Self::with_config(config, paths, environment, start, mode))
+    }
+
+    /// The same for a configuration that the caller has, and says what is wrong with it.
+    #[must_use]
+    pub fn with_config(config: Config, paths: Paths, environment: Environment, start: Start, mode: Mode) -> Self {
         let tasks = Tasks::new();
         let places = Places {
             cache: Some(paths.cache_dir.clone()),
@@ -43,7 +49,7 @@ impl App {
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
-        Ok(Self { proxy, tasks, paths, environment })
+        Self { proxy, tasks, paths, environment }
     }
 
     /// What is there for the project that this process was started in is there for whoever asks here.
@@ -58,6 +64,11 @@ impl App {
     #[must_use]
     pub fn proxy(&self) -> &Arc<Proxy> {
         &self.proxy
+    }
+
+    /// Runs what blocks where it delays no task; nothing where the run is over.
+    pub async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        self.tasks.spawn_blocking(work).await.ok()
     }
 
     /// Serves the client on stdin and stdout until it leaves or the system says so, then ends everything.

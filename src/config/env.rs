@@ -40,6 +40,11 @@ pub const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
+/// What completes the command line.
+pub const COMPLETE: Variable = Variable {
+    name: "MCPZIP_COMPLETE",
+    doc: "Set by the script of `mcpzip completions` for its own questions: the shell that asks.",
+};
 /// Gemini's key.
 pub const GEMINI_API_KEY: Variable =
     Variable { name: "GEMINI_API_KEY", doc: "Gemini's key for `search.llm`, where it has no `api_key`." };
@@ -91,6 +96,7 @@ pub const VARIABLES: &[Variable] = &[
     LOG,
     TOKEN,
     BROWSER,
+    COMPLETE,
     CREDENTIALS,
     MCP_REMOTE_CONFIG_DIR,
     CLAUDE_CONFIG_DIR,
