@@ -11,6 +11,7 @@ mod diagnostics;
 mod explanation;
 mod gain;
 mod login;
+mod logs;
 mod migrate;
 mod output;
 mod search;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::app::App;
+use crate::app::{App, LOGS};
 use crate::config::{Environment, PathFlags, Paths, env};
 use crate::proxy::{Mode, Start};
 use crate::{telemetry, upstream};
@@ -94,6 +95,8 @@ enum Command {
     Stats(stats::Arguments),
     /// Show what agents were spared, and what they paid for it
     Gain(gain::Arguments),
+    /// Show what mcpzip and its servers wrote to their logs
+    Logs(logs::Arguments),
     /// Look at tools that changed after they were first seen, and approve them
     Approve(approve::Arguments),
     /// Log in to a remote server, in the browser
@@ -176,7 +179,10 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     let has_own_config = global.config.is_some();
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
+    let logs = paths.state_dir.join(LOGS);
+    telemetry::keep_in(&logs);
     match command {
+        Command::Logs(arguments) => return logs::run(&arguments, &logs, output),
         Command::Stats(arguments) => return stats::run(&arguments, &paths, output),
         Command::Gain(arguments) => return gain::run(arguments, &paths, &environment, output),
         _ => {}
@@ -238,6 +244,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Serve(_)
         | Command::Stats(_)
         | Command::Gain(_)
+        | Command::Logs(_)
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Auth(_)
