@@ -16,6 +16,7 @@ mod gain;
 mod init;
 mod list;
 mod login;
+mod logs;
 mod man;
 mod migrate;
 mod output;
@@ -39,7 +40,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::app::App;
+use crate::app::{App, LOGS};
 use crate::config::{Environment, PathFlags, Paths, env};
 use crate::proxy::{Mode, Start};
 use crate::{telemetry, upstream};
@@ -124,6 +125,8 @@ enum Command {
     Stats(stats::Arguments),
     /// Show what agents were spared, and what they paid for it
     Gain(gain::Arguments),
+    /// Show what mcpzip and its servers wrote to their logs
+    Logs(logs::Arguments),
     /// Look at tools that changed after they were first seen, and approve them
     Approve(approve::Arguments),
     /// Log in to a remote server, in the browser
@@ -221,7 +224,10 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     let has_own_config = global.config.is_some();
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
+    let logs = paths.state_dir.join(LOGS);
+    telemetry::keep_in(&logs);
     match command {
+        Command::Logs(arguments) => return logs::run(&arguments, &logs, output),
         Command::Stats(arguments) => return stats::run(&arguments, &paths, output),
         Command::Gain(arguments) => return gain::run(arguments, &paths, &environment, output),
         Command::Add(ref arguments) => {
@@ -317,6 +323,7 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         | Command::List(_)
         | Command::Stats(_)
         | Command::Gain(_)
+        | Command::Logs(_)
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Auth(_)
