@@ -1,5 +1,8 @@
 // The configuration reference and the schema that the configuration builder checks against, from docs/config.schema.json,
 // which `mcpzip config schema` prints.
+import Ajv from 'ajv';
+import Ajv2020 from 'ajv/dist/2020.js';
+import standalone from 'ajv/dist/standalone/index.js';
 import { fail, need, page, write, writeJson } from './lib.mjs';
 
 export const SCHEMA = 'docs/config.schema.json';
@@ -8,11 +11,25 @@ export function readSchema() {
   return JSON.parse(need(SCHEMA, '`mcpzip config schema > docs/config.schema.json` writes it.'));
 }
 
+/** A validator of the schema; `compile` gives a function with `errors`. */
+export function validator(options = {}) {
+  const schema = readSchema();
+  const Validator = /2020-12/.test(schema.$schema ?? '') ? Ajv2020.default ?? Ajv2020 : Ajv.default ?? Ajv;
+  const ajv = new Validator({ allErrors: true, strict: false, logger: false, ...options });
+  return { ajv, validate: ajv.compile(schema) };
+}
+
 const cell = (text) => text.replaceAll('|', '\\|').replaceAll('\n', ' ').replaceAll('<', '&lt;').replaceAll('{', '&#123;');
-const code = (value) => `\`${JSON.stringify(value).replaceAll('|', '\\|')}\``;
+const literal = (value) => `\`${JSON.stringify(value).replaceAll('|', '\\|')}\``;
 
 export function configuration() {
   const schema = readSchema();
+  // The builder's check, compiled to a plain function, so that the page needs no validator.
+  const { ajv, validate } = validator({ code: { source: true, esm: true } });
+  const code = (standalone.default ?? standalone)(ajv, validate);
+  const helpers = [...code.matchAll(/const (\w+) = require\("([^"]+)"\)\.default;?/g)];
+  const imports = helpers.map(([, name, path]) => `import ${name}Module from ${JSON.stringify(path.endsWith('.js') ? path : `${path}.js`)};\nconst ${name} = ${name}Module.default ?? ${name}Module;`);
+  write('src/generated/validate.js', `// @ts-nocheck\n${imports.join('\n')}\n${helpers.reduce((text, [line]) => text.replace(line, ''), code)}\n`);
   writeJson('src/generated/schema.json', schema);
   const definition = (node) => {
     if (!node?.$ref) return node ?? {};
@@ -23,8 +40,8 @@ export function configuration() {
   const kind = (raw) => {
     const node = definition(raw);
     const choices = node.anyOf ?? node.oneOf;
-    if (node.const !== undefined) return code(node.const);
-    if (node.enum) return node.enum.map(code).join(', ');
+    if (node.const !== undefined) return literal(node.const);
+    if (node.enum) return node.enum.map(literal).join(', ');
     if (choices) return [...new Set(choices.map(kind))].filter(Boolean).join(' or ');
     if (node.type === 'array') return `list of ${kind(node.items) || 'values'}`;
     const types = [node.type ?? []].flat().map((type) => ({ boolean: '`true` or `false`', integer: 'whole number' })[type] ?? type);
@@ -33,7 +50,7 @@ export function configuration() {
   const rows = (node, prefix) => Object.entries(node.properties ?? {}).flatMap(([key, raw]) => {
     const value = definition(raw);
     const name = prefix ? `${prefix}.${key}` : key;
-    const row = `| \`${name}\` | ${cell(value.description ?? fail(`${SCHEMA}: ${name} has no description`))} | ${kind(raw)} | ${value.default === undefined ? '' : code(value.default)} |`;
+    const row = `| \`${name}\` | ${cell(value.description ?? fail(`${SCHEMA}: ${name} has no description`))} | ${kind(raw)} | ${value.default === undefined ? '' : literal(value.default)} |`;
     const inner = (value.anyOf ?? value.oneOf ?? []).map(definition).concat(value).find(({ properties }) => properties);
     return inner ? [row, ...rows(inner, name)] : [row];
   });
