@@ -2,7 +2,7 @@
 import starlight from '@astrojs/starlight';
 import { defineConfig, passthroughImageService } from 'astro/config';
 
-import { withBase } from './scripts/base.mjs';
+import { scrollingTables, withBase } from './scripts/base.mjs';
 
 // Where the site lies below its host, `/mcpzip` say; pages name each other from the root, and the plugin adds it.
 const base = process.env.SITE_BASE ?? '/';
@@ -12,7 +12,7 @@ export default defineConfig({
   site: process.env.SITE_URL,
   trailingSlash: 'always',
   image: { service: passthroughImageService() },
-  markdown: { rehypePlugins: [[withBase, base]] },
+  markdown: { rehypePlugins: [[withBase, base], scrollingTables] },
   integrations: [
     starlight({
       title: 'mcpzip',
@@ -24,7 +24,12 @@ export default defineConfig({
       lastUpdated: false,
       pagination: true,
       tableOfContents: { minHeadingLevel: 2, maxHeadingLevel: 3 },
-      expressiveCode: { themes: ['github-dark-high-contrast', 'github-light-high-contrast'], styleOverrides: { borderRadius: '0.4rem' } },
+      expressiveCode: {
+        themes: ['github-dark-high-contrast', 'github-light-high-contrast'],
+        // Lines wrap, so that no block has to be scrolled sideways on a phone.
+        defaultProps: { wrap: true },
+        styleOverrides: { borderRadius: '0.4rem' },
+      },
       sidebar: [
         { label: 'Start', items: ['introduction', 'start/quick-start', 'start/install', 'start/how-it-works'] },
         {

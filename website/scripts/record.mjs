@@ -9,6 +9,8 @@ import { fail, program, run, website } from './lib.mjs';
 import { QUERIES, SERVERS } from './playground.mjs';
 
 const check = process.argv.includes('--check');
+// Embedding and asking take a minute; the check leaves them out unless it is told `--all`.
+const isWhole = !check || process.argv.includes('--all');
 const binary = program() ?? fail('no mcpzip was built: `cargo build`, or set MCPZIP_BIN');
 const home = mkdtempSync(join(tmpdir(), 'mcpzip-record-'));
 const environment = { PATH: process.env.PATH, HOME: home, TERM: 'xterm-256color', COLUMNS: '100' };
@@ -17,7 +19,7 @@ const stale = [];
 try {
   keep(RECORDED, readCommands(binary));
   keep(join(website, 'src/data/clients.json'), clients());
-  keep(join(website, 'src/data/playground.json'), await playground(), sameHits);
+  if (isWhole) keep(join(website, 'src/data/playground.json'), await playground(), sameHits);
 } finally {
   rmSync(home, { recursive: true, force: true });
 }
@@ -83,16 +85,19 @@ async function playground() {
   }
   const tools = ask('tools').map(({ name, text }) => ({ name, text }));
   const round = (value) => (value === null ? null : Math.round(value * 1000) / 1000);
+  const builtIn = {};
   const answers = QUERIES.map((query) => {
     const { hits } = ask('search', '--limit', '5', query);
     const explained = ask('search', '--limit', '5', '--explain', query);
     const account = Object.fromEntries(explained.hits.map((hit) => [hit.name, hit]));
+    // The built-in server's tools are found too, and are not in the list.
+    for (const { name, text } of hits) if (!tools.some((tool) => tool.name === name)) builtIn[name] = { name, text };
     return {
       query, needs: explained.needs, repairs: explained.repairs,
       hits: hits.map(({ name, score }) => ({ name, score: round(score), words: round(account[name]?.words ?? null), meaning: round(account[name]?.meaning ?? null) })),
     };
   });
-  return { version: run(binary, ['--version']).trim(), tools, answers };
+  return { version: run(binary, ['--version']).trim(), tools, builtIn: Object.values(builtIn), answers };
 }
 
 /** Scores may differ in their last digits between processors; the order of the hits may not. */

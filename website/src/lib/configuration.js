@@ -31,7 +31,7 @@ export function fromForm(servers, general) {
 
 /** JSON with comments and trailing commas: `{value}`, or `{error}` in words. */
 export function parse(text) {
-  const plain = text.replace(/"(?:[^"\\]|\\.)*"|\/\/[^\n]*|\/\*[\s\S]*?\*\/|,(?=\s*(?:\/\/[^\n]*\s*|\/\*[\s\S]*?\*\/\s*)*[}\]])/g, (part) => (part.startsWith('"') ? part : part.replace(/[^\n]/g, ' ')));
+  const plain = text.replace(/"(?:[^"\\]|\\.)*"|\/\/[^\n]*|\/\*[\s\S]*?\*\/|,(?=\s*(?:\/\/[^\n]*\n\s*|\/\*[\s\S]*?\*\/\s*)*[}\]])/g, (part) => (part.startsWith('"') ? part : part.replace(/[^\n]/g, ' ')));
   try {
     return { value: JSON.parse(plain) };
   } catch (error) {
