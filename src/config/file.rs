@@ -118,6 +118,7 @@ pub(super) struct Entry {
     pub(super) tools: Read<PolicyEntry>,
     pub(super) trust: Read<Trust>,
     pub(super) registry: Read<Origin>,
+    pub(super) projects: Read<Vec<At<String>>>,
 }
 
 /// A command: a line for the shell, or a program and its arguments.
@@ -321,6 +322,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         tools: members.read("tools", |field| policy(field, scope, report)),
         trust: members.read("trust", trust),
         registry: members.read("registry", |field| origin(field, scope, report)),
+        projects: members.read("projects", Field::texts),
     };
     members.finish();
     Ok(entry)

@@ -22,6 +22,7 @@ mod nearest;
 mod oauth;
 mod paths;
 mod policy;
+mod projects;
 mod reader;
 mod results;
 mod schema;
@@ -44,11 +45,12 @@ pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
+pub use projects::{Projects, real};
 pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use schema::json_schema;
 pub use watch::ConfigWatch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -141,6 +143,8 @@ pub struct Server {
     pub trust: Trust,
     /// Which server of a registry the entry was made for, where it was.
     pub registry: Option<Origin>,
+    /// Where clients see it.
+    pub projects: Projects,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -279,6 +283,21 @@ impl Config {
         }
         let own = self.servers.get(&name.server).map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
         own.max(self.tools.judge(name, hints))
+    }
+
+    /// The servers that a client in `directories`, each without links in it, does not see.
+    #[must_use]
+    pub fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
+        let unseen = self.servers.iter().filter(|(_, entry)| !entry.projects.admit(directories));
+        unseen.map(|(server, _)| server.clone()).collect()
+    }
+
+    /// The same without some servers.
+    #[must_use]
+    pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
+        let mut config = self.clone();
+        config.servers.retain(|server, _| !servers.contains(server));
+        config
     }
 
     /// What clients see of a server beside its tools; nothing of one that is not used.

@@ -305,7 +305,7 @@ impl Refresh {
     }
 
     /// Forgets a server's list that turned out unreadable, and asks again.
-    pub(super) fn discard(&self, server: &ServerName) {
+    pub fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             self.parts.cache.discard(&watched.key);
             watched.asked.notify_one();

@@ -1,7 +1,7 @@
 //! What an agent may write into the configuration, where it may write at all.
 //!
 //! Whoever adds a server lets a program run, so that much is granted. What is not: to change what restricts a server
-//! (`tools`, `trust`) or get rid of it, to use the user's secrets, and to send a server's credentials elsewhere.
+//! (`tools`, `trust`, `projects`) or get rid of it, to use the user's secrets, and to send a server's credentials elsewhere.
 
 use serde_json::value::RawValue;
 
@@ -27,7 +27,7 @@ const SETTABLE: &[&str] = &[
 ];
 
 /// What a person sets to keep a server within bounds.
-const RESTRICTIONS: &[&str] = &["tools", "trust"];
+const RESTRICTIONS: &[&str] = &["tools", "trust", "projects"];
 
 /// What decides who gets a server's credentials.
 const DESTINATION: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
