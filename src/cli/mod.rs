@@ -344,7 +344,7 @@ mod tests {
     fn words(line: &str) -> Vec<String> {
         let line = line.trim_start().split("    ").next().unwrap_or_default();
         let (mut commands, mut word, mut quote) = (vec![Vec::new()], String::new(), None);
-        let mut end = |word: &mut String, commands: &mut Vec<Vec<String>>| {
+        let end = |word: &mut String, commands: &mut Vec<Vec<String>>| {
             let word = std::mem::take(word);
             match (word.as_str(), commands.last_mut()) {
                 ("", _) | (_, None) => {}
