@@ -20,6 +20,9 @@ use crate::catalog::{Cache, Key};
 use crate::config::{Config, Environment, PathFlags, Paths, env};
 use crate::tool::QualifiedName;
 
+/// Of so many servers the tools are offered; of more, the servers' own part of the name.
+const MOST_LISTS: usize = 4;
+
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
 #[derive(Debug, Args)]

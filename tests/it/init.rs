@@ -155,7 +155,7 @@ mod terminal {
         terminal.press("Down");
         terminal.press("Space");
         terminal.press("Enter");
-        let screen = terminal.shows("Take over these servers?");
+        let screen = terminal.shows("Which servers should move here?");
         show("which servers", &screen);
         terminal.press("Enter");
         // Servers are offered where something starts them.
@@ -185,9 +185,9 @@ mod terminal {
         let house = house();
         let before = house.read(".claude.json");
         let questions: &[&str] = if super::has_runner() {
-            &["Which clients", "Take over", "Add some", "These don't work", "Write this?"]
+            &["Which clients", "Which servers", "Add some", "These don't work", "Write this?"]
         } else {
-            &["Which clients", "Take over", "These don't work", "Write this?"]
+            &["Which clients", "Which servers", "These don't work", "Write this?"]
         };
         for leaving in 0..questions.len() {
             let Some(terminal) = wizard(&house) else { return };

@@ -126,6 +126,8 @@ fn wishes(arguments: &Arguments, machine: &Machine, is_asking: bool, output: &Ou
         let lines: Vec<Line> = installed.iter().map(|client| client_line(*client, &survey)).collect();
         let chosen = dialog::choose("Which clients should use mcpzip?", &lines)?;
         clients = chosen.into_iter().map(|at| installed[at]).collect();
+        let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
+        output.line(format!("  {} {}", faint("clients:"), listed(&titles)));
     }
     let moving = if arguments.no_migrate { BTreeSet::new() } else { moving(&clients, machine, is_asking, output)? };
     let known = draft(&Wishes { clients: Vec::new(), moving: BTreeSet::new(), popular: Vec::new() }, machine)?;
@@ -168,7 +170,11 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
         output.line(format!("  {} {}", faint(item.client.title()), plan.masker.mask(&migrate::line(item))));
     }
     let lines: Vec<Line> = movable.iter().map(|item| server_line(item)).collect();
-    let chosen = dialog::choose("Take over these servers? They leave the clients then.", &lines)?;
+    let chosen = dialog::choose("Which servers should move here?", &lines)?;
+    let names: Vec<&str> = chosen.iter().map(|at| movable[*at].server.as_str()).collect();
+    if !movable.is_empty() {
+        output.line(format!("  {} {}", faint("moving here:"), printable(&listed(&names))));
+    }
     Ok(chosen.into_iter().map(|at| movable[at].server.clone()).collect())
 }
 
@@ -312,6 +318,10 @@ fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
     if let Some(run) = undo {
         output.line(format!("  {} takes all of this back {}", strong("mcpzip undo"), faint(format!("(run {run})"))));
     }
+}
+
+fn listed(words: &[&str]) -> String {
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
 fn client_line(client: Client, survey: &Survey) -> Line {
