@@ -117,6 +117,15 @@ impl Snapshot {
         Self::new(self.servers.clone(), None)
     }
 
+    /// The same without some servers, as if they were not there.
+    #[must_use]
+    pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
+        let (mut all, mut withheld) = (self.servers.clone(), self.withheld.clone());
+        all.retain(|server, _| !servers.contains(server));
+        withheld.retain(|server, _| !servers.contains(server));
+        Self { servers: all, withheld, rules: self.rules.clone() }
+    }
+
     /// How many tools of a server are withheld.
     #[must_use]
     pub fn withheld(&self, server: &ServerName) -> usize {

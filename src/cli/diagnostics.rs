@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::config;
+use crate::config::{self, ChangeError, EditError};
 use crate::downstream::http;
 use crate::proxy::Failure;
 
@@ -85,6 +85,18 @@ impl fmt::Display for Exit {
 impl From<config::Error> for Exit {
     fn from(error: config::Error) -> Self {
         Self { kind: Kind::Configuration, error: error.into(), is_told: false }
+    }
+}
+
+impl From<ChangeError> for Exit {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Configuration(error) => error.into(),
+            ChangeError::Edit(error @ (EditError::Document { .. } | EditError::Encoding { .. })) => {
+                Self { kind: Kind::Configuration, error: error.into() }
+            }
+            error => Self { kind: Kind::Failed, error: error.into() },
+        }
     }
 }
 

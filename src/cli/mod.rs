@@ -1,5 +1,6 @@
 //! The command line: one file per command, each arguments in, work, a few lines out.
 
+mod add;
 mod approve;
 mod auth;
 mod browser;
@@ -13,11 +14,14 @@ mod doctor;
 mod explanation;
 mod gain;
 mod init;
+mod list;
 mod login;
+mod logs;
 mod man;
 mod migrate;
 mod output;
 mod printable;
+mod remove;
 mod search;
 mod serve;
 mod servers;
@@ -27,6 +31,7 @@ mod stats;
 mod status;
 mod tokens;
 mod tools;
+mod trial;
 mod undo;
 
 use std::ffi::OsString;
@@ -35,7 +40,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::app::App;
+use crate::app::{App, LOGS};
 use crate::config::{Environment, PathFlags, Paths, env};
 use crate::proxy::{Mode, Start};
 use crate::{telemetry, upstream};
@@ -97,6 +102,16 @@ enum Command {
     Call(call::Arguments),
     /// List the tools of all servers, or of one
     Tools(tools::Arguments),
+    /// Write a server into the configuration, and try it
+    Add(add::Arguments),
+    /// Take servers out of the configuration
+    Remove(remove::RemoveArguments),
+    /// Use servers that were disabled
+    Enable(remove::EnableArguments),
+    /// Keep servers in the configuration without using them
+    Disable(remove::DisableArguments),
+    /// List the servers of the configuration, without connecting
+    List(list::Arguments),
     /// Show how things stand, without connecting to anything
     Status(status::Arguments),
     /// Look for everything that could be wrong, and mend what can be mended
@@ -110,6 +125,8 @@ enum Command {
     Stats(stats::Arguments),
     /// Show what agents were spared, and what they paid for it
     Gain(gain::Arguments),
+    /// Show what mcpzip and its servers wrote to their logs
+    Logs(logs::Arguments),
     /// Look at tools that changed after they were first seen, and approve them
     Approve(approve::Arguments),
     /// Log in to a remote server, in the browser
@@ -207,9 +224,21 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     let has_own_config = global.config.is_some();
     let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
     let paths = Paths::resolve(flags, &environment)?;
+    let logs = paths.state_dir.join(LOGS);
+    telemetry::keep_in(&logs);
     match command {
+        Command::Logs(arguments) => return logs::run(&arguments, &logs, output),
         Command::Stats(arguments) => return stats::run(&arguments, &paths, output),
         Command::Gain(arguments) => return gain::run(arguments, &paths, &environment, output),
+        Command::Add(ref arguments) => {
+            // `--json` before an entry says what follows.
+            let text = Output::new(false);
+            let output = if arguments.has_json() { &text } else { output };
+            return add::run(arguments, &paths, &environment, output).await;
+        }
+        Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
+            return of_entries(&command, &remove::Place { paths: &paths, environment: &environment, output });
+        }
         _ => {}
     }
     if let Command::Serve(arguments) = command {
@@ -237,6 +266,7 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     }
     let start = if matches!(command, Command::Status(_)) { Start::Nothing } else { Start::Unknown };
     let app = App::new(paths, environment, start, Mode::MetaTools)?;
+    app.stand_here();
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
         signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
@@ -251,6 +281,17 @@ async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Out
         Command::Logout(arguments) => login::log_out(arguments, accounts, output).await,
         Command::Auth(command) => auth::run(command, accounts, output).await,
         _ => unreachable!("only these have to do with accounts"),
+    }
+}
+
+/// These block on the configuration only, and nothing else runs meanwhile.
+fn of_entries(command: &Command, place: &remove::Place<'_>) -> Result<(), Exit> {
+    match command {
+        Command::Remove(arguments) => remove::run_remove(arguments, place),
+        Command::Enable(arguments) => remove::run_enable(arguments, place),
+        Command::Disable(arguments) => remove::run_disable(arguments, place),
+        Command::List(_) => list::run(place.paths, place.environment, place.output),
+        _ => unreachable!("only these have to do with entries"),
     }
 }
 
@@ -275,8 +316,14 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Servers => servers::run(app, output).await,
         Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)
+        | Command::Add(_)
+        | Command::Remove(_)
+        | Command::Enable(_)
+        | Command::Disable(_)
+        | Command::List(_)
         | Command::Stats(_)
         | Command::Gain(_)
+        | Command::Logs(_)
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Auth(_)

@@ -62,6 +62,11 @@ pub const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
     doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
 };
+/// The project that Claude Code works in.
+pub const CLAUDE_PROJECT_DIR: Variable = Variable {
+    name: "CLAUDE_PROJECT_DIR",
+    doc: "The project that Claude Code works in: servers of a project (`projects`) are there in it. Servers inherit it.",
+};
 /// The directory of Codex.
 pub const CODEX_HOME: Variable = Variable { name: "CODEX_HOME", doc: "Where Codex keeps its files." };
 /// The directory of Copilot CLI.
@@ -95,6 +100,7 @@ pub const VARIABLES: &[Variable] = &[
     CREDENTIALS,
     MCP_REMOTE_CONFIG_DIR,
     CLAUDE_CONFIG_DIR,
+    CLAUDE_PROJECT_DIR,
     GEMINI_API_KEY,
     GOOGLE_API_KEY,
     ANTHROPIC_API_KEY,
@@ -123,6 +129,7 @@ pub const INHERITED: &[Variable] = &[
     Variable { name: "LANG", doc: "The language." },
     Variable { name: "LC_*", doc: "Parts of the language settings." },
     Variable { name: "TZ", doc: "The time zone." },
+    CLAUDE_PROJECT_DIR,
     Variable { name: "XDG_*", doc: "Places of configuration, cache, data and state." },
     Variable { name: "HTTP_PROXY", doc: "The proxy for http, also in lower case." },
     Variable { name: "HTTPS_PROXY", doc: "The proxy for https, also in lower case." },

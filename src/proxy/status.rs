@@ -35,7 +35,7 @@ pub struct Status {
 pub struct ServerReport {
     /// Its name.
     pub name: String,
-    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, or `faulty` for an entry that cannot be used.
+    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` for one of another project, or `faulty` for an entry that cannot be used.
     pub state: &'static str,
     /// Why it is failed or faulty, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +103,7 @@ impl Proxy {
             .pool
             .status()
             .into_iter()
+            .filter(|status| config.servers.contains_key(&status.server))
             .map(|status| self.report(&config, &status.server, &status.state, progress.get(&status.server)))
             .collect();
         servers.extend(config.faults.iter().map(|fault| ServerReport {
@@ -134,6 +135,9 @@ impl Proxy {
         let known = snapshot.server(server);
         let (state, reason) = match (state, progress) {
             (State::Disabled, _) => ("disabled", None),
+            _ if !self.is_reachable(server) => {
+                ("elsewhere", config.servers.get(server).map(|e| e.projects.to_string()))
+            }
             (State::Failed { error, retry_at, .. }, _) => {
                 let pause = retry_at.saturating_duration_since(Instant::now());
                 ("failed", Some(format!("{error}; next attempt {}", within(pause))))

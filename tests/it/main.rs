@@ -47,6 +47,7 @@ mod cli;
 mod clients;
 mod completions;
 mod doctor;
+mod entries;
 mod hygiene;
 mod init;
 mod random_results;
