@@ -93,9 +93,9 @@ impl From<ChangeError> for Exit {
         match error {
             ChangeError::Configuration(error) => error.into(),
             ChangeError::Edit(error @ (EditError::Document { .. } | EditError::Encoding { .. })) => {
-                Self { kind: Kind::Configuration, error: error.into() }
+                Self { kind: Kind::Configuration, error: error.into(), is_told: false }
             }
-            error => Self { kind: Kind::Failed, error: error.into() },
+            error => Self { kind: Kind::Failed, error: error.into(), is_told: false },
         }
     }
 }

@@ -284,12 +284,6 @@ impl Proxy {
         &self.refresh
     }
 
-    /// Whether the last attempt to reach a server failed for want of a login.
-    #[must_use]
-    pub fn wants_login(&self, server: &ServerName) -> bool {
-        self.pool.wants_login(server)
-    }
-
     /// Whether a server is being started or greeted right now.
     #[must_use]
     pub fn is_connecting(&self) -> bool {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Coverage, Progress, Proxy};
 use crate::catalog::Kind;
 use crate::config::Config;
+use crate::search::Request;
 use crate::tool::ServerName;
 use crate::upstream::State;
 use crate::upstream::oauth::Account;
@@ -84,7 +85,8 @@ impl Proxy {
     /// Why it cannot be searched.
     pub async fn index_ready(&self, limit: Duration) -> Result<(), String> {
         self.index.wait_current(limit).await;
-        self.index.search("status", 1, None).await.map(drop).map_err(|error| error.to_string())
+        let request = Request { query: "status", limit: 1, server: None, without: &[] };
+        self.index.search(&request).await.map(drop).map_err(|error| error.to_string())
     }
 
     /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
