@@ -22,7 +22,7 @@ use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verd
 use crate::shutdown;
 use dialog::Line;
 use popular::Popular;
-use trial::{Outcome, Trial};
+use trial::Tried;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -218,8 +218,8 @@ fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exi
 }
 
 /// The servers that don't work and are not wanted, by our names.
-fn dropped(arguments: &Arguments, trials: &[Trial], is_asking: bool) -> Result<Vec<String>, Exit> {
-    let failing: Vec<&Trial> = trials.iter().filter(|trial| trial.fails()).collect();
+fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<Vec<String>, Exit> {
+    let failing: Vec<&Tried> = trials.iter().filter(|trial| trial.fails()).collect();
     if arguments.keep_failing || failing.is_empty() {
         return Ok(Vec::new());
     }
@@ -265,7 +265,7 @@ fn carry_out(
     Ok(Some(machine.journal().apply("init", &draft.plan.edits).map_err(anyhow::Error::from)?))
 }
 
-fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
+fn report(arguments: &Arguments, draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     if output.is_json() {
         let clients = draft.connections.iter().map(|(client, connection)| {
             let (state, name) = match connection {
@@ -277,7 +277,7 @@ fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&
         output.json(&json!({
             "plan": migrate::report(&draft.survey, &draft.plan),
             "new_servers": draft.new,
-            "tests": trials.iter().map(Trial::to_json).collect::<Vec<_>>(),
+            "tests": trials.iter().map(Tried::to_json).collect::<Vec<_>>(),
             "clients": clients.collect::<Vec<_>>(),
             "changed": undo.is_some(),
             "undo": undo,
@@ -297,7 +297,7 @@ fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&
 }
 
 /// What to do now.
-fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
+fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     let new = draft.connections.iter().filter(|(_, connection)| matches!(connection, Connection::New(_)));
     let moved = draft.plan.edits.iter().filter_map(|edit| edit.client);
     let mut restart: Vec<&str> = new.map(|(client, _)| client.title()).chain(moved.map(Client::title)).collect();
@@ -306,7 +306,7 @@ fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
     if undo.is_some() && !restart.is_empty() {
         output.line(format!("  restart {}", restart.join(", ")));
     }
-    for trial in trials.iter().filter(|trial| matches!(trial.outcome, Outcome::WantsLogin)) {
+    for trial in trials.iter().filter(|trial| trial.wants_login()) {
         output.line(format!("  {} logs in to {}", strong(format!("mcpzip login {}", trial.name)), trial.name));
     }
     for trial in trials.iter().filter(|trial| trial.fails()) {
