@@ -87,7 +87,7 @@ fn carry_out(arguments: &Arguments, plan: &Plan, machine: &Machine, output: &Out
     Ok(Some(machine.journal().apply("migrate", &plan.edits).map_err(anyhow::Error::from)?))
 }
 
-fn show(survey: &Survey, plan: &Plan, output: &Output) {
+pub(super) fn show(survey: &Survey, plan: &Plan, output: &Output) {
     for (path, problem) in &survey.unreadable {
         output.line(format!("{} {}: {problem}", bad("not read"), path.display()));
     }
@@ -117,7 +117,7 @@ fn show(survey: &Survey, plan: &Plan, output: &Output) {
     }
 }
 
-fn line(item: &Item) -> String {
+pub(super) fn line(item: &Item) -> String {
     let left = match item.left_behind.as_slice() {
         [] => String::new(),
         keys => faint(format!(" (without {})", keys.join(", "))),
@@ -153,7 +153,7 @@ fn diff(edit: &Edit, plan: &Plan) -> String {
     plan.masker.mask(&diff).into_owned()
 }
 
-fn report(survey: &Survey, plan: &Plan) -> Value {
+pub(super) fn report(survey: &Survey, plan: &Plan) -> Value {
     let masked = |text: &str| plan.masker.mask(text).into_owned();
     let servers = plan.items.iter().map(|item| {
         let (verdict, name, reason) = match &item.verdict {

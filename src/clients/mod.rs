@@ -7,6 +7,8 @@
 mod connection;
 mod diff;
 mod entry;
+mod extension;
+mod inspection;
 mod journal;
 mod lock;
 mod names;
@@ -26,6 +28,8 @@ use std::path::PathBuf;
 pub use connection::{Connected, Disconnected, connect, disconnect};
 pub use diff::unified_diff;
 pub use entry::Launch;
+pub use extension::Connection;
+pub use inspection::{OwnEntry, mend, own_entries};
 pub use journal::{Journal, JournalError, Restored, RunState, Summary};
 pub use node::Node;
 pub use place::{Place, Scope};

@@ -115,6 +115,7 @@ pub(super) struct Entry {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
     pub(super) trust: Read<Trust>,
+    pub(super) projects: Read<Vec<At<String>>>,
 }
 
 /// A command: a line for the shell, or a program and its arguments.
@@ -315,6 +316,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         expose: members.read("expose", |field| expose(field, scope, report)),
         tools: members.read("tools", |field| policy(field, scope, report)),
         trust: members.read("trust", trust),
+        projects: members.read("projects", Field::texts),
     };
     members.finish();
     Ok(entry)

@@ -5,9 +5,11 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod change;
 mod document;
 mod duration;
 mod edit;
+mod entry_text;
 pub mod env;
 mod error;
 mod expand;
@@ -19,6 +21,7 @@ mod nearest;
 mod oauth;
 mod paths;
 mod policy;
+mod projects;
 mod reader;
 mod results;
 mod server;
@@ -27,8 +30,10 @@ mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use change::{Change, ChangeError, Changed, change_servers};
 pub use document::{Document, DocumentError};
 pub use edit::{EditError, edit};
+pub use entry_text::EntryText;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
@@ -38,16 +43,17 @@ pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
+pub use projects::{Projects, real};
 pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use watch::ConfigWatch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::secret::{Masker, Secret};
+use crate::secret::{MASK, Masker, Secret};
 use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
@@ -127,6 +133,8 @@ pub struct Server {
     pub tools: Policy,
     /// What becomes of a tool that is not what it was when it was first seen.
     pub trust: Trust,
+    /// Where clients see it.
+    pub projects: Projects,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
@@ -258,6 +266,21 @@ impl Config {
         own.max(self.tools.judge(name, hints))
     }
 
+    /// The servers that a client in `directories`, each without links in it, does not see.
+    #[must_use]
+    pub fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
+        let unseen = self.servers.iter().filter(|(_, entry)| !entry.projects.admit(directories));
+        unseen.map(|(server, _)| server.clone()).collect()
+    }
+
+    /// The same without some servers.
+    #[must_use]
+    pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
+        let mut config = self.clone();
+        config.servers.retain(|server, _| !servers.contains(server));
+        config
+    }
+
     /// What clients see of a server beside its tools; nothing of one that is not used.
     #[must_use]
     pub fn exposes(&self, server: &ServerName) -> Exposure {
@@ -355,6 +378,30 @@ impl Default for Config {
             management: Management::default(),
             credentials: Credentials::default(),
             masker: Masker::default(),
+        }
+    }
+}
+
+impl Server {
+    /// How it is reached, in a line: of variables and headers the names alone. Arguments and URLs are to be masked.
+    #[must_use]
+    pub fn way(&self) -> String {
+        let names = |what: &str, names: Vec<&String>| match names.is_empty() {
+            true => String::new(),
+            false => {
+                let masked = names.into_iter().map(|name| format!("{name}={MASK}"));
+                format!("; {what} {}", masked.collect::<Vec<_>>().join(" "))
+            }
+        };
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let command = std::iter::once(&stdio.command).chain(&stdio.args).map(String::as_str);
+                format!("{}{}", command.collect::<Vec<_>>().join(" "), names("env", stdio.env.keys().collect()))
+            }
+            Transport::Http(remote) => format!("{}{}", remote.url, names("headers", remote.headers.keys().collect())),
+            Transport::Sse(remote) => {
+                format!("{} (sse){}", remote.url, names("headers", remote.headers.keys().collect()))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::error::{Fault, Oddity};
 use super::file::{Entry, OAuthEntry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::policy::Policy;
+use super::projects::Projects;
 use super::reader::{At, Read, Report};
 use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
@@ -97,10 +98,15 @@ impl<'a> Resolver<'a> {
             None => OwnExposure::default(),
         };
         let tools = Policy::read(entry.tools?.unwrap_or_default())?;
+        let environment = self.environment;
+        let home = |text: &str| expand::home(text, environment);
+        let projects = entry.projects?.unwrap_or_default();
+        let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
         Ok(Server {
             expose,
             tools,
             trust: entry.trust?.unwrap_or_default(),
+            projects,
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),

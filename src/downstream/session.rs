@@ -16,6 +16,7 @@ use crate::mcp::{
 };
 use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply, Shows};
 use crate::shutdown::Tasks;
+use crate::telemetry;
 
 /// Requests that may be under way for one client; more are refused.
 const MOST_REQUESTS: usize = 4096;
@@ -103,6 +104,11 @@ impl Session {
         self.client.listener().hear_on(outbox);
     }
 
+    /// The client is where this process was started: it started it.
+    pub fn stands_here(&self) {
+        self.client.stands_in(self.proxy.home());
+    }
+
     /// The revision that a handshake agreed on.
     #[must_use]
     pub fn legacy_revision(&self) -> Option<Revision> {
@@ -119,6 +125,7 @@ impl Session {
 
     /// The same for a text that was looked into already: `envelope` borrows from `line`.
     pub fn receive_envelope(self: &Arc<Self>, line: &Bytes, envelope: Envelope<'_>, exchange: &Exchange) {
+        telemetry::frame(None, "received", &[line]);
         match envelope {
             Envelope::Single(message) => self.take(line, message, Answer { exchange: exchange.clone(), batch: None }),
             Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
@@ -311,6 +318,7 @@ impl Session {
         let revision = Revision::negotiate_legacy(&requested);
         self.state().legacy = Some(revision);
         if let Some(name) = params.get("clientInfo").and_then(name_of) {
+            tracing::info!(client = name, %revision, "a client is here");
             self.client.named(&name);
         }
         let capabilities = params.get("capabilities").map(ClientCapabilities::parse).unwrap_or_default();
@@ -320,7 +328,7 @@ impl Session {
     /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged, and open until it is cancelled or we end.
     async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
         let filter = params.get("notifications").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        let interests = self.proxy.offered(Interests::parse(&filter)).await;
+        let interests = self.proxy.offered(&self.client, Interests::parse(&filter)).await;
         let mark = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
         let acknowledged = format!(r#"{{"_meta":{mark},"notifications":{}}}"#, interests.to_json());
         // A client that is gone is noticed when its input ends.
@@ -331,17 +339,26 @@ impl Session {
         Reply::Ended { meta: format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#) }
     }
 
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
+    fn notified(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
         if method == "notifications/cancelled"
             && let Some(id) = params.and_then(|raw| RequestId::parse(Object::parse(raw).ok()?.get("requestId")?))
             && let Some(request) = self.state().running.get(&id)
         {
             request.cancelled.cancel();
         }
+        if method == "notifications/roots/list_changed" {
+            self.client.moved();
+        }
+        if matches!(method, "notifications/initialized" | "notifications/roots/list_changed") {
+            let session = self.clone();
+            let meeting = async move { session.proxy.meet(&session.client).await };
+            self.tasks.spawn(self.tasks.stop().clone().run_until_cancelled_owned(meeting));
+        }
     }
 
     /// Sends an answer that may be large, when the client has room for it.
     async fn deliver(&self, answer: &Answer, frame: Frame) {
+        telemetry::frame(None, "sent", &[&frame.head, &frame.body, &frame.tail]);
         if let Some(last) = answer.complete(Some(frame)) {
             if let Some(frame) = last {
                 // A client that is gone is noticed when its input ends.
@@ -413,7 +430,7 @@ struct Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The panic itself is on stderr; the client must not wait for an answer that will never come.
+            // The panic itself is in the log; the client must not wait for an answer that will never come.
             let message = "a fault inside mcpzip ended this request; the others go on";
             self.answer.push(Frame::error(Some(self.id), ErrorCode::INTERNAL, message, None));
         }
@@ -429,4 +446,37 @@ fn name_of(info: &RawValue) -> Option<String> {
 
 fn missing(key: &str) -> Reply {
     Reply::error(ErrorCode::INVALID_PARAMS, format!("`_meta` must have `{key}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Environment};
+    use crate::proxy::{Mode, Places, Start};
+
+    #[tokio::test]
+    async fn a_request_that_panics_is_answered_and_the_others_go_on() {
+        let (config, environment) = (Config::default(), Environment::default());
+        let tasks = Tasks::new();
+        let proxy = Proxy::new(config, &Places::default(), environment, &tasks, Start::Everything, Mode::MetaTools);
+        let session = Session::new(proxy, tasks.clone());
+        let outbox = Outbox::new();
+        let answer = Answer { exchange: Exchange::Shared(outbox.clone()), batch: None };
+        let running = session.clone();
+        let task = tasks.spawn(async move {
+            let _running = Running {
+                session: &running,
+                id: &RequestId::parse(serde_json::from_str("7").unwrap()).unwrap(),
+                answer: &answer,
+            };
+            panic!("on purpose");
+        });
+        assert!(task.await.unwrap_err().is_panic());
+        let said = String::from_utf8(outbox.next().await.unwrap().head).unwrap();
+        assert!(said.contains(r#""id":7"#) && said.contains("-32603"), "{said}");
+        let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#);
+        session.receive(&ping, &Exchange::Shared(outbox.clone()));
+        assert!(outbox.next().await.is_some());
+        tasks.finish().await;
+    }
 }

@@ -36,6 +36,7 @@ mod policy;
 mod prompts;
 mod rerank;
 mod resources;
+mod status;
 mod transports;
 mod upstream;
 
@@ -44,7 +45,11 @@ mod arguments;
 mod cache;
 mod cli;
 mod clients;
+mod completions;
+mod doctor;
+mod entries;
 mod hygiene;
+mod init;
 mod random_results;
 mod signatures;
 
