@@ -87,7 +87,7 @@ kinds! {
         mend "Write the whole path of the program as `command`.";
     SERVER_FAILED: Error "server-failed", "a server does not work",
         why "Its tools cannot be called; those of an earlier time are still found.",
-        mend "Read the reason; `mcpzip__tail_log` and the log in the state directory have what the server wrote.";
+        mend "Read the reason; `mcpzip logs SERVER` has what the server wrote.";
     SERVER_LOGIN: Warning "server-login", "a server wants a login",
         why "Its tools cannot be called until then.",
         mend "Run `mcpzip login SERVER`.";

@@ -13,7 +13,7 @@ use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
 use crate::config::Trust;
-use crate::proxy::join_all;
+use crate::proxy::{Progress, join_all};
 use crate::tool::ServerName;
 
 /// How long a server has; the listing itself gives up sooner.
@@ -54,6 +54,11 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
     };
     let status = proxy.status();
     let snapshot = proxy.snapshot();
+    let progress = proxy.refresh().progress();
+    let reason = |name: &ServerName| match progress.get(name) {
+        Some(Progress::Failed(reason)) => printable(&config.masker.mask(reason)),
+        _ => "it gave no answer in time".to_owned(),
+    };
     for server in &status.servers {
         let Ok(name) = ServerName::new(&server.name) else { continue };
         if !is_meant(&name) || server.state == "faulty" {
@@ -71,11 +76,13 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
         });
         let Some(time) = time else { continue };
         if proxy.wants_login(&name) {
-            let reason = server.reason.as_deref().map(printable).unwrap_or_default();
-            examination.add(Finding::new(&kinds::SERVER_LOGIN, name.as_str(), reason));
+            examination.add(Finding::new(&kinds::SERVER_LOGIN, name.as_str(), reason(&name)));
         } else if server.state == "failed" || server.stale {
-            let reason = server.reason.as_deref().map_or("gave no answer in time".to_owned(), printable);
-            examination.add(Finding::new(&kinds::SERVER_FAILED, name.as_str(), reason));
+            // One whose program is missing is known not to start.
+            let is_told = |found: &Finding| found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str();
+            if !examination.findings.iter().any(is_told) {
+                examination.add(Finding::new(&kinds::SERVER_FAILED, name.as_str(), reason(&name)));
+            }
             if let Some(listed) = server.listed_text() {
                 let what = format!("its {} tools were {listed}", server.tools);
                 examination.add(Finding::new(&kinds::CACHE_STALE, name.as_str(), what));

@@ -22,7 +22,7 @@ use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verd
 use crate::shutdown;
 use dialog::Line;
 use popular::Popular;
-use trial::{Outcome, Trial};
+use trial::Tried;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -126,6 +126,8 @@ fn wishes(arguments: &Arguments, machine: &Machine, is_asking: bool, output: &Ou
         let lines: Vec<Line> = installed.iter().map(|client| client_line(*client, &survey)).collect();
         let chosen = dialog::choose("Which clients should use mcpzip?", &lines)?;
         clients = chosen.into_iter().map(|at| installed[at]).collect();
+        let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
+        output.line(format!("  {} {}", faint("clients:"), listed(&titles)));
     }
     let moving = if arguments.no_migrate { BTreeSet::new() } else { moving(&clients, machine, is_asking, output)? };
     let known = draft(&Wishes { clients: Vec::new(), moving: BTreeSet::new(), popular: Vec::new() }, machine)?;
@@ -168,7 +170,11 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
         output.line(format!("  {} {}", faint(item.client.title()), plan.masker.mask(&migrate::line(item))));
     }
     let lines: Vec<Line> = movable.iter().map(|item| server_line(item)).collect();
-    let chosen = dialog::choose("Take over these servers? They leave the clients then.", &lines)?;
+    let chosen = dialog::choose("Which servers should move here?", &lines)?;
+    let names: Vec<&str> = chosen.iter().map(|at| movable[*at].server.as_str()).collect();
+    if !movable.is_empty() {
+        output.line(format!("  {} {}", faint("moving here:"), printable(&listed(&names))));
+    }
     Ok(chosen.into_iter().map(|at| movable[at].server.clone()).collect())
 }
 
@@ -212,8 +218,8 @@ fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exi
 }
 
 /// The servers that don't work and are not wanted, by our names.
-fn dropped(arguments: &Arguments, trials: &[Trial], is_asking: bool) -> Result<Vec<String>, Exit> {
-    let failing: Vec<&Trial> = trials.iter().filter(|trial| trial.fails()).collect();
+fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<Vec<String>, Exit> {
+    let failing: Vec<&Tried> = trials.iter().filter(|trial| trial.fails()).collect();
     if arguments.keep_failing || failing.is_empty() {
         return Ok(Vec::new());
     }
@@ -259,7 +265,7 @@ fn carry_out(
     Ok(Some(machine.journal().apply("init", &draft.plan.edits).map_err(anyhow::Error::from)?))
 }
 
-fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
+fn report(arguments: &Arguments, draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     if output.is_json() {
         let clients = draft.connections.iter().map(|(client, connection)| {
             let (state, name) = match connection {
@@ -271,7 +277,7 @@ fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&
         output.json(&json!({
             "plan": migrate::report(&draft.survey, &draft.plan),
             "new_servers": draft.new,
-            "tests": trials.iter().map(Trial::to_json).collect::<Vec<_>>(),
+            "tests": trials.iter().map(Tried::to_json).collect::<Vec<_>>(),
             "clients": clients.collect::<Vec<_>>(),
             "changed": undo.is_some(),
             "undo": undo,
@@ -291,7 +297,7 @@ fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&
 }
 
 /// What to do now.
-fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
+fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     let new = draft.connections.iter().filter(|(_, connection)| matches!(connection, Connection::New(_)));
     let moved = draft.plan.edits.iter().filter_map(|edit| edit.client);
     let mut restart: Vec<&str> = new.map(|(client, _)| client.title()).chain(moved.map(Client::title)).collect();
@@ -300,7 +306,7 @@ fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
     if undo.is_some() && !restart.is_empty() {
         output.line(format!("  restart {}", restart.join(", ")));
     }
-    for trial in trials.iter().filter(|trial| matches!(trial.outcome, Outcome::WantsLogin)) {
+    for trial in trials.iter().filter(|trial| trial.wants_login()) {
         output.line(format!("  {} logs in to {}", strong(format!("mcpzip login {}", trial.name)), trial.name));
     }
     for trial in trials.iter().filter(|trial| trial.fails()) {
@@ -312,6 +318,10 @@ fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
     if let Some(run) = undo {
         output.line(format!("  {} takes all of this back {}", strong("mcpzip undo"), faint(format!("(run {run})"))));
     }
+}
+
+fn listed(words: &[&str]) -> String {
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
 fn client_line(client: Client, survey: &Survey) -> Line {
