@@ -27,7 +27,7 @@ export default defineConfig({
       expressiveCode: {
         themes: ['github-dark-high-contrast', 'github-light-high-contrast'],
         // Lines wrap, so that no block has to be scrolled sideways on a phone.
-        defaultProps: { wrap: true },
+        defaultProps: { wrap: true, overridesByLang: { 'sh,text': { frame: 'none' } } },
         styleOverrides: { borderRadius: '0.4rem' },
       },
       sidebar: [

@@ -76,7 +76,7 @@ export function commands() {
       return [
         `## mcpzip ${name}`,
         cell(about),
-        `\`\`\`text\n${usage}\n\`\`\``,
+        `\`${usage}\``,
         ...own.map(({ title, text }) => {
           if (title === 'Examples') {
             return `**Examples**\n\n\`\`\`sh\n${text.split('\n').map((line) => line.replace(/^ {2}/, '')).join('\n')}\n\`\`\``;
