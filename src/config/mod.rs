@@ -29,7 +29,7 @@ mod watch;
 
 pub use certificates::Certificates;
 pub use document::{Document, DocumentError};
-pub use edit::{EditError, edit};
+pub use edit::{EditError, FileLock, edit, link_target};
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;

@@ -17,7 +17,8 @@ pub struct Projects {
     outside: Vec<PathBuf>,
 }
 
-const EXPECTED: &str = "the absolute path of a directory, or one with `!` before it, where the server is not to be seen";
+const EXPECTED: &str =
+    "the absolute path of a directory, or one with `!` before it, where the server is not to be seen";
 
 impl Projects {
     /// Reads what is written, as `fill_in` makes it of each text.
@@ -60,7 +61,8 @@ impl Projects {
 
 impl std::fmt::Display for Projects {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let list = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let list =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         match (self.within.as_slice(), self.outside.as_slice()) {
             ([], []) => f.write_str("everywhere"),
             (within, []) => write!(f, "in {} only", list(within)),

@@ -6,8 +6,8 @@ use super::Proxy;
 use crate::catalog::Snapshot;
 use crate::config::{LanguageModel, ModelKey};
 use crate::keychain::Keychain;
-use crate::search::{Hit, Request};
 use crate::search::rerank::{CANDIDATES, Reranker};
+use crate::search::{Hit, Request};
 use crate::secret::Secret;
 
 /// The language model in use; made when it is first needed, and anew when the configuration names another.

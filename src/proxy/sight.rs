@@ -232,9 +232,12 @@ impl Proxy {
 /// The directories in the answer to `roots/list` (2025-11-25, client/roots), without links in them.
 fn directories(result: &[u8]) -> Vec<PathBuf> {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
-    let roots = raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(Object::parse(raw).ok()?.get("roots")?.get()).ok());
+    let roots =
+        raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(Object::parse(raw).ok()?.get("roots")?.get()).ok());
     let uris = roots.unwrap_or_default().into_iter().filter_map(|root| Object::parse(root).ok()?.text("uri"));
-    uris.filter_map(|uri| reqwest::Url::parse(&uri).ok()?.to_file_path().ok()).map(|path| real(Path::new(&path))).collect()
+    uris.filter_map(|uri| reqwest::Url::parse(&uri).ok()?.to_file_path().ok())
+        .map(|path| real(Path::new(&path)))
+        .collect()
 }
 
 #[cfg(all(test, unix))]

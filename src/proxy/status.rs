@@ -106,7 +106,9 @@ impl Proxy {
         let known = snapshot.server(server);
         let (state, reason) = match (state, progress) {
             (State::Disabled, _) => ("disabled", None),
-            _ if !self.is_reachable(server) => ("elsewhere", config.servers.get(server).map(|e| e.projects.to_string())),
+            _ if !self.is_reachable(server) => {
+                ("elsewhere", config.servers.get(server).map(|e| e.projects.to_string()))
+            }
             (State::Failed { error, retry_at, .. }, _) => {
                 let pause = retry_at.saturating_duration_since(Instant::now());
                 ("failed", Some(format!("{error}; next attempt {}", within(pause))))

@@ -99,7 +99,9 @@ fn nothing_is_listed_when_nothing_fits() {
 #[test]
 fn a_server_narrows() {
     let search = build(None, &documents());
-    let of = |server| names(&search.search(&Request { query: "list issues", limit: 9, server: Some(server), without: &[] }).unwrap());
+    let of = |server| {
+        names(&search.search(&Request { query: "list issues", limit: 9, server: Some(server), without: &[] }).unwrap())
+    };
     assert!(of("gitlab").iter().all(|name| name.starts_with("gitlab/")));
     assert_eq!(of("gitlab").len(), 2);
     assert!(of("nobody").is_empty());
@@ -118,7 +120,8 @@ fn equal_tools_come_in_the_order_of_their_names() {
 #[test]
 fn scores_descend() {
     let search = build(None, &documents());
-    let hits = search.search(&Request { query: "list repository issue", limit: 9, server: None, without: &[] }).unwrap();
+    let hits =
+        search.search(&Request { query: "list repository issue", limit: 9, server: None, without: &[] }).unwrap();
     assert!(hits.len() > 3 && hits.is_sorted_by(|a, b| a.score >= b.score), "{hits:?}");
 }
 
@@ -239,7 +242,10 @@ fn an_index_that_fails_in_use_is_removed_and_built_again() {
     let index = search.current().unwrap();
     let failed = guarded::<()>(|| panic!("as tantivy does on a damaged file"));
     search.set_aside(&index, &failed.unwrap_err());
-    assert!(matches!(search.search(&Request { query: "x", limit: 5, server: None, without: &[] }), Err(Error::Missing)));
+    assert!(matches!(
+        search.search(&Request { query: "x", limit: 5, server: None, without: &[] }),
+        Err(Error::Missing)
+    ));
     assert!(!search.open(&fingerprint(&tools)).unwrap(), "it is gone");
     search.rebuild(&fingerprint(&tools), &tools).unwrap();
     assert_eq!(find(&search, "read_file")[0], "files/read_file");
