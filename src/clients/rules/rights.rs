@@ -75,7 +75,7 @@ impl Rights {
             entry.members().into_iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
         for (key, value) in [("tools", Node::map(tools)), ("projects", Node::texts(projects))] {
             members.retain(|(known, _)| known != key);
-            if !value.is_same(&Node::Null) {
+            if !matches!(&value, Node::Map(members) if members.is_empty()) && value != Node::List(Vec::new()) {
                 members.push((key.to_owned(), value));
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::case::{Machine, user_file, verdict};
+use super::case::{Machine, user_file};
 use crate::support::Server;
 use crate::support::script::answer;
 

@@ -65,7 +65,7 @@ fn what_a_program_of_the_desktop_would_not_find_is_told() {
 fn continue_gets_a_list_where_it_had_none() {
     let machine = Machine::new();
     machine.put(".continue/config.yaml", "name: Mine\nversion: 0.0.1\n");
-    machine.run(&["connect", "continue"]).code(0);
+    let _ = machine.run(&["connect", "continue"]).code(0);
     let text = machine.read(".continue/config.yaml");
     assert!(text.contains("mcpServers:\n  - name: mcpzip\n"), "{text}");
     machine.undo();
