@@ -33,6 +33,7 @@ mod logins;
 mod management;
 mod meta_tools;
 mod policy;
+mod projects;
 mod prompts;
 mod rerank;
 mod resources;
