@@ -20,6 +20,7 @@ mod reading;
 mod references;
 mod remote;
 mod rules;
+mod servers;
 
 mod survey;
 #[cfg(test)]
