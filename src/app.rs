@@ -8,10 +8,13 @@ use crate::config::{self, Config, ConfigWatch, Environment, Paths};
 use crate::downstream::{self, http};
 use crate::proxy::{Mode, Places, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
-use crate::upstream;
+use crate::{telemetry, upstream};
 
 /// Where, below the state directory, it is kept what was counted.
 pub const STATISTICS: &str = "statistics";
+
+/// Where, below the state directory, the logs are.
+pub const LOGS: &str = "logs";
 
 /// How often the configuration file is looked at.
 const WATCH: Duration = Duration::from_secs(1);
@@ -32,18 +35,25 @@ impl App {
     /// When the configuration cannot be used at all.
     pub fn new(paths: Paths, environment: Environment, start: Start, mode: Mode) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &environment)?;
+        telemetry::hide(&config.masker);
         report(&config);
+        Ok(Self::with_config(config, paths, environment, start, mode))
+    }
+
+    /// The same for a configuration that the caller has, and says what is wrong with it.
+    #[must_use]
+    pub fn with_config(config: Config, paths: Paths, environment: Environment, start: Start, mode: Mode) -> Self {
         let tasks = Tasks::new();
         let places = Places {
             cache: Some(paths.cache_dir.clone()),
-            logs: Some(paths.state_dir.join("logs")),
+            logs: Some(paths.state_dir.join(LOGS)),
             results: Some(paths.state_dir.join("results")),
             statistics: Some(paths.state_dir.join(STATISTICS)),
             pins: Some(paths.state_dir.join("pins")),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
-        Ok(Self { proxy, tasks, paths, environment })
+        Self { proxy, tasks, paths, environment }
     }
 
     /// What is there for the project that this process was started in is there for whoever asks here.
@@ -60,12 +70,18 @@ impl App {
         &self.proxy
     }
 
+    /// Runs what blocks where it delays no task; nothing where the run is over.
+    pub async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        self.tasks.spawn_blocking(work).await.ok()
+    }
+
     /// Serves the client on stdin and stdout until it leaves or the system says so, then ends everything.
     ///
     /// # Errors
     /// When stdin or stdout cannot be used.
     pub async fn serve_stdio(self) -> io::Result<()> {
         self.stand_here();
+        self.report_start("stdio");
         self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
         let outcome = tokio::select! {
             outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => outcome,
@@ -83,6 +99,7 @@ impl App {
         self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
         let outcome = match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
             Ok(server) => {
+                self.report_start(&server.url());
                 listening(&server.url());
                 server.start();
                 // There is no handshake that listing could delay.
@@ -95,10 +112,16 @@ impl App {
         outcome
     }
 
+    fn report_start(&self, way: &str) {
+        let (version, config) = (env!("CARGO_PKG_VERSION"), self.paths.config_file.display());
+        tracing::info!(version, %config, way, "serving");
+    }
+
     /// Ends everything: connections close, servers end, nothing stays behind.
     pub async fn finish(self) {
         self.tasks.finish().await;
         self.proxy.close().await;
+        tracing::debug!("everything has ended");
     }
 }
 
@@ -124,6 +147,7 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
         }
         match Config::load(&paths, &environment) {
             Ok(config) => {
+                telemetry::hide(&config.masker);
                 tracing::info!(path = %paths.config_file.display(), "configuration read again");
                 report(&config);
                 proxy.configure(config);

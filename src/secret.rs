@@ -11,6 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
+use crate::mcp::frame::quoted;
+
 /// What stands in a secret's place.
 pub const MASK: &str = "***";
 
@@ -87,9 +89,11 @@ impl<T> fmt::Display for Secret<T> {
 }
 
 impl Masker {
-    /// Knows `values`, except those of fewer than six characters.
+    /// Knows `values`, except those of fewer than six characters, also as they are written in JSON.
     pub fn new(values: impl IntoIterator<Item = Secret<String>>) -> Self {
         let mut values: Vec<_> = values.into_iter().filter(|value| value.0.chars().count() >= SHORTEST).collect();
+        let escaped: Vec<_> = values.iter().map(|value| Secret(quoted(&value.0))).collect();
+        values.extend(escaped.into_iter().map(|Secret(json)| Secret(json[1..json.len() - 1].to_owned())));
         values.sort_by(|a, b| a.0.cmp(&b.0));
         values.dedup();
         Self { values: values.into() }
@@ -161,6 +165,7 @@ mod tests {
         check(&["abcdef"], "abcdefabcdef", "******");
         check(&["pässwörd"], "ü pässwörd ü", "ü *** ü");
         check(&["abcde"], "abcde is too short", "abcde is too short");
+        check(&["two\nlines\"x"], r#"{"key":"two\nlines\"x"}"#, r#"{"key":"***"}"#);
         check(&[], "nothing to hide", "nothing to hide");
         assert!(matches!(Masker::new([Secret::new("abcdef".to_owned())]).mask("clean"), Cow::Borrowed("clean")));
     }

@@ -18,7 +18,7 @@ mod server_tools;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub use cache::{Cache, Key, Listed};
+pub use cache::{Cache, DIRECTORY, FORMAT, Key, Listed};
 pub use entries::{Entries, Entry, Kind};
 pub use names::Resolution;
 pub use pins::{Change, Changes, Pins};

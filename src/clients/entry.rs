@@ -73,16 +73,25 @@ pub(super) fn write(
     } else {
         text.set(&place.path_of(name), &Node::map(entry))?;
     }
-    if place.client == Client::Codex {
-        let mut namespaces = text.node().at(&DIRECT_NAMESPACES).map(Node::items).unwrap_or_default().to_vec();
-        let own = Node::Text(format!("mcp__{name}"));
-        if !namespaces.contains(&own) {
-            namespaces.push(own);
-            // `features.code_mode` may be a mere switch; then what the user switched stays, and the tools stay hidden.
-            let _ = text.set(&direct_namespaces(), &Node::List(namespaces));
-        }
+    if !is_shown_directly(text, place, name) {
+        show_directly(text, name);
     }
     Ok(())
+}
+
+/// Whether nothing hides our tools behind a search of the client's own, as far as it is said outside of the entry.
+pub(super) fn is_shown_directly(text: &Text, place: &Place, name: &str) -> bool {
+    let own = Node::Text(format!("mcp__{name}"));
+    place.client != Client::Codex
+        || text.node().at(&DIRECT_NAMESPACES).is_some_and(|namespaces| namespaces.items().contains(&own))
+}
+
+/// Has Codex show our tools without a search of its own.
+pub(super) fn show_directly(text: &mut Text, name: &str) {
+    let mut namespaces = text.node().at(&DIRECT_NAMESPACES).map(Node::items).unwrap_or_default().to_vec();
+    namespaces.push(Node::Text(format!("mcp__{name}")));
+    // `features.code_mode` may be a mere switch; then what the user switched stays, and the tools stay hidden.
+    let _ = text.set(&direct_namespaces(), &Node::List(namespaces));
 }
 
 /// Takes the entry `name`, and what came with it, out of `text`.

@@ -40,6 +40,11 @@ pub const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
+/// What completes the command line.
+pub const COMPLETE: Variable = Variable {
+    name: "MCPZIP_COMPLETE",
+    doc: "Set by the script of `mcpzip completions` for its own questions: the shell that asks.",
+};
 /// Gemini's key.
 pub const GEMINI_API_KEY: Variable =
     Variable { name: "GEMINI_API_KEY", doc: "Gemini's key for `search.llm`, where it has no `api_key`." };
@@ -74,6 +79,11 @@ pub const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
     doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
 };
+/// The registry of servers.
+pub const REGISTRY: Variable = Variable {
+    name: "MCPZIP_REGISTRY",
+    doc: "The registry that servers are sought in; it goes before `registry` in the configuration.",
+};
 /// Where `mcp-remote` keeps its logins.
 pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
     name: "MCP_REMOTE_CONFIG_DIR",
@@ -91,7 +101,9 @@ pub const VARIABLES: &[Variable] = &[
     LOG,
     TOKEN,
     BROWSER,
+    COMPLETE,
     CREDENTIALS,
+    REGISTRY,
     MCP_REMOTE_CONFIG_DIR,
     CLAUDE_CONFIG_DIR,
     CLAUDE_PROJECT_DIR,

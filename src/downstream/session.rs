@@ -16,6 +16,7 @@ use crate::mcp::{
 };
 use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply, Shows};
 use crate::shutdown::Tasks;
+use crate::telemetry;
 
 /// Requests that may be under way for one client; more are refused.
 const MOST_REQUESTS: usize = 4096;
@@ -124,6 +125,7 @@ impl Session {
 
     /// The same for a text that was looked into already: `envelope` borrows from `line`.
     pub fn receive_envelope(self: &Arc<Self>, line: &Bytes, envelope: Envelope<'_>, exchange: &Exchange) {
+        telemetry::frame(None, "received", &[line]);
         match envelope {
             Envelope::Single(message) => self.take(line, message, Answer { exchange: exchange.clone(), batch: None }),
             Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
@@ -316,6 +318,7 @@ impl Session {
         let revision = Revision::negotiate_legacy(&requested);
         self.state().legacy = Some(revision);
         if let Some(name) = params.get("clientInfo").and_then(name_of) {
+            tracing::info!(client = name, %revision, "a client is here");
             self.client.named(&name);
         }
         let capabilities = params.get("capabilities").map(ClientCapabilities::parse).unwrap_or_default();
@@ -355,6 +358,7 @@ impl Session {
 
     /// Sends an answer that may be large, when the client has room for it.
     async fn deliver(&self, answer: &Answer, frame: Frame) {
+        telemetry::frame(None, "sent", &[&frame.head, &frame.body, &frame.tail]);
         if let Some(last) = answer.complete(Some(frame)) {
             if let Some(frame) = last {
                 // A client that is gone is noticed when its input ends.
@@ -426,7 +430,7 @@ struct Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The panic itself is on stderr; the client must not wait for an answer that will never come.
+            // The panic itself is in the log; the client must not wait for an answer that will never come.
             let message = "a fault inside mcpzip ended this request; the others go on";
             self.answer.push(Frame::error(Some(self.id), ErrorCode::INTERNAL, message, None));
         }
@@ -442,4 +446,43 @@ fn name_of(info: &RawValue) -> Option<String> {
 
 fn missing(key: &str) -> Reply {
     Reply::error(ErrorCode::INVALID_PARAMS, format!("`_meta` must have `{key}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    /// What the task of a request may take, in bytes: it is copied several times, for each call.
+    const TASK: usize = 8 * 1024;
+
+    use super::*;
+    use crate::config::{Config, Environment};
+    use crate::proxy::{Mode, Places, Start};
+
+    #[tokio::test]
+    async fn a_request_that_panics_is_answered_and_the_others_go_on() {
+        let (config, environment) = (Config::default(), Environment::default());
+        let tasks = Tasks::new();
+        let proxy = Proxy::new(config, &Places::default(), environment, &tasks, Start::Everything, Mode::MetaTools);
+        let session = Session::new(proxy, tasks.clone());
+        let outbox = Outbox::new();
+        let (id, line) = (RequestId::parse(serde_json::from_str("6").unwrap()).unwrap(), Bytes::new());
+        let size = size_of_val(&session.run(&id, "ping", None, &line, &outbox));
+        assert!(size <= TASK, "{size}");
+        let answer = Answer { exchange: Exchange::Shared(outbox.clone()), batch: None };
+        let running = session.clone();
+        let task = tasks.spawn(async move {
+            let _running = Running {
+                session: &running,
+                id: &RequestId::parse(serde_json::from_str("7").unwrap()).unwrap(),
+                answer: &answer,
+            };
+            panic!("on purpose");
+        });
+        assert!(task.await.unwrap_err().is_panic());
+        let said = String::from_utf8(outbox.next().await.unwrap().head).unwrap();
+        assert!(said.contains(r#""id":7"#) && said.contains("-32603"), "{said}");
+        let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#);
+        session.receive(&ping, &Exchange::Shared(outbox.clone()));
+        assert!(outbox.next().await.is_some());
+        tasks.finish().await;
+    }
 }

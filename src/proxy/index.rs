@@ -105,7 +105,7 @@ impl Index {
     }
 
     /// The tools' vectors.
-    pub(super) fn vectors(&self) -> &Vectors {
+    pub(super) fn vectors(&self) -> &Arc<Vectors> {
         &self.vectors
     }
 

@@ -19,6 +19,7 @@ use super::host::Host;
 use super::reception::Reception;
 use super::wire::{Target, Wire};
 use crate::mcp::{Envelope, ErrorCode, Frame, Line, LineReader, LogLevel, Message, Object, Outbox, Outcome, RequestId};
+use crate::telemetry;
 use crate::tool::ServerName;
 
 /// How long a server may take for what nobody waits for.
@@ -222,7 +223,9 @@ impl Link {
         let _under_way = self.reception.begin(id, host);
         let mut unanswered = Unanswered { link: self, id, reason: Some("the caller cancelled it") };
         let exchange = async {
-            let sent = self.outbox.send(Frame::request(id, method, params(id))).await;
+            let frame = Frame::request(id, method, params(id));
+            telemetry::frame(Some(&self.server), "sent", &[&frame.head, &frame.body, &frame.tail]);
+            let sent = self.outbox.send(frame).await;
             let answer = answered.await.unwrap_or_else(|_| Err(self.lost("the connection was closed", true)));
             match answer {
                 // It never left, which the end of the link cannot know.
@@ -278,6 +281,7 @@ impl Link {
 
     /// Takes a message, or several.
     pub(super) fn receive(&self, line: &Bytes) {
+        telemetry::frame(Some(&self.server), "received", &[line]);
         match Envelope::parse(line) {
             Ok(Envelope::Single(message)) => self.dispatch(line, message),
             Ok(Envelope::Batch(batch)) => {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Endpoint, joined};
 use crate::mcp::frame::one_line;
 use crate::mcp::{Envelope, Message, Outcome, Request};
+use crate::telemetry;
 use crate::upstream::connection::Reply;
 use crate::upstream::transport::http::body::{self, Broken, Content};
 use crate::upstream::transport::http::events::{Event, EventStream, Resumption};
@@ -150,6 +151,7 @@ impl Endpoint {
 
     /// Takes a message, or several; gives the answer to request `id` if it is among them.
     fn heard(self: &Arc<Self>, json: &Bytes, id: Option<u64>) -> Option<Result<Reply, CallError>> {
+        telemetry::frame(Some(&self.site.server), "received", &[json]);
         match Envelope::parse(json) {
             Ok(Envelope::Single(message)) => self.dispatch(json, message, id).map(Ok),
             Ok(Envelope::Batch(batch)) => {

@@ -21,6 +21,7 @@ use super::http::mirrors::Mirrors;
 use super::http::{Site, headers};
 use crate::mcp::{Frame, Revision};
 use crate::shutdown::Tasks;
+use crate::telemetry;
 use crate::upstream::CallError;
 use crate::upstream::connection::Reply;
 use crate::upstream::host::Host;
@@ -216,6 +217,7 @@ impl Endpoint {
         let mut headers = self.headers(target);
         headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
         headers.push((ACCEPT, HeaderValue::from_static("application/json, text/event-stream")));
+        telemetry::frame(Some(&self.site.server), "sent", &[&body]);
         self.site.send(Method::POST, &self.site.url, headers, body).await
     }
 

@@ -1,0 +1,47 @@
+//! Whether a call that takes its time holds up others: to the same server, while it is under way.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::percentile;
+use crate::stand::{Line, Stand};
+use crate::table::{Bar, Table};
+
+/// What the slow call takes, in milliseconds.
+const SLOW: u64 = 1500;
+
+pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
+    let servers = stand.servers(1, 0, false);
+    let rounds = stand.choose(4, 1);
+    let mut lines = (0..stand.ways.len()).map(|way| stand.line(way, &servers)).collect::<Result<Vec<_>>>()?;
+    let (mut alone, mut beside) = (vec![Vec::new(); lines.len()], vec![Vec::new(); lines.len()]);
+    for _ in 0..rounds {
+        for (way, line) in lines.iter_mut().enumerate() {
+            alone[way].extend(calls(stand, line)?);
+            let slow = line.late(stand, 0, SLOW);
+            line.peer(0).send(&slow)?;
+            beside[way].extend(calls(stand, line)?);
+            // The answer of the slow call is passed over by the next one.
+            std::thread::sleep(Duration::from_millis(SLOW / 3));
+        }
+    }
+    let delay = |percent: usize| {
+        let ways = alone.iter().zip(&beside);
+        ways.map(|(alone, beside)| Some((percentile(beside, percent) - percentile(alone, percent)) * 1e3)).collect()
+    };
+    table.add("a 1.5 s call in flight: delay of the others, p50", "ms", Some(Bar::AtMost(1.0)), delay(50));
+    table.add("a 1.5 s call in flight: delay of the others, p99", "ms", Some(Bar::AtMost(1.0)), delay(99));
+    Ok(())
+}
+
+/// Calls, one after the other, for a good second.
+fn calls(stand: &Stand, line: &mut Line) -> Result<Vec<Duration>> {
+    let request = line.payload(stand, 0, 100);
+    let limit = Duration::from_millis(stand.choose(SLOW - 300, 200));
+    let (start, mut times) = (Instant::now(), Vec::new());
+    while start.elapsed() < limit {
+        times.push(line.peer(0).time(&request)?);
+    }
+    Ok(times)
+}

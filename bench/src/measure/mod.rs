@@ -1,0 +1,47 @@
+//! What is measured: each part adds its rows to the table.
+
+mod beside;
+mod memory;
+mod overhead;
+mod search;
+mod size;
+mod start;
+mod throughput;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::stand::Stand;
+use crate::table::Table;
+
+/// A part: measures, and adds what it found.
+type Part = fn(&Stand, &mut Table) -> Result<()>;
+
+/// The parts, in the order of the table.
+pub(crate) const PARTS: [(&str, Part); 7] = [
+    ("start", start::measure),
+    ("overhead", overhead::measure),
+    ("throughput", throughput::measure),
+    ("beside", beside::measure),
+    ("search", search::measure),
+    ("memory", memory::measure),
+    ("size", size::measure),
+];
+
+/// The time that so many percent of all are not above, in seconds.
+fn percentile(times: &[Duration], percent: usize) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times[(times.len() - 1) * percent / 100].as_secs_f64()
+}
+
+/// What a way adds to the direct one; the direct one's own figure in its place.
+fn added(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    let direct = values.first().copied().flatten().unwrap_or(0.0);
+    values
+        .iter()
+        .enumerate()
+        .map(|(at, value)| value.map(|value| if at == 0 { value } else { value - direct }))
+        .collect()
+}

@@ -1,0 +1,67 @@
+//! What a client's model is shown, in bytes and in tokens (o200k), and how large the program is.
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::start::group;
+use crate::home::Home;
+use crate::peer::Request;
+use crate::stand::{DIRECT, Stand};
+use crate::table::{Bar, Table};
+use crate::tools;
+
+const SERVERS: usize = 20;
+
+pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
+    let tokenizer = tiktoken_rs::o200k_base()?;
+    let tokens = |text: &str| count(tokenizer.encode_ordinary(text).len());
+    let tools = stand.choose(10_000, 200);
+    let servers = stand.servers(SERVERS, tools, false);
+    let ways = stand.ways.len();
+    let mut rows = vec![vec![None; ways]; 6];
+    for (way, profile) in stand.ways.iter().enumerate() {
+        if way != DIRECT && profile.search("").is_none() {
+            continue;
+        }
+        let home = Home::new()?;
+        let mut peer = stand.start(way, &servers, &home)?;
+        peer.initialize()?;
+        stand.prepare(way, &mut peer, &servers)?;
+        let list: Value = serde_json::from_slice(peer.ask(&Request::method("tools/list"))?)?;
+        let definitions = list["result"]["tools"].as_array().context("no tools")?;
+        // One server has a share of all tools; a client without a proxy shows those of all.
+        let share = if way == DIRECT { count(SERVERS) } else { 1.0 };
+        let text: String = definitions.iter().map(Value::to_string).collect();
+        rows[0][way] = Some(count(text.len()) * share);
+        rows[1][way] = Some(tokens(&text) * share);
+        if let Some(search) = profile.search(&tools::query(3)) {
+            let text = peer.text(&search)?;
+            rows[2][way] = Some(count(text.len()));
+            rows[3][way] = Some(tokens(&text));
+        }
+        if let Some(describe) = profile.describe(3, &tools::name(3, 5)) {
+            let text = peer.text(&describe)?;
+            rows[4][way] = Some(count(text.len()));
+            rows[5][way] = Some(tokens(&text));
+        }
+    }
+    let mut rows = rows.into_iter();
+    let mut add = |what: String, unit, bar| table.add(what, unit, bar, rows.next().unwrap_or_default());
+    let shown = format!("definitions that a model is shown, {} tools", group(tools));
+    add(shown.clone(), "bytes", Some(Bar::AtMost(1800.0)));
+    add(shown, "tokens", Some(Bar::AtMost(450.0)));
+    add("an answer of five hits".to_owned(), "bytes", Some(Bar::AtMost(1600.0)));
+    add("an answer of five hits".to_owned(), "tokens", Some(Bar::AtMost(400.0)));
+    let described = format!("a description of a tool whose definition has {} bytes", tools::definition(3, 5).len());
+    add(described.clone(), "bytes", None);
+    add(described, "tokens", None);
+    let size = std::fs::metadata(&stand.mcpzip)?.len();
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    table.add_own("the program with its model", "MB", Some(Bar::AtMost(25.0)), size as f64 / 1e6);
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn count(number: usize) -> f64 {
+    number as f64
+}

@@ -1,0 +1,56 @@
+//! From the start of the process to its first answers, with nothing known and with ten thousand tools in the cache.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::percentile;
+use crate::home::Home;
+use crate::stand::Stand;
+use crate::table::{Bar, Table};
+use crate::tools;
+
+const SERVERS: usize = 20;
+
+pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
+    let tools = stand.choose(10_000, 200);
+    let servers = stand.servers(SERVERS, tools, false);
+    for (is_warm, rounds) in [(false, stand.choose(5, 1)), (true, stand.choose(25, 2))] {
+        let ways = stand.ways.len();
+        let (mut answered, mut found) = (vec![Vec::new(); ways], vec![Vec::new(); ways]);
+        let homes = (0..ways).map(|_| Home::new()).collect::<Result<Vec<_>>>()?;
+        for (way, home) in homes.iter().enumerate().filter(|_| is_warm) {
+            let mut peer = stand.start(way, &servers, home)?;
+            peer.initialize()?;
+            stand.prepare(way, &mut peer, &servers)?;
+        }
+        for round in 0..rounds {
+            for (way, home) in homes.iter().enumerate() {
+                let fresh = Home::new()?;
+                let mut peer = stand.start(way, &servers, if is_warm { home } else { &fresh })?;
+                answered[way].push(peer.initialize()?);
+                if let Some(search) = stand.ways[way].search(&tools::query(3 * round)) {
+                    peer.text(&search)?;
+                    found[way].push(peer.age());
+                }
+            }
+        }
+        let milliseconds = |times: &[Vec<Duration>]| -> Vec<Option<f64>> {
+            times.iter().map(|times| (!times.is_empty()).then(|| percentile(times, 50) * 1e3)).collect()
+        };
+        let (kind, bars) = if is_warm {
+            ("warm start", (Some(Bar::AtMost(3.0)), Some(Bar::AtMost(12.0))))
+        } else {
+            ("cold start", (None, None))
+        };
+        let with = format!("{kind}, {} tools: spawn to", group(tools));
+        table.add(format!("{with} `initialize` answered, p50"), "ms", bars.0, milliseconds(&answered));
+        table.add(format!("{with} first search answered, p50"), "ms", bars.1, milliseconds(&found));
+    }
+    Ok(())
+}
+
+/// 10000 as 10,000.
+pub(super) fn group(number: usize) -> String {
+    if number < 1000 { number.to_string() } else { format!("{},{:03}", number / 1000, number % 1000) }
+}

@@ -1,0 +1,49 @@
+//! The page of the documentation, and the README's table.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use crate::table::Table;
+
+const BEGIN: &str = "<!-- measured: written by mcpzip-bench -->\n";
+const END: &str = "<!-- end of measured -->\n";
+
+/// Writes what was measured into a clone of the repository.
+pub(crate) fn update(repository: &Path, table: &Table) -> Result<()> {
+    let measured = format!("{}\n\n{}", table.machine, table.to_markdown());
+    for name in ["docs/performance.md", "README.md"] {
+        let path = repository.join(name);
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let text = replaced(&text, &measured).with_context(|| format!("{name} has no place for the table"))?;
+        std::fs::write(&path, text)?;
+    }
+    Ok(std::fs::write(repository.join("docs/performance.json"), table.to_json())?)
+}
+
+/// `text` with `measured` between the two marks.
+fn replaced(text: &str, measured: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}{measured}{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_between_the_marks_is_replaced() {
+        let text = format!("a\n{BEGIN}old\n{END}b\n");
+        assert_eq!(replaced(&text, "new\n").unwrap(), format!("a\n{BEGIN}new\n{END}b\n"));
+        assert_eq!(replaced("no marks", "new"), None);
+    }
+
+    #[test]
+    fn the_documents_have_a_place_for_it() {
+        for name in ["docs/performance.md", "README.md"] {
+            let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(name);
+            assert!(replaced(&std::fs::read_to_string(path).unwrap(), "x").is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A program that is spoken to over its stdin and stdout, as a client would.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use memchr::{memchr, memchr_iter, memmem};
+use serde_json::Value;
+
+/// Nothing that is measured takes so long; a program that does is ended, and the run with it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const INITIALIZE: &str = r#""method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpzip-bench","version":"1"}}"#;
+const INITIALIZED: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+
+/// A started program; it is ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    name: String,
+    child: Arc<Mutex<Child>>,
+    id: u32,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    buffer: Vec<u8>,
+    /// What of the buffer holds bytes that nobody has taken yet.
+    pending: std::ops::Range<usize>,
+    next_id: u64,
+    request: Vec<u8>,
+    started: Instant,
+    waiting: Arc<Mutex<Option<Instant>>>,
+}
+
+/// A request but for its id: what is called, how often you like.
+#[derive(Debug, Clone)]
+pub(crate) struct Request(String);
+
+impl Request {
+    /// A tool call; `params` has its name and its arguments.
+    pub(crate) fn call(params: &Value) -> Self {
+        Self(format!(r#""method":"tools/call","params":{params}}}"#))
+    }
+
+    pub(crate) fn method(method: &str) -> Self {
+        Self(format!(r#""method":"{method}"}}"#))
+    }
+
+    fn write(&self, id: u64, to: &mut Vec<u8>) {
+        // Writing to memory cannot fail.
+        let _ = writeln!(to, r#"{{"jsonrpc":"2.0","id":{id},{}"#, self.0);
+    }
+}
+
+impl Peer {
+    pub(crate) fn start(name: &str, command: &mut Command, is_verbose: bool) -> Result<Self> {
+        let stderr = if is_verbose { Stdio::inherit() } else { Stdio::null() };
+        let started = Instant::now();
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn();
+        let mut child = spawned.with_context(|| format!("starting {command:?}"))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().context("stdout is piped")?);
+        let id = child.id();
+        let child = Arc::new(Mutex::new(child));
+        let waiting = Arc::new(Mutex::new(None));
+        watch(&child, &waiting);
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            id,
+            stdin,
+            stdout,
+            buffer: vec![0; 256 * 1024],
+            pending: 0..0,
+            next_id: 1,
+            request: Vec::new(),
+            started,
+            waiting,
+        })
+    }
+
+    /// The id of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.id
+    }
+
+    /// How long it has been there.
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Shakes hands; returns how long after its start the answer was there.
+    pub(crate) fn initialize(&mut self) -> Result<Duration> {
+        self.ask(&Request(format!("{INITIALIZE}}}")))?;
+        let age = self.age();
+        self.stdin.as_mut().context("stdin is open")?.write_all(INITIALIZED)?;
+        Ok(age)
+    }
+
+    /// Sends a request and gives the line of its answer, which is no failure.
+    pub(crate) fn ask(&mut self, request: &Request) -> Result<&[u8]> {
+        let line = self.try_ask(request)?;
+        let (start, end) = (line.start, line.end);
+        let name = self.name.clone();
+        let line = &self.buffer[start..end];
+        if is_failure(line) {
+            bail!("{name} answered: {}", shown(line));
+        }
+        Ok(line)
+    }
+
+    /// The same where a failure is an answer too.
+    fn try_ask(&mut self, request: &Request) -> Result<std::ops::Range<usize>> {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.request.clear();
+        request.write(id, &mut self.request);
+        self.set_waiting(true);
+        self.stdin.as_mut().context("stdin is open")?.write_all(&self.request)?;
+        let wanted = format!(r#""id":{id}"#);
+        loop {
+            let line = self.line()?;
+            if is_answer_to(&self.buffer[line.clone()], wanted.as_bytes()) {
+                self.set_waiting(false);
+                return Ok(line);
+            }
+        }
+    }
+
+    /// Asks again and again until there is a good answer.
+    pub(crate) fn ask_until_good(&mut self, request: &Request) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let line = self.try_ask(request)?;
+            if !is_failure(&self.buffer[line.clone()]) {
+                return Ok(());
+            }
+            if start.elapsed() > PATIENCE {
+                bail!("{} has no answer but: {}", self.name, shown(&self.buffer[line]));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The text of an answer, and its whole line.
+    pub(crate) fn text(&mut self, request: &Request) -> Result<String> {
+        let answer: Value = serde_json::from_slice(self.ask(request)?)?;
+        let content = answer["result"]["content"].as_array().context("no content")?;
+        Ok(content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// How long an answer takes.
+    pub(crate) fn time(&mut self, request: &Request) -> Result<Duration> {
+        let start = Instant::now();
+        self.ask(request)?;
+        Ok(start.elapsed())
+    }
+
+    /// Sends a request whose answer is not waited for; it is passed over when it comes.
+    pub(crate) fn send(&mut self, request: &Request) -> Result<()> {
+        let mut line = Vec::new();
+        request.write(self.next_id, &mut line);
+        self.next_id += 1;
+        Ok(self.stdin.as_mut().context("stdin is open")?.write_all(&line)?)
+    }
+
+    /// Keeps `window` requests under way, taken in turn, for so long or so many; returns how many were answered. What is
+    /// under way has to fit into a pipe.
+    pub(crate) fn flood(&mut self, requests: &[Request], window: usize, limit: Duration, most: usize) -> Result<usize> {
+        let (mut sent, mut answered) = (0, 0);
+        let start = Instant::now();
+        let mut lines = Vec::new();
+        let mut room = window.min(most);
+        loop {
+            lines.clear();
+            for _ in 0..room {
+                requests[sent % requests.len()].write(self.next_id, &mut lines);
+                self.next_id += 1;
+                sent += 1;
+            }
+            self.set_waiting(true);
+            self.stdin.as_mut().context("stdin is open")?.write_all(&lines)?;
+            let came = self.answers()?;
+            self.set_waiting(false);
+            answered += came;
+            if answered == most || (start.elapsed() > limit && answered == sent) {
+                return Ok(answered);
+            }
+            room = if start.elapsed() > limit { 0 } else { came.min(most - sent) };
+        }
+    }
+
+    /// Takes all that is there, at least something; counts the answers that are complete.
+    fn answers(&mut self) -> Result<usize> {
+        if self.pending.is_empty() {
+            self.pending = 0..0;
+        }
+        self.fill()?;
+        let bytes = &self.buffer[self.pending.clone()];
+        let (mut count, mut start) = (0, 0);
+        for end in memchr_iter(b'\n', bytes) {
+            let line = &bytes[start..end];
+            if is_failure(line) {
+                bail!("{} answered: {}", self.name, shown(line));
+            }
+            count += usize::from(memmem::find(line, b"\"result\"").is_some());
+            start = end + 1;
+        }
+        self.pending.start += start;
+        Ok(count)
+    }
+
+    /// Where the next line is in the buffer.
+    fn line(&mut self) -> Result<std::ops::Range<usize>> {
+        let mut scanned = self.pending.start;
+        loop {
+            if let Some(at) = memchr(b'\n', &self.buffer[scanned..self.pending.end]) {
+                let line = self.pending.start..scanned + at;
+                self.pending.start = line.end + 1;
+                return Ok(line);
+            }
+            let known = self.pending.len();
+            self.fill()?;
+            scanned = self.pending.start + known;
+        }
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        if self.pending.is_empty() {
+            self.pending = 0..0;
+        } else if self.pending.end == self.buffer.len() {
+            self.buffer.copy_within(self.pending.clone(), 0);
+            self.pending = 0..self.pending.len();
+            if self.pending.end > self.buffer.len() / 2 {
+                self.buffer.resize(self.buffer.len() * 2, 0);
+            }
+        }
+        let length = self.stdout.read(&mut self.buffer[self.pending.end..])?;
+        if length == 0 {
+            bail!("{} has closed its output", self.name);
+        }
+        self.pending.end += length;
+        Ok(())
+    }
+
+    fn set_waiting(&self, is_waiting: bool) {
+        *locked(&self.waiting) = is_waiting.then(Instant::now);
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let start = Instant::now();
+        let mut child = locked(&self.child);
+        while start.elapsed() < Duration::from_secs(3) {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // It may have ended by itself just now.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// Ends a program that leaves us waiting, so that the run fails in place of hanging.
+fn watch(child: &Arc<Mutex<Child>>, waiting: &Arc<Mutex<Option<Instant>>>) {
+    let (child, waiting): (Weak<Mutex<Child>>, _) = (Arc::downgrade(child), Arc::downgrade(waiting));
+    std::thread::spawn(move || {
+        while let (Some(child), Some(waiting)) = (child.upgrade(), waiting.upgrade()) {
+            if locked(&waiting).is_some_and(|since| since.elapsed() > PATIENCE) {
+                // It may have ended by itself just now.
+                let _ = locked(&child).kill();
+                return;
+            }
+            drop((child, waiting));
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a line is the answer with this id, which may stand at either end of it.
+fn is_answer_to(line: &[u8], id: &[u8]) -> bool {
+    let (start, end) = (&line[..line.len().min(96)], &line[line.len().saturating_sub(96)..]);
+    let has =
+        |part: &[u8]| memmem::find_iter(part, id).any(|at| !part.get(at + id.len()).is_some_and(u8::is_ascii_digit));
+    has(start) || has(end)
+}
+
+fn is_failure(line: &[u8]) -> bool {
+    let ends = [&line[..line.len().min(256)], &line[line.len().saturating_sub(256)..]];
+    ends.iter()
+        .any(|part| memmem::find(part, br#""isError":true"#).is_some() || memmem::find(part, br#""error":{"#).is_some())
+}
+
+fn shown(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(600)]).into_owned()
+}

@@ -1,0 +1,208 @@
+//! How a program is started and spoken to, so that it can be measured.
+//!
+//! A profile is a JSON file:
+//!
+//! - `name`: what its column is called
+//! - `command`: the program and its arguments
+//! - `environment`: variables, beside those that are there
+//! - `files`: files that are written into its home first: text, or JSON
+//! - `call`: the `params` of a `tools/call` that calls a server's tool
+//! - `search`, `describe`: the same for a search and for a description, of those that have such
+//! - `listed`, `understood`: `{"request": …, "text": …}`: a call whose answer has this text once all tools are known, or can
+//!   be found by meaning
+//!
+//! In all of these, `{program}`, `{home}`, `{server}`, `{tool}`, `{tools}` and `{query}` stand for texts. A string that
+//! is nothing but `{servers}`, `{arguments}` or `{semantic}` is replaced by JSON: the servers as clients write them down, the
+//! arguments of a call, and whether search by meaning is wanted. In `command`, `{upstream}` alone is the command of the first
+//! server; a program without `{servers}` stands before one server, and is started once for each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::peer::Request;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Profile {
+    pub(crate) name: String,
+    command: Vec<String>,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    #[serde(default)]
+    files: BTreeMap<String, Value>,
+    call: Value,
+    search: Option<Value>,
+    describe: Option<Value>,
+    pub(crate) listed: Option<Sign>,
+    pub(crate) understood: Option<Sign>,
+    #[serde(skip)]
+    program: String,
+}
+
+/// What tells that something is done.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sign {
+    request: Value,
+    text: String,
+}
+
+/// Servers that a program is put before.
+#[derive(Debug, Clone)]
+pub(crate) struct Servers {
+    /// The command of each; its name is its place in the row.
+    pub(crate) commands: Vec<Vec<String>>,
+    /// How many tools there are in all.
+    pub(crate) tools: usize,
+    pub(crate) is_semantic: bool,
+}
+
+impl Profile {
+    pub(crate) fn read(path: &Path, program: Option<&str>) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        Self::parse(&text, program.unwrap_or_default()).with_context(|| path.display().to_string())
+    }
+
+    pub(crate) fn parse(text: &str, program: &str) -> Result<Self> {
+        let mut profile: Self = serde_json::from_str(text)?;
+        program.clone_into(&mut profile.program);
+        Ok(profile)
+    }
+
+    /// Whether one process of it stands before all servers.
+    pub(crate) fn is_gateway(&self) -> bool {
+        let text = json!([self.command, self.environment, self.files]).to_string();
+        text.contains(r#""{servers}""#)
+    }
+
+    /// Writes its files, and says how to start it.
+    pub(crate) fn command(&self, servers: &Servers, home: &Home) -> Result<Command> {
+        let entries: serde_json::Map<String, Value> = servers
+            .commands
+            .iter()
+            .enumerate()
+            .map(|(at, command)| (server_name(at), json!({ "command": command[0], "args": command[1..] })))
+            .collect();
+        let home_text = home.path().display().to_string();
+        let fill = Filling {
+            texts: vec![("{program}", &self.program), ("{home}", &home_text)],
+            values: vec![("{servers}", Value::Object(entries)), ("{semantic}", servers.is_semantic.into())],
+        };
+        for (name, content) in &self.files {
+            let text = match fill.value(content) {
+                Value::String(text) => text,
+                json => json.to_string(),
+            };
+            std::fs::write(home.path().join(name), text)?;
+        }
+        let mut words = Vec::new();
+        for word in &self.command {
+            if word == "{upstream}" {
+                words.extend(servers.commands.first().context("a server")?.clone());
+            } else {
+                words.push(fill.text(word));
+            }
+        }
+        let (program, arguments) = words.split_first().context("`command` is empty")?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(self.environment.iter().map(|(name, value)| (name, fill.text(value))));
+        Ok(command)
+    }
+
+    /// A call of a tool of a server.
+    pub(crate) fn call(&self, server: usize, tool: &str, arguments: Value) -> Request {
+        let name = server_name(server);
+        let fill =
+            Filling { texts: vec![("{server}", &name), ("{tool}", tool)], values: vec![("{arguments}", arguments)] };
+        Request::call(&fill.value(&self.call))
+    }
+
+    /// A search, by programs that have one.
+    pub(crate) fn search(&self, query: &str) -> Option<Request> {
+        let fill = Filling { texts: vec![("{query}", query)], values: Vec::new() };
+        Some(Request::call(&fill.value(self.search.as_ref()?)))
+    }
+
+    /// A description of a tool, by programs that have one.
+    pub(crate) fn describe(&self, server: usize, tool: &str) -> Option<Request> {
+        let name = server_name(server);
+        let fill = Filling { texts: vec![("{server}", &name), ("{tool}", tool)], values: Vec::new() };
+        Some(Request::call(&fill.value(self.describe.as_ref()?)))
+    }
+}
+
+impl Sign {
+    /// What to ask, and the text that its answer has in the end.
+    pub(crate) fn of(&self, servers: &Servers) -> (Request, String) {
+        let tools = servers.tools.to_string();
+        let fill = Filling { texts: vec![("{tools}", &tools)], values: Vec::new() };
+        (Request::call(&fill.value(&self.request)), fill.text(&self.text))
+    }
+}
+
+pub(crate) fn server_name(at: usize) -> String {
+    format!("server{at}")
+}
+
+/// What stands for what.
+struct Filling<'a> {
+    texts: Vec<(&'static str, &'a str)>,
+    values: Vec<(&'static str, Value)>,
+}
+
+impl Filling<'_> {
+    fn text(&self, text: &str) -> String {
+        self.texts.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    }
+
+    fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => match self.values.iter().find(|(name, _)| name == text) {
+                Some((_, value)) => value.clone(),
+                None => Value::String(self.text(text)),
+            },
+            Value::Array(values) => values.iter().map(|value| self.value(value)).collect(),
+            Value::Object(members) => members
+                .iter()
+                .map(|(name, value)| (name.clone(), self.value(value)))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+            other => other.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_filled_in() {
+        let profile = Profile::parse(include_str!("../profiles/mcpzip.json"), "/bin/mcpzip").unwrap();
+        assert!(profile.is_gateway());
+        let home = Home::new().unwrap();
+        let command = vec!["server".to_owned(), "--flag".to_owned()];
+        let servers = Servers { commands: vec![command], tools: 1, is_semantic: false };
+        let command = profile.command(&servers, &home).unwrap();
+        assert_eq!(command.get_program(), "/bin/mcpzip");
+        let config: Value = serde_json::from_slice(&std::fs::read(home.path().join("config.json")).unwrap()).unwrap();
+        assert_eq!(config["mcpServers"]["server0"], json!({ "command": "server", "args": ["--flag"] }));
+        assert_eq!(config["search"]["semantic"], false);
+    }
+
+    #[test]
+    fn a_relay_stands_before_one_server() {
+        let profile = Profile::parse(include_str!("../profiles/pass-through.json"), "relay").unwrap();
+        assert!(!profile.is_gateway());
+        let command = vec!["server".to_owned(), "--flag".to_owned()];
+        let servers = Servers { commands: vec![command], tools: 1, is_semantic: false };
+        let command = profile.command(&servers, &Home::new().unwrap()).unwrap();
+        assert!(command.get_args().eq(["relay", "server", "--flag"]), "{command:?}");
+    }
+}

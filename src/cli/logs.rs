@@ -1,0 +1,101 @@
+//! `mcpzip logs`: what was written to the logs, and what is being written.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+
+use super::completions;
+use super::diagnostics::Exit;
+use super::output::Output;
+use crate::telemetry::{Follow, MAIN, tail};
+use crate::tool::ServerName;
+
+/// How often to look for more.
+const PAUSE: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A server's log has what it writes to stderr, and what mcpzip says of it. `--log trace` of `serve` adds every message.
+
+Examples:
+  mcpzip logs
+  mcpzip logs github -f"
+)]
+pub(super) struct Arguments {
+    /// Whose log; that of mcpzip itself when absent
+    #[arg(add = completions::of_servers())]
+    server: Option<String>,
+    /// Go on with what is written from now on, until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// How many of the last lines to begin with
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 50)]
+    lines: usize,
+}
+
+pub(super) fn run(arguments: &Arguments, directory: &Path, output: &Output) -> Result<(), Exit> {
+    let name = arguments.server.as_deref().unwrap_or(MAIN);
+    // A name that is none could lead anywhere.
+    let is_name = ServerName::new(name).is_ok();
+    let path = directory.join(format!("{name}.log"));
+    if !is_name || (!path.exists() && !arguments.follow) {
+        return Err(Exit::failed(missing(name, directory)));
+    }
+    let mut follow = Follow::from_end(path.clone()).with_context(|| unreadable(&path))?;
+    let last = tail(&path, arguments.lines).with_context(|| unreadable(&path))?;
+    if output.is_json_asked() && !arguments.follow {
+        output.json(&json!({ "log": name, "file": path, "lines": last }));
+        return Ok(());
+    }
+    last.iter().for_each(|line| output.line(harmless(line)));
+    while arguments.follow {
+        for line in follow.lines().with_context(|| unreadable(&path))? {
+            output.line(harmless(&line));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path) -> String {
+    format!("the log `{}` cannot be read", path.display())
+}
+
+fn missing(name: &str, directory: &Path) -> String {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".log").map(str::to_owned));
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    match &names[..] {
+        [] => format!("there is no log of `{name}`: nothing was written yet"),
+        names => format!("there is no log of `{name}`; there are those of {}", names.join(", ")),
+    }
+}
+
+/// A line that does nothing to a terminal: what a server writes may hold anything.
+fn harmless(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for character in line.chars() {
+        if character.is_control() && character != '\t' {
+            // Writing to memory cannot fail.
+            let _ = write!(shown, "{}", character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_does_nothing_to_a_terminal() {
+        assert_eq!(harmless("a\tb \u{1b}[2Jc\r\u{7} ü"), "a\tb \\u{1b}[2Jc\\r\\u{7} ü");
+    }
+}

@@ -1,0 +1,167 @@
+//! A log file that is begun anew when it is large, and of which the last ones are kept for a while.
+//!
+//! Any number of processes append to the same file. None of them owns it: each opens it again now and then, and so finds
+//! the new one after another has put the old one aside. Nobody waits for anybody.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::files;
+
+/// A file beyond this size, in bytes, is put aside.
+const LARGEST: u64 = 10 * 1024 * 1024;
+/// Files that are kept of one log, the one that is written included.
+const KEPT: usize = 5;
+/// What nobody has written to for so long is removed.
+const OLDEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long a file is taken to be still the one of its name.
+const SURE: Duration = Duration::from_secs(1);
+
+/// One log. Nothing is opened before there is something to write.
+#[derive(Debug)]
+pub struct LogFile {
+    path: PathBuf,
+    open: Option<Open>,
+    largest: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    length: u64,
+    since: Instant,
+}
+
+impl LogFile {
+    /// The log at `path`.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, open: None, largest: LARGEST }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends whole lines.
+    ///
+    /// # Errors
+    /// When they cannot be written. The next ones may be.
+    pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let open = match self.open.take().filter(|open| open.since.elapsed() < SURE) {
+            Some(open) => open,
+            None => self.open()?,
+        };
+        let open = if open.length > self.largest { self.rotate(open)? } else { open };
+        let open = self.open.insert(open);
+        open.length += lines.len() as u64;
+        open.file.write_all(lines)
+    }
+
+    fn open(&self) -> io::Result<Open> {
+        if let Some(parent) = self.path.parent() {
+            files::create_private_directory(parent)?;
+        }
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        files::private(&mut options);
+        let file = options.open(&self.path)?;
+        let length = file.metadata()?.len();
+        Ok(Open { file, length, since: Instant::now() })
+    }
+
+    /// Puts the file aside, unless another process does so just now, or has.
+    fn rotate(&self, open: Open) -> io::Result<Open> {
+        if open.file.try_lock().is_err() {
+            return Ok(open);
+        }
+        if fs::metadata(&self.path)?.len() > self.largest {
+            for number in (1..KEPT - 1).rev() {
+                // There need not be so many.
+                let _ = fs::rename(aside(&self.path, number), aside(&self.path, number + 1));
+            }
+            fs::rename(&self.path, aside(&self.path, 1))?;
+        }
+        drop(open);
+        self.open()
+    }
+}
+
+/// Where the log at `path` has what was written before, 1 being the last.
+#[must_use]
+pub fn aside(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    path.with_file_name(name)
+}
+
+/// All files of the log at `path`, the newest first.
+pub(super) fn all(path: &Path) -> impl Iterator<Item = PathBuf> {
+    std::iter::once(path.to_owned()).chain((1..KEPT).map(|number| aside(path, number)))
+}
+
+/// Removes logs in `directory` that nobody has written to for thirty days.
+pub(super) fn remove_old(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_log = entry.file_name().to_string_lossy().contains(".log");
+        let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        let age = written.and_then(|written| SystemTime::now().duration_since(written).ok());
+        if is_log && age.is_some_and(|age| age > OLDEST) {
+            // Another process may have removed it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(directory: &Path) -> LogFile {
+        LogFile { largest: 10, ..LogFile::new(directory.join("logs").join("s.log")) }
+    }
+
+    #[test]
+    fn five_files_are_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let mut log = log(home.path());
+        for number in 0..9 {
+            log.append(format!("line number {number}\n").as_bytes()).unwrap();
+        }
+        let texts: Vec<_> = all(log.path()).map(|path| fs::read_to_string(path).unwrap()).collect();
+        assert_eq!(texts, [8, 7, 6, 5, 4].map(|number| format!("line number {number}\n")));
+        assert_eq!(fs::read_dir(home.path().join("logs")).unwrap().count(), KEPT);
+    }
+
+    #[test]
+    fn two_writers_put_a_file_aside_once_and_lose_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let (mut one, mut other) = (log(home.path()), log(home.path()));
+        one.append(b"one, more than ten bytes\n").unwrap();
+        other.append(b"other\n").unwrap();
+        one.append(b"one again\n").unwrap();
+        other.open.as_mut().unwrap().since -= SURE;
+        other.append(b"other again\n").unwrap();
+        let all: String = all(one.path()).filter_map(|path| fs::read_to_string(path).ok()).collect();
+        let mut lines: Vec<_> = all.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["one again", "one, more than ten bytes", "other", "other again"]);
+        assert!(!aside(one.path(), 3).exists());
+    }
+
+    #[test]
+    fn old_logs_go() {
+        let home = tempfile::tempdir().unwrap();
+        let (old, new) = (home.path().join("a.log.1"), home.path().join("a.log"));
+        let month_ago = SystemTime::now() - OLDEST - Duration::from_secs(60);
+        File::create(&old).unwrap().set_modified(month_ago).unwrap();
+        File::create(home.path().join("other")).unwrap().set_modified(month_ago).unwrap();
+        File::create(&new).unwrap();
+        remove_old(home.path());
+        assert!(!old.exists() && new.exists() && home.path().join("other").exists());
+    }
+}

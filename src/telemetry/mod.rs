@@ -1,0 +1,254 @@
+//! Where log lines go: stderr, because stdout is the protocol's; the main log; and the logs of the servers they name.
+//!
+//! What is logged is one thing for the whole process, as it is in `tracing`, so this is the one module with state of its
+//! own: the directory and the secrets, which are known only after the first lines. Every line passes the masker, whoever
+//! wrote it.
+
+mod file;
+mod tail;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::secret::Masker;
+use crate::tool::ServerName;
+
+pub use file::{LogFile, aside};
+pub use tail::{Follow, tail};
+
+/// The levels by name, as `MCPZIP_LOG` takes them.
+pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// What the main log is called; no server has this name.
+pub const MAIN: &str = "mcpzip";
+
+/// How the lines begin that we write into a server's log, beside those that it writes itself.
+pub const OWN_LINE: &str = "[mcpzip] ";
+
+/// What is shown of a message, in bytes; it is masked in a wider range, so that no part of a secret stands at the cut.
+const SHOWN: usize = 4 * 1024;
+const MASKED: usize = 64 * 1024;
+
+const TIME: &[BorrowedFormatItem<'_>] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+
+static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+static MASKER: RwLock<Option<Masker>> = RwLock::new(None);
+static FILES: Mutex<Option<HashMap<String, LogFile>>> = Mutex::new(None);
+
+/// Sends log lines of `level` and above to stderr, and those of `info` and above to files as well, once it is known where;
+/// of libraries, which know no secrets to hide, warnings at most. A panic is logged like anything else.
+pub fn start(level: LevelFilter) {
+    let wanted =
+        |level: LevelFilter| Targets::new().with_target("mcpzip", level).with_default(level.min(LevelFilter::WARN));
+    let kept = if level == LevelFilter::OFF { level } else { level.max(LevelFilter::INFO) };
+    let lines = || tracing_subscriber::fmt::layer().with_ansi(false).with_target(false);
+    let shown = lines().with_writer(Stderr).without_time().with_filter(wanted(level));
+    let main = lines().with_writer(MainLog).with_timer(Stamp).with_filter(wanted(kept));
+    let servers = ServerLogs.with_filter(wanted(kept));
+    let started = tracing_subscriber::registry().with(vec![shown.boxed(), main.boxed(), servers.boxed()]).try_init();
+    // Fails only where a log was started already, by a test say; that one then goes on.
+    if started.is_ok() && level != LevelFilter::OFF {
+        std::panic::set_hook(Box::new(|panic| {
+            let backtrace = std::backtrace::Backtrace::capture();
+            tracing::error!("a fault inside mcpzip: {panic}\n{backtrace}");
+        }));
+    }
+}
+
+/// From now on, lines are kept in files in `directory` too.
+pub fn keep_in(directory: &Path) {
+    if DIRECTORY.set(directory.to_owned()).is_ok() && directory.is_dir() {
+        file::remove_old(directory);
+    }
+}
+
+/// From now on, these secrets are hidden in every line.
+pub fn hide(masker: &Masker) {
+    *MASKER.write().unwrap_or_else(PoisonError::into_inner) = Some(masker.clone());
+}
+
+/// `text` without the secrets that are known.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    match &*MASKER.read().unwrap_or_else(PoisonError::into_inner) {
+        Some(masker) => masker.mask(text),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Logs a message as it passes, at `trace`; the start of it when it is long. Without a server it is a client's.
+pub fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
+    if tracing::enabled!(tracing::Level::TRACE) {
+        let length: usize = message.iter().map(|part| part.len()).sum();
+        let mut start = Vec::with_capacity(length.min(MASKED));
+        for part in message {
+            start.extend_from_slice(&part[..part.len().min(MASKED - start.len())]);
+        }
+        let text = String::from_utf8_lossy(&start).into_owned();
+        let text = masked(&text);
+        let shown = text.char_indices().map(|(at, _)| at).find(|at| *at >= SHOWN).map_or(&*text, |end| &text[..end]);
+        match server {
+            Some(server) => tracing::trace!(%server, length, "{direction} {shown}"),
+            None => tracing::trace!(length, "{direction} {shown}"),
+        }
+    }
+}
+
+/// Reads a level's name.
+#[must_use]
+pub fn level(name: &str) -> Option<LevelFilter> {
+    name.to_lowercase().parse().ok().filter(|_| LEVELS.contains(&name.to_lowercase().as_str()))
+}
+
+/// Appends to the log of this name. A log that cannot be written is given up for this moment; there is nowhere to say so.
+fn append(name: &str, line: &str) {
+    let Some(directory) = DIRECTORY.get() else { return };
+    let mut files = files();
+    let files = files.get_or_insert_default();
+    let file = files.entry(name.to_owned()).or_insert_with(|| LogFile::new(directory.join(format!("{name}.log"))));
+    let _ = file.append(line.as_bytes());
+}
+
+fn files() -> MutexGuard<'static, Option<HashMap<String, LogFile>>> {
+    // An append that panicked has left the map whole.
+    FILES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stderr without secrets.
+#[derive(Debug, Clone, Copy)]
+struct Stderr;
+
+/// The main log without secrets.
+#[derive(Debug, Clone, Copy)]
+struct MainLog;
+
+/// Puts what is about a server into its log as well.
+#[derive(Debug, Clone, Copy)]
+struct ServerLogs;
+
+/// The time, and which process it was: several write to one log.
+#[derive(Debug, Clone, Copy)]
+struct Stamp;
+
+impl io::Write for Stderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        io::stderr().lock().write_all(masked(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+impl io::Write for MainLog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        append(MAIN, &masked(&String::from_utf8_lossy(line)));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Stderr {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        *self
+    }
+}
+
+impl MakeWriter<'_> for MainLog {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        *self
+    }
+}
+
+impl FormatTime for Stamp {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let now = OffsetDateTime::now_utc().format(TIME).map_err(|_| fmt::Error)?;
+        write!(writer, "{now} {}", std::process::id())
+    }
+}
+
+impl<S: Subscriber> Layer<S> for ServerLogs {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        if DIRECTORY.get().is_none() {
+            return;
+        }
+        let mut seen = Seen::default();
+        event.record(&mut seen);
+        // A name that is none could lead anywhere.
+        let Some(server) = seen.server.filter(|server| ServerName::new(server).is_ok() && server != MAIN) else {
+            return;
+        };
+        let mut line = OWN_LINE.to_owned();
+        // Writing to memory cannot fail.
+        let _ = Stamp.format_time(&mut Writer::new(&mut line));
+        let _ = writeln!(line, " {:>5} {}{}", event.metadata().level(), seen.message, seen.fields);
+        append(&server, &masked(&line));
+    }
+}
+
+/// The fields of an event as text.
+#[derive(Debug, Default)]
+struct Seen {
+    server: Option<String>,
+    message: String,
+    fields: String,
+}
+
+impl Visit for Seen {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to memory cannot fail.
+        let _ = match field.name() {
+            "server" => {
+                self.server = Some(format!("{value:?}"));
+                Ok(())
+            }
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "server" => self.server = Some(value.to_owned()),
+            _ => self.record_debug(field, &value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names() {
+        assert_eq!(level("WARN"), Some(LevelFilter::WARN));
+        assert_eq!(level("loud"), None);
+        assert_eq!(level("3"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! Reading logs: the last lines, and what follows.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::file;
+
+/// What of a file is looked at, from its end, in bytes.
+const LOOKED_AT: u64 = 512 * 1024;
+/// What is taken at once of what follows.
+const CHUNK: u64 = 1024 * 1024;
+
+/// The last lines of the log at `path`, `wanted` at most; none of a log that is not there. What was put aside counts.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn tail(path: &Path, wanted: usize) -> io::Result<Vec<String>> {
+    let mut lines: Vec<String> = Vec::new();
+    for path in file::all(path) {
+        let (text, is_whole) = end_of(&path)?;
+        lines.splice(..0, text.lines().map(str::to_owned));
+        if lines.len() >= wanted || !is_whole {
+            break;
+        }
+    }
+    lines.drain(..lines.len().saturating_sub(wanted));
+    Ok(lines)
+}
+
+/// The end of the file, from the start of a line on, and whether that is all of it; nothing of a file that is not there.
+fn end_of(path: &Path) -> io::Result<(String, bool)> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((String::new(), true)),
+        Err(error) => return Err(error),
+    };
+    let start = file.metadata()?.len().saturating_sub(LOOKED_AT);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(LOOKED_AT).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let whole_lines = if start == 0 { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
+    Ok((whole_lines.to_owned(), start == 0))
+}
+
+/// Reads on from the end of a log, also when it is put aside meanwhile.
+#[derive(Debug)]
+pub struct Follow {
+    path: PathBuf,
+    file: Option<File>,
+    position: u64,
+    /// The start of a line that has not ended yet.
+    partial: Vec<u8>,
+}
+
+impl Follow {
+    /// Begins at the end of the log at `path`, which need not be there yet.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn from_end(path: PathBuf) -> io::Result<Self> {
+        let mut follow = Self { path, file: None, position: 0, partial: Vec::new() };
+        if follow.open()? {
+            follow.position = follow.file.as_mut().map_or(Ok(0), |file| file.seek(SeekFrom::End(0)))?;
+        }
+        Ok(follow)
+    }
+
+    /// The lines that were written since.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn lines(&mut self) -> io::Result<Vec<String>> {
+        let mut lines = self.read()?;
+        // A file of this name that is shorter than what was read is another one, and this one is at its end.
+        let is_other = fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() < self.position);
+        if lines.is_empty() && (self.file.is_none() || is_other) && self.open()? {
+            lines = self.read()?;
+        }
+        Ok(lines)
+    }
+
+    fn open(&mut self) -> io::Result<bool> {
+        match File::open(&self.path) {
+            Ok(file) => {
+                (self.file, self.position) = (Some(file), 0);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Vec<String>> {
+        let Some(file) = &mut self.file else { return Ok(Vec::new()) };
+        self.position += file.take(CHUNK).read_to_end(&mut self.partial)? as u64;
+        let Some(end) = memchr::memrchr(b'\n', &self.partial) else { return Ok(Vec::new()) };
+        let rest = self.partial.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.partial, rest);
+        Ok(String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_may_be_in_several_files() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("s.log");
+        assert!(tail(&path, 3).unwrap().is_empty());
+        fs::write(file::aside(&path, 1), "a\nb\n").unwrap();
+        fs::write(&path, "c\nd\n").unwrap();
+        assert_eq!(tail(&path, 3).unwrap(), ["b", "c", "d"]);
+        assert_eq!(tail(&path, 1).unwrap(), ["d"]);
+        fs::write(&path, format!("{}\nlast\n", "x".repeat(600 * 1024))).unwrap();
+        assert_eq!(tail(&path, 5).unwrap(), ["last"]);
+    }
+
+    #[test]
+    fn what_follows_is_read_across_files() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("s.log");
+        let mut follow = Follow::from_end(path.clone()).unwrap();
+        assert!(follow.lines().unwrap().is_empty());
+        fs::write(&path, "first\nsec").unwrap();
+        assert_eq!(follow.lines().unwrap(), ["first"]);
+        fs::write(&path, "first\nsecond\n").unwrap();
+        assert_eq!(follow.lines().unwrap(), ["second"]);
+        fs::rename(&path, file::aside(&path, 1)).unwrap();
+        fs::write(&path, "third\n").unwrap();
+        assert_eq!(follow.lines().unwrap(), ["third"]);
+    }
+}
