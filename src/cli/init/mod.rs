@@ -105,8 +105,7 @@ async fn walk(arguments: &Arguments, machine: &Machine, output: &Output) -> Resu
         }
     }
     if !output.is_json() {
-        let screen = migrate::Screen { output, masker: &draft.plan.masker, home: &machine.around.home };
-        screen.show(&draft.survey, &draft.plan);
+        migrate::show(&draft.survey, &draft.plan, machine, output);
     }
     let undo = carry_out(arguments, &draft, machine, is_asking, output)?;
     let logins = match &undo {
