@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::diagnostics::Exit;
+use super::from_registry;
 use super::output::{Output, faint, good, strong};
 use super::trial::Trial;
 use crate::config::{
@@ -22,44 +23,60 @@ const KEY_STARTS: &[&str] = &["sk-", "ghp_", "github_pat_", "gho_", "glpat-", "x
   mcpzip add github -e 'TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
   mcpzip add linear https://mcp.linear.app/mcp
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
+  mcpzip add weather --from-registry io.github.user/weather --set units=metric
 
 `${VARIABLE}` is filled in whenever the server is started; in single quotes the shell leaves it alone.
 The entry stays when the server does not work yet; the exit code is 4 then.")]
 pub(super) struct Arguments {
     /// What the server is to be called
-    name: String,
+    pub(super) name: String,
     /// A URL; or after `--` a command and its arguments; or the entry as JSON
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required_unless_present = "from_registry", conflicts_with = "from_registry")]
     target: Vec<String>,
     /// A variable for the command; may be given several times
     #[arg(long, short, value_name = "NAME=VALUE")]
-    env: Vec<String>,
+    pub(super) env: Vec<String>,
     /// A header for the URL; may be given several times
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
-    header: Vec<String>,
+    pub(super) header: Vec<String>,
     /// How the server is spoken to; found out where it is not given
     #[arg(long = "type", short = 't', visible_alias = "transport", value_name = "TYPE")]
-    kind: Option<Kind>,
+    pub(super) kind: Option<Kind>,
     /// The directory the command runs in
     #[arg(long, value_name = "DIR")]
-    cwd: Option<String>,
+    pub(super) cwd: Option<String>,
     /// What the server is for, shown to agents
     #[arg(long, value_name = "TEXT")]
-    description: Option<String>,
+    pub(super) description: Option<String>,
     /// What a call may take: `90s`, `2m`, or seconds
     #[arg(long, value_name = "TIME")]
-    timeout: Option<String>,
+    pub(super) timeout: Option<String>,
+    /// Take what the registry says of this server; without a name, of the one that is called NAME there
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "From the registry")]
+    pub(super) from_registry: Option<String>,
+    /// This version of it, rather than the newest
+    #[arg(long, value_name = "VERSION", requires = "from_registry", help_heading = "From the registry")]
+    pub(super) version: Option<String>,
+    /// What it needs to know; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", requires = "from_registry", help_heading = "From the registry")]
+    pub(super) set: Vec<String>,
+    /// Which of the things it offers is to be used
+    #[arg(long = "use", value_name = "WAY", value_parser = ["npm", "pypi", "oci", "nuget", "remote"], requires = "from_registry", help_heading = "From the registry")]
+    pub(super) way: Option<String>,
+    /// Do not ask whether its command may be run
+    #[arg(long, short, requires = "from_registry", help_heading = "From the registry")]
+    pub(super) yes: bool,
     /// Replace a server of this name
     #[arg(long, visible_alias = "replace")]
-    force: bool,
+    pub(super) force: bool,
     /// Write the entry and do not connect
     #[arg(long)]
-    no_check: bool,
+    pub(super) no_check: bool,
 }
 
 /// The values of `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+pub(super) enum Kind {
     Stdio,
     Http,
     Sse,
@@ -71,6 +88,9 @@ pub(super) async fn run(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
+    if arguments.from_registry.is_some() {
+        return from_registry::run(arguments, paths, environment, output).await;
+    }
     let (entry, hints) = arguments.entry()?;
     let addition = Addition { name: &arguments.name, entry, force: arguments.force, check: !arguments.no_check, hints };
     addition.carry_out(paths, environment, output).await
@@ -181,6 +201,12 @@ impl Arguments {
                 hints.push("the arguments have a secret in them, which is in the file as you typed it; `${VARIABLE}` keeps it out".to_owned());
             }
         }
+        self.common(&mut entry);
+        Ok((entry.to_json(), hints))
+    }
+
+    /// What any server may have.
+    pub(super) fn common(&self, entry: &mut EntryText) {
         entry.text("description", self.description.as_deref());
         if let Some(timeout) = &self.timeout {
             // Seconds stay a number.
@@ -189,7 +215,6 @@ impl Arguments {
                 timeout.parse::<u64>().map_or_else(|_| json!(timeout), |seconds| json!(seconds)).to_string(),
             );
         }
-        Ok((entry.to_json(), hints))
     }
 
     fn has_own_members(&self) -> bool {

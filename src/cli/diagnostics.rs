@@ -5,6 +5,7 @@ use std::fmt;
 use crate::config::{self, ChangeError, EditError};
 use crate::downstream::http;
 use crate::proxy::Failure;
+use crate::registry;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -93,10 +94,18 @@ impl From<ChangeError> for Exit {
         match error {
             ChangeError::Configuration(error) => error.into(),
             ChangeError::Edit(error @ (EditError::Document { .. } | EditError::Encoding { .. })) => {
-                Self { kind: Kind::Configuration, error: error.into(), is_told: false }
+                // Its text holds its cause already.
+                Self { kind: Kind::Configuration, error: anyhow::Error::msg(error.to_string()), is_told: false }
             }
             error => Self { kind: Kind::Failed, error: error.into(), is_told: false },
         }
+    }
+}
+
+impl From<registry::Error> for Exit {
+    fn from(error: registry::Error) -> Self {
+        let kind = if error.is_absence() { Kind::Unavailable } else { Kind::Failed };
+        Self { kind, error: error.into(), is_told: false }
     }
 }
 

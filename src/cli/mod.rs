@@ -6,12 +6,14 @@ mod auth;
 mod browser;
 mod call;
 mod completions;
+mod config;
 mod connect;
 mod demo;
 mod describe;
 mod diagnostics;
 mod doctor;
 mod explanation;
+mod from_registry;
 mod gain;
 mod init;
 mod list;
@@ -21,6 +23,7 @@ mod man;
 mod migrate;
 mod output;
 mod printable;
+mod registry;
 mod remove;
 mod search;
 mod serve;
@@ -33,6 +36,7 @@ mod tokens;
 mod tools;
 mod trial;
 mod undo;
+mod update;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -104,6 +108,11 @@ enum Command {
     Tools(tools::Arguments),
     /// Write a server into the configuration, and try it
     Add(add::Arguments),
+    /// Bring servers from the registry up to date
+    Update(update::Arguments),
+    /// Look servers up in the registry
+    #[command(subcommand)]
+    Registry(registry::Command),
     /// Take servers out of the configuration
     Remove(remove::RemoveArguments),
     /// Use servers that were disabled
@@ -116,6 +125,9 @@ enum Command {
     Status(status::Arguments),
     /// Look for everything that could be wrong, and mend what can be mended
     Doctor(doctor::Arguments),
+    /// What may stand in the configuration
+    #[command(subcommand)]
+    Config(config::Command),
     /// Connect to every server and show its state
     #[command(after_help = "Examples:
   mcpzip servers
@@ -236,6 +248,12 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
             let output = if arguments.has_json() { &text } else { output };
             return add::run(arguments, &paths, &environment, output).await;
         }
+        Command::Config(ref command) => {
+            config::run(command, output);
+            return Ok(());
+        }
+        Command::Update(ref arguments) => return update::run(arguments, &paths, &environment, output).await,
+        Command::Registry(ref command) => return registry::run(command, &paths, &environment, output).await,
         Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
             return of_entries(&command, &remove::Place { paths: &paths, environment: &environment, output });
         }
@@ -317,6 +335,9 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)
         | Command::Add(_)
+        | Command::Update(_)
+        | Command::Registry(_)
+        | Command::Config(_)
         | Command::Remove(_)
         | Command::Enable(_)
         | Command::Disable(_)

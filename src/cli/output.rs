@@ -76,6 +76,31 @@ impl Output {
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
+    /// Asks for a text, which is what was typed without the space around it.
+    ///
+    /// # Errors
+    /// When the answer cannot be read.
+    pub(super) fn ask_text(&self, question: &str) -> io::Result<String> {
+        let mut err = io::stderr().lock();
+        write!(err, "{question}: ")?;
+        err.flush()?;
+        let mut answer = String::new();
+        if io::stdin().read_line(&mut answer)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(answer.trim().to_owned())
+    }
+
+    /// Asks for a text that is not shown while it is typed.
+    ///
+    /// # Errors
+    /// When the answer cannot be read.
+    pub(super) fn ask_secret(&self, question: &str) -> io::Result<String> {
+        let terminal = console::Term::stderr();
+        terminal.write_str(&format!("{question}: "))?;
+        Ok(terminal.read_secure_line()?.trim().to_owned())
+    }
+
     /// Says something beside the result that is to be used.
     pub(super) fn notable(&self, text: &str) {
         // There is nowhere left to say that this failed.

@@ -19,8 +19,8 @@ pub enum Change {
     Add(String),
     /// The server, whether there is one of the name or not.
     Put(String),
-    /// These members; `null` removes one.
-    Update(Vec<(String, String)>),
+    /// These members, each by the keys that lead to it in the entry; `null` removes one.
+    Update(Vec<(Vec<String>, String)>),
     /// No server.
     Remove,
     /// Switches it off or on.
@@ -68,8 +68,8 @@ impl Change {
         }
         match self {
             Self::Add(entry) | Self::Put(entry) => document.set(&path, entry).map_err(words),
-            Self::Update(members) => members.iter().try_for_each(|(key, value)| {
-                let path = [SERVERS, name, key];
+            Self::Update(members) => members.iter().try_for_each(|(keys, value)| {
+                let path: Vec<&str> = path.into_iter().chain(keys.iter().map(String::as_str)).collect();
                 match value.as_str() {
                     "null" => document.remove(&path).map(drop),
                     json => document.set(&path, json),

@@ -36,6 +36,21 @@ impl EntryText {
         self.members.push((key.to_owned(), json));
     }
 
+    /// The same with what `other` has of the member `key` in its place, or behind the command or URL where it had none.
+    #[must_use]
+    pub fn with(mut self, key: &str, other: &Self) -> Self {
+        let Some(new) = other.members.iter().find(|(known, _)| known == key) else { return self };
+        match self.members.iter_mut().find(|(known, _)| known == key) {
+            Some(member) => *member = new.clone(),
+            None => {
+                let is_target = |(known, _): &(String, String)| matches!(known.as_str(), "command" | "args" | "url");
+                let behind = self.members.iter().rposition(is_target).map_or(0, |place| place + 1);
+                self.members.insert(behind, new.clone());
+            }
+        }
+        self
+    }
+
     /// The entry as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -79,6 +79,11 @@ pub const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
     doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
 };
+/// The registry of servers.
+pub const REGISTRY: Variable = Variable {
+    name: "MCPZIP_REGISTRY",
+    doc: "The registry that servers are sought in; it goes before `registry` in the configuration.",
+};
 /// Where `mcp-remote` keeps its logins.
 pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
     name: "MCP_REMOTE_CONFIG_DIR",
@@ -98,6 +103,7 @@ pub const VARIABLES: &[Variable] = &[
     BROWSER,
     COMPLETE,
     CREDENTIALS,
+    REGISTRY,
     MCP_REMOTE_CONFIG_DIR,
     CLAUDE_CONFIG_DIR,
     CLAUDE_PROJECT_DIR,

@@ -15,6 +15,7 @@ mod error;
 mod expand;
 mod file;
 mod hash;
+mod keys;
 mod llm;
 mod management;
 mod nearest;
@@ -24,6 +25,7 @@ mod policy;
 mod projects;
 mod reader;
 mod results;
+mod schema;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -45,6 +47,7 @@ pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
 pub use projects::{Projects, real};
 pub use results::{Duplicates, Lifetime, ResultOptions};
+pub use schema::json_schema;
 pub use watch::ConfigWatch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +67,9 @@ pub const BUILT_IN_SERVER: &str = "mcpzip";
 
 /// What `credentials` may be.
 const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
+
+/// The official registry.
+const REGISTRY: &str = "https://registry.modelcontextprotocol.io";
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -94,6 +100,8 @@ pub struct Config {
     pub management: Management,
     /// How logins are kept.
     pub credentials: Credentials,
+    /// Where servers are sought: the address of a registry.
+    pub registry: String,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -135,8 +143,19 @@ pub struct Server {
     pub trust: Trust,
     /// Where clients see it.
     pub projects: Projects,
+    /// Which server of a registry the entry was made for, where it was.
+    pub registry: Option<Origin>,
     /// The hash of the transport.
     pub hash: ConfigHash,
+}
+
+/// A server of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its name there.
+    pub name: String,
+    /// The version that was taken.
+    pub version: String,
 }
 
 /// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`].
@@ -312,6 +331,17 @@ impl Config {
         Self::parse(&text, &path, environment)
     }
 
+    /// The same; where there is no file, what variables and defaults say.
+    ///
+    /// # Errors
+    /// When nothing in the file can be used.
+    pub fn load_or_default(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+        match Self::load(paths, environment) {
+            Err(Error::Missing { path }) => Self::parse("{}", &path, environment),
+            loaded => loaded,
+        }
+    }
+
     /// Reads `text`, the content of the file at the absolute `path`.
     ///
     /// # Errors
@@ -356,6 +386,7 @@ impl Config {
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
             credentials: credentials(environment, file.credentials, &report),
+            registry: registry(environment, file.registry, &report),
             warnings: report.into_warnings(&lines),
         })
     }
@@ -377,6 +408,7 @@ impl Default for Config {
             tools: Policy::default(),
             management: Management::default(),
             credentials: Credentials::default(),
+            registry: REGISTRY.to_owned(),
             masker: Masker::default(),
         }
     }
@@ -544,6 +576,23 @@ fn credentials(environment: &Environment, read: Read<Credentials>, report: &Repo
             written
         }),
     }
+}
+
+/// The variable goes before the file.
+fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) -> String {
+    let written = read.and_then(|read| match read {
+        Some(At { offset, value }) if !server::is_url(&value, &["http", "https"]) => {
+            let expected = "the URL of a registry, with `http://` or `https://`";
+            Err(At::new(offset, Fault::value("registry", expected, format!("`\"{value}\"`"))))
+        }
+        read => Ok(read.map(|at| at.value)),
+    });
+    let written = written.unwrap_or_else(|At { offset, value: fault }| {
+        report.add(offset, Oddity::Default { fault, default: REGISTRY.to_owned() });
+        None
+    });
+    let named = environment.get(env::REGISTRY.name).map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned);
+    named.or(written).unwrap_or_else(|| REGISTRY.to_owned())
 }
 
 fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Exposure {

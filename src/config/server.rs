@@ -102,6 +102,11 @@ impl<'a> Resolver<'a> {
         let home = |text: &str| expand::home(text, environment);
         let projects = entry.projects?.unwrap_or_default();
         let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
+        // Without it the server runs as well.
+        let registry = entry.registry.unwrap_or_else(|At { offset, value: fault }| {
+            self.report.add(offset, Oddity::Default { fault, default: "no update from there".to_owned() });
+            None
+        });
         Ok(Server {
             expose,
             tools,
@@ -114,6 +119,7 @@ impl<'a> Resolver<'a> {
             idle_timeout: entry.idle_timeout?,
             max_concurrent: entry.max_concurrent?,
             era: entry.era?.unwrap_or_default(),
+            registry,
             description: entry.description?.map(|text| text.value).filter(|text| !text.trim().is_empty()),
         })
     }

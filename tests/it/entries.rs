@@ -277,8 +277,7 @@ fn a_broken_file_is_refused_with_its_place_and_left_alone() {
             &["list"],
         ] {
             let refused = run(&setup, arguments).code(3);
-            let shown = refused.stderr.replace("configuration:", "config.json:1:1");
-            assert!(shown.contains(place), "{refused}");
+            assert!(refused.stderr.contains(place), "{refused}");
             assert_eq!(text(&setup), broken);
         }
     }

@@ -51,6 +51,8 @@ mod entries;
 mod hygiene;
 mod init;
 mod random_results;
+mod registry;
+mod schema;
 mod signatures;
 
 // Its programs are found where Unix has them.

@@ -43,7 +43,7 @@ const CREDENTIALS: &[&str] = &["env", "headers", "oauth", "proxy"];
 /// When it is no object.
 pub(super) fn update(entry: &RawValue) -> Result<Change, String> {
     let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
-    Ok(Change::Update(members.iter().map(|(key, value)| (key.into_owned(), value.get().to_owned())).collect()))
+    Ok(Change::Update(members.iter().map(|(key, value)| (vec![key.into_owned()], value.get().to_owned())).collect()))
 }
 
 /// Whether an agent may make a change.
@@ -60,8 +60,9 @@ pub(super) fn permit(change: &Change, name: &str, document: &Document, masker: &
             members.iter().try_for_each(|(key, value)| check(&key, value.get()))
         }
         Change::Update(entry) => {
-            entry.iter().try_for_each(|(key, value)| check(key, value))?;
-            let moved = entry.iter().map(|(key, _)| key).find(|key| DESTINATION.contains(&key.as_str()));
+            let members = || entry.iter().map(|(keys, value)| (keys[0].as_str(), value));
+            members().try_for_each(|(key, value)| check(key, value))?;
+            let moved = members().map(|(key, _)| key).find(|key| DESTINATION.contains(key));
             match (moved, restriction) {
                 (Some(key), Some(restriction)) => {
                     Err(format!("a person has restricted it by `{restriction}`, so only a person may set `{key}`"))
