@@ -50,7 +50,8 @@ export function readErrors() {
   });
 }
 
-const fence = (text) => `\`\`\`text\n${text}\n\`\`\``;
+// Plain, as there are many of them on one page.
+const fence = (text) => `<pre class="plain"><code>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</code></pre>`;
 const escaped = (text) => text.replaceAll('<', '&lt;').replace(/\[`([^`]+)`\]/g, '`$1`');
 
 export function troubleshooting() {
