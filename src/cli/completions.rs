@@ -17,8 +17,11 @@ use super::Cli;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::catalog::{Cache, Key};
-use crate::config::{Config, Environment, PathFlags, Paths, env};
-use crate::tool::QualifiedName;
+use crate::config::{Config, Environment, PathFlags, Paths, Server, env};
+use crate::tool::{QualifiedName, ServerName};
+
+/// Of so many servers the tools are offered; of more, the servers' own part of the name.
+const MOST_LISTS: usize = 4;
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
@@ -96,8 +99,14 @@ fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
         let whole = format!("{name}__");
         whole.starts_with(start) || start.starts_with(&whole)
     };
-    let used = config.servers.iter().filter(|(name, entry)| !entry.disabled && is_meant(name.as_str()));
+    let is_used = |(name, entry): &(&ServerName, &Server)| !entry.disabled && is_meant(name.as_str());
+    let used: Vec<(&ServerName, &Server)> = config.servers.iter().filter(is_used).collect();
+    if used.len() > MOST_LISTS {
+        // Nobody reads all of their tools; the next letters say whose are wanted.
+        return used.iter().map(|(name, _)| format!("{name}__")).collect();
+    }
     let lists = used
+        .into_iter()
         .filter_map(|(name, entry)| cache.load(&Key { server: name.clone(), configuration: entry.hash.to_string() }));
     lists
         .flat_map(|list| {

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::telemetry::{Follow, MAIN, tail};
@@ -26,6 +27,7 @@ Examples:
 )]
 pub(super) struct Arguments {
     /// Whose log; that of mcpzip itself when absent
+    #[arg(add = completions::of_servers())]
     server: Option<String>,
     /// Go on with what is written from now on, until Ctrl-C
     #[arg(long, short)]
@@ -50,13 +52,15 @@ pub(super) fn run(arguments: &Arguments, directory: &Path, output: &Output) -> R
         return Ok(());
     }
     last.iter().for_each(|line| output.line(harmless(line)));
-    while arguments.follow {
+    if !arguments.follow {
+        return Ok(());
+    }
+    loop {
         for line in follow.lines().with_context(|| unreadable(&path))? {
             output.line(harmless(&line));
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(())
 }
 
 fn unreadable(path: &Path) -> String {

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use crate::config::{Change, Config, Environment, Paths, change_servers};
@@ -13,7 +14,7 @@ use crate::config::{Change, Config, Environment, Paths, change_servers};
   mcpzip remove github linear")]
 pub(super) struct RemoveArguments {
     /// The servers
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
     names: Vec<String>,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct RemoveArguments {
   mcpzip enable github linear")]
 pub(super) struct EnableArguments {
     /// The servers
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
     names: Vec<String>,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct EnableArguments {
   mcpzip disable github linear")]
 pub(super) struct DisableArguments {
     /// The servers
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
     names: Vec<String>,
 }
 

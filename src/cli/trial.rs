@@ -90,7 +90,8 @@ impl Trial {
     }
 }
 
-async fn of(name: &str, app: &App) -> Trial {
+/// Tries the server `name` of a run.
+pub(super) async fn of(name: &str, app: &App) -> Trial {
     let proxy = app.proxy();
     let config = proxy.config();
     if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {

@@ -117,8 +117,8 @@ pub(super) struct Entry {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
     pub(super) trust: Read<Trust>,
-    pub(super) registry: Read<Origin>,
     pub(super) projects: Read<Vec<At<String>>>,
+    pub(super) registry: Read<Origin>,
 }
 
 /// A command: a line for the shell, or a program and its arguments.
@@ -321,8 +321,8 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         expose: members.read("expose", |field| expose(field, scope, report)),
         tools: members.read("tools", |field| policy(field, scope, report)),
         trust: members.read("trust", trust),
-        registry: members.read("registry", |field| origin(field, scope, report)),
         projects: members.read("projects", Field::texts),
+        registry: members.read("registry", |field| origin(field, scope, report)),
     };
     members.finish();
     Ok(entry)

@@ -34,7 +34,7 @@ mod watch;
 pub use certificates::Certificates;
 pub use change::{Change, ChangeError, Changed, change_servers};
 pub use document::{Document, DocumentError};
-pub use edit::{EditError, edit};
+pub use edit::{EditError, FileLock, edit, link_target};
 pub use entry_text::EntryText;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
@@ -141,10 +141,10 @@ pub struct Server {
     pub tools: Policy,
     /// What becomes of a tool that is not what it was when it was first seen.
     pub trust: Trust,
-    /// Which server of a registry the entry was made for, where it was.
-    pub registry: Option<Origin>,
     /// Where clients see it.
     pub projects: Projects,
+    /// Which server of a registry the entry was made for, where it was.
+    pub registry: Option<Origin>,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }

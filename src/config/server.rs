@@ -98,15 +98,15 @@ impl<'a> Resolver<'a> {
             None => OwnExposure::default(),
         };
         let tools = Policy::read(entry.tools?.unwrap_or_default())?;
+        let environment = self.environment;
+        let home = |text: &str| expand::home(text, environment);
+        let projects = entry.projects?.unwrap_or_default();
+        let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
         // Without it the server runs as well.
         let registry = entry.registry.unwrap_or_else(|At { offset, value: fault }| {
             self.report.add(offset, Oddity::Default { fault, default: "no update from there".to_owned() });
             None
         });
-        let environment = self.environment;
-        let home = |text: &str| expand::home(text, environment);
-        let projects = entry.projects?.unwrap_or_default();
-        let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
         Ok(Server {
             expose,
             tools,

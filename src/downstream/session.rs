@@ -450,6 +450,9 @@ fn missing(key: &str) -> Reply {
 
 #[cfg(test)]
 mod tests {
+    /// What the task of a request may take, in bytes: it is copied several times, for each call.
+    const TASK: usize = 8 * 1024;
+
     use super::*;
     use crate::config::{Config, Environment};
     use crate::proxy::{Mode, Places, Start};
@@ -461,6 +464,9 @@ mod tests {
         let proxy = Proxy::new(config, &Places::default(), environment, &tasks, Start::Everything, Mode::MetaTools);
         let session = Session::new(proxy, tasks.clone());
         let outbox = Outbox::new();
+        let (id, line) = (RequestId::parse(serde_json::from_str("6").unwrap()).unwrap(), Bytes::new());
+        let size = size_of_val(&session.run(&id, "ping", None, &line, &outbox));
+        assert!(size <= TASK, "{size}");
         let answer = Answer { exchange: Exchange::Shared(outbox.clone()), batch: None };
         let running = session.clone();
         let task = tasks.spawn(async move {

@@ -40,6 +40,12 @@ impl Proxy {
         if asked.select.is_none() && result.len() <= budget {
             return Reply::Relayed(kept.and_then(|kept| without_duplicate(&result, kept)).unwrap_or(result));
         }
+        Box::pin(self.less(result, asked, budget, kept)).await
+    }
+
+    /// The part that `select` makes of a result, or its head.
+    async fn less(&self, result: Bytes, asked: &Asked<'_>, budget: usize, kept: Option<Kept>) -> Reply {
+        let options = self.config().results;
         let looked = self.looked_into(&result, asked.select.is_some()).await;
         let shelf = shelf_of(options.kept_for, asked.caller);
         let (reply, is_stored) = match asked.select {

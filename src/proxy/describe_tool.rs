@@ -80,7 +80,7 @@ impl Proxy {
         if matches!(resolution, Resolution::Unknown) {
             let server = self.unlisted_server(&snapshot, name);
             if server.is_some() || snapshot.servers().count() <= 1 {
-                self.refresh.known_now(server.as_ref(), FIRST_LISTING).await;
+                Box::pin(self.refresh.known_now(server.as_ref(), FIRST_LISTING)).await;
                 resolution = self.snapshot().resolve(name);
             }
         }
@@ -90,7 +90,7 @@ impl Proxy {
                 let names: Vec<String> = names.iter().take(10).map(ToString::to_string).collect();
                 Err(Failure::Unknown(format!("`{name}` could be {}: say which", names.join(" or "))))
             }
-            Resolution::Unknown => Err(self.explain_unknown(name).await),
+            Resolution::Unknown => Err(Box::pin(self.explain_unknown(name)).await),
         }
     }
 

@@ -108,7 +108,9 @@ impl Proxy {
         };
         let errand = Errand::of(caller, params);
         match arguments.get("calls").filter(|raw| raw.get() != "null") {
-            Some(calls) => self.execute_all(calls, &Shared { line, limit, errand: errand.in_company() }).await,
+            Some(calls) => {
+                Box::pin(self.execute_all(calls, &Shared { line, limit, errand: errand.in_company() })).await
+            }
             None => self.execute_one(arguments, &Shared { line, limit, errand }).await,
         }
     }
@@ -176,7 +178,7 @@ impl Proxy {
         if let Some(builtin) = builtin::Tool::of(&tool) {
             let raw: &RawValue = serde_json::from_str(arguments).expect("checked arguments are JSON");
             let caller = call.errand.map(|errand| &errand.caller);
-            let reply = self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller).await;
+            let reply = Box::pin(self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller)).await;
             return Ok(Ran { name: Some(tool.qualified_name()), reply, repairs });
         }
         let name = tool.qualified_name();

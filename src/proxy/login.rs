@@ -113,15 +113,15 @@ impl Proxy {
             return Err(failure);
         };
         let outcome = match errand.answers_login() {
-            true => self.returned(&server, errand).await,
-            false => self.log_in(&server, errand).await,
+            true => Box::pin(self.returned(&server, errand)).await,
+            false => Box::pin(self.log_in(&server, errand)).await,
         };
         match outcome {
             LoggedIn::No => Err(failure),
             LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
             LoggedIn::Yes => {
-                self.refresh.list(Some(&server), LISTING).await;
-                self.find(name).await.map(Ok)
+                Box::pin(self.refresh.list(Some(&server), LISTING)).await;
+                Box::pin(self.find(name)).await.map(Ok)
             }
         }
     }

@@ -319,6 +319,9 @@ impl Proxy {
     }
 
     /// Answers a request; `line` is what `params` is a part of.
+    ///
+    /// What calls seldom need is boxed on the way, here and below: the task of a request has room for the largest of all
+    /// ways, and is copied several times before it runs.
     pub async fn handle(&self, caller: &Caller, method: &str, params: Option<&RawValue>, line: &Bytes) -> Reply {
         let modern = caller.revision.is_modern();
         if modern {
@@ -338,7 +341,7 @@ impl Proxy {
         match method {
             "tools/list" if self.mode == Mode::Direct => {
                 let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-                self.direct_tools(&params, modern).await
+                Box::pin(self.direct_tools(&params, modern)).await
             }
             "tools/list" => {
                 self.count_listing(caller);
@@ -351,7 +354,7 @@ impl Proxy {
             _ => {
                 let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
                 let unknown = || Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
-                self.answer_beside(caller, method, &params).await.unwrap_or_else(unknown)
+                Box::pin(self.answer_beside(caller, method, &params)).await.unwrap_or_else(unknown)
             }
         }
     }
@@ -363,7 +366,7 @@ impl Proxy {
     async fn call(&self, caller: &Caller, params: Option<&RawValue>, line: &Bytes) -> Reply {
         let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
         if self.mode == Mode::Direct {
-            return self.direct_call(caller, &params, line).await;
+            return Box::pin(self.direct_call(caller, &params, line)).await;
         }
         let Some(name) = params.text("name") else {
             return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
@@ -377,11 +380,13 @@ impl Proxy {
             }
         };
         match name.as_str() {
-            "search_tools" => self.counted(counting::Answer::Search, self.search_tools(&arguments).await),
-            "describe_tool" => self.counted(counting::Answer::Description, self.describe_tool(&arguments).await),
+            "search_tools" => self.counted(counting::Answer::Search, Box::pin(self.search_tools(&arguments)).await),
+            "describe_tool" => {
+                self.counted(counting::Answer::Description, Box::pin(self.describe_tool(&arguments)).await)
+            }
             "execute_tool" => self.execute_tool(caller, &arguments, &params, line).await,
-            "proxy_status" => self.builtin(builtin::Tool::Status, &arguments, Some(caller)).await,
-            "proxy_refresh" => self.builtin(builtin::Tool::Refresh, &arguments, Some(caller)).await,
+            "proxy_status" => Box::pin(self.builtin(builtin::Tool::Status, &arguments, Some(caller))).await,
+            "proxy_refresh" => Box::pin(self.builtin(builtin::Tool::Refresh, &arguments, Some(caller))).await,
             _ => Reply::error(
                 ErrorCode::INVALID_PARAMS,
                 format!(

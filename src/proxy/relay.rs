@@ -5,10 +5,11 @@
 //! again. All four pairs are joined here; where a legacy server's question meets a modern client,
 //! `open_calls.rs` keeps the call.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::caller::{CallHost, Caller, Questions};
@@ -103,12 +104,12 @@ impl Proxy {
         };
         if able.answers_login() {
             // Whatever came of it, the server says whether it is enough.
-            self.returned(server, able).await;
-            return self.relay_once(server, relayed, Some(&able.after_login())).await;
+            Box::pin(self.returned(server, able)).await;
+            return Box::pin(self.relay_once(server, relayed, Some(&able.after_login()))).await;
         }
-        match self.relay_once(server, relayed.clone(), errand).await {
-            Err(error) if error.wants_login() => match self.log_in(server, able).await {
-                LoggedIn::Yes => self.relay_once(server, relayed, errand).await,
+        match Box::pin(self.relay_once(server, relayed.clone(), errand)).await {
+            Err(error) if error.wants_login() => match Box::pin(self.log_in(server, able)).await {
+                LoggedIn::Yes => Box::pin(self.relay_once(server, relayed, errand)).await,
                 LoggedIn::Asked(result) => Ok(Reply::Result(result)),
                 LoggedIn::No => Err(error),
             },
@@ -126,10 +127,10 @@ impl Proxy {
             Some(errand) if !errand.caller.revision.is_modern() => self.relay_rounds(server, relayed, errand).await,
             Some(errand) if !errand.is_askable || (errand.caller.capabilities.is_empty() && errand.state.is_none()) => {
                 let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Refused);
-                self.send(server, &relayed, &errand.meta, Some(host)).await
+                Box::pin(self.send(server, &relayed, &errand.meta, Some(host))).await
             }
-            Some(errand) => self.relay_open(server, relayed, errand).await,
-            None => self.send(server, &relayed, "", None).await,
+            Some(errand) => Box::pin(self.relay_open(server, relayed, errand)).await,
+            None => Box::pin(self.send(server, &relayed, "", None)).await,
         }
     }
 
@@ -157,7 +158,7 @@ impl Proxy {
                 }
             });
             let mut responses = Vec::new();
-            for (key, answer) in join_all(questions).await {
+            for (key, answer) in Box::pin(join_all(questions)).await {
                 match answer {
                     Reply::Result(result) => responses.push(format!("{key}:{}", String::from_utf8_lossy(&result))),
                     // There is no form in which a modern server could be told.
@@ -211,7 +212,8 @@ impl Needs {
 /// The members of a result that is no answer yet but says what is needed for one.
 pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
     // Results may be large, and those that need input are rare.
-    memchr::memmem::find(result, b"input_required")?;
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"input_required"));
+    WORD.find(result)?;
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
     let object = Object::parse(raw).ok()?;
     let is_required = object.text("resultType").as_deref() == Some("input_required")

@@ -203,7 +203,8 @@ impl Registry {
     }
 
     async fn fetch(&self, url: &Url) -> Result<Vec<u8>, Error> {
-        let unreachable = |error: &reqwest::Error| Error::Unreachable { base: self.shown.clone(), reason: words(error) };
+        let unreachable =
+            |error: &reqwest::Error| Error::Unreachable { base: self.shown.clone(), reason: words(error) };
         let request = self.client.get(url.clone()).header(reqwest::header::ACCEPT, "application/json");
         let mut response = request.send().await.map_err(|error| unreachable(&error))?;
         if response.status() != StatusCode::OK {

@@ -127,8 +127,8 @@ impl Pool {
             let error = match lease.call(call.clone()).await {
                 // It was refused before it was looked into, for headers that the tool's schema asks for.
                 Ok(refusal) if lease.lacks_headers(&refusal) => {
-                    return match lease.list_tools(server, call.limit).await {
-                        Ok(_) => lease.call(call).await,
+                    return match Box::pin(lease.list_tools(server, call.limit)).await {
+                        Ok(_) => Box::pin(lease.call(call)).await,
                         Err(_) => Ok(refusal),
                     };
                 }

@@ -43,7 +43,8 @@ impl Wire {
     ) -> Result<Reply, CallError> {
         match self {
             Self::Stream(link) => link.request(target.method, params, limit, host).await,
-            Self::Http(endpoint) => endpoint.request(target, params, limit, host).await,
+            // Far larger, and it costs far more than a box; calls over a stream need not have the room for it.
+            Self::Http(endpoint) => Box::pin(endpoint.request(target, params, limit, host)).await,
         }
     }
 

@@ -64,6 +64,10 @@ fn bash_completes_commands_servers_and_tools() {
     assert_eq!(bash(&setup, &["mcpzip", "doctor", "o"]), ["other"]);
     assert_eq!(bash(&setup, &["mcpzip", "connect", "claude-d"]), ["claude-desktop"]);
     assert_eq!(setup.home().starts("notes"), starts, "a server was started");
+    // Of many servers, the names come first.
+    let many = (0..6).map(|number| format!("\"m{number}\": {{\"command\": \"x\"}}")).collect::<Vec<_>>().join(",");
+    setup.save_text(&format!("{{\"mcpServers\": {{{many}}}}}"));
+    assert_eq!(bash(&setup, &["mcpzip", "call", "m"]), ["m0__", "m1__", "m2__", "m3__", "m4__", "m5__"]);
     // Another configuration is the one that counts when it is typed.
     let other = setup.home().path("other.json");
     std::fs::write(&other, r#"{"mcpServers": {"nobody": {"command": "x"}}}"#).unwrap();

@@ -76,8 +76,8 @@ fn by_flags_all_is_set_up_and_undone_as_one() {
     let report = house.run(&["init", "--yes"]).code(0).json();
     let tests = report["tests"].as_array().unwrap();
     let test = |name: &str| tests.iter().find(|test| test["server"] == name).unwrap().clone();
-    assert_eq!((&test("notes")["state"], &test("notes")["tools"]), (&json!("works"), &json!(2)));
-    assert_eq!(test("dead")["state"], "fails");
+    assert_eq!((&test("notes")["state"], &test("notes")["tools"]), (&json!("ready"), &json!(2)));
+    assert_eq!(test("dead")["state"], "failed");
     assert_eq!(report["new_servers"], json!(["notes"]), "{report:#}");
     assert_eq!(house.config()["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["notes"]);
     let claude: Value = serde_json::from_str(&house.read(".claude.json")).unwrap();
@@ -155,7 +155,7 @@ mod terminal {
         terminal.press("Down");
         terminal.press("Space");
         terminal.press("Enter");
-        let screen = terminal.shows("Take over these servers?");
+        let screen = terminal.shows("Which servers should move here?");
         show("which servers", &screen);
         terminal.press("Enter");
         // Servers are offered where something starts them.
@@ -185,9 +185,9 @@ mod terminal {
         let house = house();
         let before = house.read(".claude.json");
         let questions: &[&str] = if super::has_runner() {
-            &["Which clients", "Take over", "Add some", "These don't work", "Write this?"]
+            &["Which clients", "Which servers", "Add some", "These don't work", "Write this?"]
         } else {
-            &["Which clients", "Take over", "These don't work", "Write this?"]
+            &["Which clients", "Which servers", "These don't work", "Write this?"]
         };
         for leaving in 0..questions.len() {
             let Some(terminal) = wizard(&house) else { return };

@@ -1,11 +1,12 @@
 // Takes down what the program says, for pages that show it: its help, the entries that `connect` writes, the answers of the
 // search over the demo's servers, and a run for the README. `node scripts/record.mjs --check` compares instead.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { RECORDED, readCommands } from './commands.mjs';
-import { fail, program, run, website } from './lib.mjs';
+import { fail, program, repository, run, website } from './lib.mjs';
+import { problem, terminal as drawn } from './pictures.mjs';
 import { QUERIES, SERVERS } from './playground.mjs';
 
 const check = process.argv.includes('--check');
@@ -19,7 +20,9 @@ const stale = [];
 try {
   keep(RECORDED, readCommands(binary));
   keep(join(website, 'src/data/clients.json'), clients());
+  for (const theme of ['light', 'dark']) keepText(`docs/images/problem-${theme}.svg`, problem(theme));
   if (isWhole) keep(join(website, 'src/data/playground.json'), await playground(), sameHits);
+  if (!check) keepText('docs/images/terminal.svg', session());
 } finally {
   rmSync(home, { recursive: true, force: true });
 }
@@ -34,6 +37,44 @@ function keep(file, value, same = (old, now) => JSON.stringify(old) === JSON.str
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${JSON.stringify(value, null, 1)}\n`);
   console.log(`wrote ${file.slice(website.length + 1)}`);
+}
+
+function keepText(path, text) {
+  const file = join(repository, path);
+  const old = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+  if (check) {
+    if (old !== text) stale.push(path);
+    return;
+  }
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  console.log(`wrote ${path}`);
+}
+
+/** The run for the README: the demo's servers, as a person at a terminal would use them. */
+function session() {
+  const directory = join(home, '.config/mcpzip');
+  mkdirSync(directory, { recursive: true });
+  const mcpServers = Object.fromEntries(SERVERS.map((name) => [name, { command: binary, args: ['__demo-server', name, join(home, 'store')] }]));
+  writeFileSync(join(directory, 'config.json'), JSON.stringify({ mcpServers }));
+  const bin = join(home, 'path');
+  mkdirSync(bin);
+  symlinkSync(binary, join(bin, 'mcpzip'));
+  const commands = [
+    'mcpzip servers',
+    'mcpzip search --limit 2 "when am I free on monday"',
+    `mcpzip call find_free_slots '{"from":"2026-11-23T00:00:00Z","to":"2026-11-23T23:59:59Z","minutes":60}'`,
+    `mcpzip call convert_units '{"value": "26.2", "from": "mi", "to": "km"}'`,
+  ];
+  const steps = commands.map((command) => {
+    const line = `stty cols 108 rows 60; ${command}`;
+    const { stdout, status } = spawnSync('script', ['-qec', line, '/dev/null'], { cwd: home, env: { ...environment, PATH: `${bin}:${environment.PATH}` }, encoding: 'utf8' });
+    if (status !== 0) fail(`${command}: ${stdout}`);
+    // A line that was erased was there for a moment only: what turns while one waits.
+    const output = stdout.replaceAll('\r', '').replaceAll(home, '~').trimEnd().split('\n').map((text) => text.split('\u001b[2K').at(-1));
+    return { command, output };
+  });
+  return drawn(steps, 'A terminal: mcpzip shows its servers, finds a tool by a need, and calls it');
 }
 
 /** What `connect CLIENT --dry-run` would write, on Linux and with the program on the PATH. */

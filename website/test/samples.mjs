@@ -82,8 +82,7 @@ function configuration(where, text) {
   // Paths of certificates are examples.
   const file = join(home, 'sample.json');
   writeFileSync(file, text.replace(/"ca_file": "[^"]*",?/, '').replace(/,(\s*})/g, '$1'));
-  const list = 'list' in help ? ['list'] : ['auth', 'status'];
-  const { status, stdout, stderr } = spawnSync(binary, ['--config', file, '--json', ...list], { encoding: 'utf8', env: { PATH: process.env.PATH, HOME: home } });
+  const { status, stdout, stderr } = spawnSync(binary, ['--config', file, '--json', 'list'], { encoding: 'utf8', env: { PATH: process.env.PATH, HOME: home } });
   if (status !== 0) findings.add(where, `exit code ${status}: ${stderr}\n${text}`);
   const warnings = stdout.trim().startsWith('{') ? (JSON.parse(stdout).warnings ?? []) : [];
   for (const warning of warnings) findings.add(where, `warning: ${JSON.stringify(warning)}\n${text}`);
@@ -94,13 +93,15 @@ function runs() {
   const directory = join(home, '.config/mcpzip');
   mkdirSync(directory, { recursive: true });
   const mcpServers = Object.fromEntries(SERVERS.map((name) => [name, { command: binary, args: ['__demo-server', name, join(home, 'store')] }]));
-  writeFileSync(join(directory, 'config.json'), JSON.stringify({ mcpServers }));
+  writeFileSync(join(directory, 'config.json'), JSON.stringify({ mcpServers }), { mode: 0o600 });
   const env = { PATH: process.env.PATH, HOME: home };
-  const attempt = (args, expected, options = {}) => {
+  const attempt = (args, expected, { tries = 1, ...options } = {}) => {
     counts.runs += 1;
     try {
       const output = execFileSync(binary, args, { encoding: 'utf8', env, stdio: ['pipe', 'pipe', 'pipe'], ...options });
-      if (!expected.test(output)) findings.add(`mcpzip ${args.join(' ')}`, `should print ${expected}, printed ${output.slice(0, 500)}`);
+      if (expected.test(output)) return;
+      if (tries > 1) attempt(args, expected, { ...options, tries: tries - 1 });
+      else findings.add(`mcpzip ${args.join(' ')}`, `should print ${expected}, printed ${output.slice(-500)}`);
     } catch (error) {
       findings.add(`mcpzip ${args.join(' ')}`, `${error.message} ${error.stdout ?? ''}`);
     }
@@ -117,13 +118,18 @@ function runs() {
   attempt(['undo', '--list'], /./);
   attempt(['connect', 'cursor', '--dry-run'], /cursor/);
   attempt(['migrate', '--dry-run'], /./);
-  if ('doctor' in help) attempt(['doctor'], /./);
-  if ('status' in help) attempt(['status'], /calendar/);
-  if ('list' in help) attempt(['list'], /calendar/);
+  // Warnings, such as a short PATH, are no errors.
+  const { status, stdout } = spawnSync(binary, ['doctor'], { encoding: 'utf8', env });
+  if (![0, 6].includes(status)) findings.add('mcpzip doctor', `exit code ${status}: ${stdout}`);
+  attempt(['status'], /calendar/);
+  attempt(['list'], /calendar/);
+  attempt(['init', '--yes', '--dry-run', '--no-test', '--server', 'time'], /mcp-server-time/);
+  attempt(['config', 'schema'], /mcpServers/);
   attempt(['demo'], /find_free_slots/, { timeout: 120_000 });
-  // The session of the quick start: what its shell line sends, answered by two messages.
+  // The session of the quick start: what its shell line sends. On a machine that is very busy the first search may only say
+  // that it is to be made again.
   const quickStart = readFileSync(join(website, 'src/content/docs/start/quick-start.mdx'), 'utf8');
   const lines = [...quickStart.matchAll(/^\s*'(\{"jsonrpc".*\})' \\$/gm)].map((match) => match[1]);
   if (lines.length !== 3) findings.add('quick start', `${lines.length} messages in its session, there should be 3`);
-  attempt(['serve'], /"id":1[\s\S]*"id":2[\s\S]*calendar__convert_time|"id":2[\s\S]*calendar__convert_time/, { input: `${lines.join('\n')}\n`, timeout: 60_000 });
+  attempt(['serve'], /"id":2[\s\S]*calendar__convert_time/, { input: `${lines.join('\n')}\n`, timeout: 60_000, tries: 3 });
 }

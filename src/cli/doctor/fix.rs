@@ -17,6 +17,8 @@ pub(super) async fn all(app: Option<&App>, machine: &Machine, examination: &mut 
     for finding in &mut examination.findings {
         let Some(fix) = &finding.fix else { continue };
         let mended = match fix {
+            // It went with its directory.
+            Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
             Fix::Close(path) => close(path).map(|mode| format!("it has the mode {mode:o} now")),
             Fix::RemoveFile(path) => told(std::fs::remove_file(path), "it is removed"),
             Fix::RemoveDirectory(path) => told(std::fs::remove_dir_all(path), "it is removed"),

@@ -72,7 +72,7 @@ kinds! {
         mend "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
     CONFIG_OLDER: Note "config-older-layout", "there is a configuration of the older layout",
         why "Its servers are not used by this version.",
-        mend "Look at the file that is named, and take over what you still want.";
+        mend "Run `mcpzip migrate --from mcpzip-0.1`, which shows what it would take over.";
     SERVER_ENTRY: Error "server-entry", "a server's entry cannot be used",
         why "The server is left out; the others work.",
         mend "Look at the line and column that are named, and correct the entry.";
@@ -87,7 +87,7 @@ kinds! {
         mend "Write the whole path of the program as `command`.";
     SERVER_FAILED: Error "server-failed", "a server does not work",
         why "Its tools cannot be called; those of an earlier time are still found.",
-        mend "Read the reason; `mcpzip__tail_log` and the log in the state directory have what the server wrote.";
+        mend "Read the reason; `mcpzip logs SERVER` has what the server wrote.";
     SERVER_LOGIN: Warning "server-login", "a server wants a login",
         why "Its tools cannot be called until then.",
         mend "Run `mcpzip login SERVER`.";

@@ -45,8 +45,10 @@ fn servers(examination: &Examination, output: &Output) {
         };
         let pad = " ".repeat(widest - server.name.len());
         let time = server.seconds.map(|seconds| format!(", {seconds:.2} s")).unwrap_or_default();
-        let words = server.software.iter().chain(&server.revision).map(String::as_str).collect::<Vec<_>>();
-        let aside = if words.is_empty() { String::new() } else { faint(format!(" ({})", words.join(", protocol "))) };
+        let login = server.login.as_ref().map(|login| format!("logged in at {}", printable(&login.issuer)));
+        let revision = server.revision.as_ref().map(|revision| format!("protocol {revision}"));
+        let words: Vec<String> = server.software.iter().cloned().chain(revision).chain(login).collect();
+        let aside = if words.is_empty() { String::new() } else { faint(format!(" ({})", words.join(", "))) };
         output.line(format!("  {}{pad}  {state}  {} tools{time}{aside}", strong(&server.name), server.tools));
     }
 }
@@ -67,18 +69,46 @@ fn one(finding: &Finding, output: &Output) {
     };
     let subject = printable(&finding.subject);
     output.line(format!("{label} {} {}", strong(&subject), faint(format!("[{}]", finding.kind.code))));
-    output.line(format!("  {}", finding.what));
-    output.line(format!("  {}", faint(finding.kind.why)));
+    let paragraph = |text: &str, style: &dyn Fn(&str) -> String| {
+        wrapped(text, width() - INDENT.len()).iter().for_each(|line| output.line(format!("{INDENT}{}", style(line))));
+    };
+    let (plain, quiet) = (|line: &str| line.to_owned(), |line: &str| faint(line));
+    paragraph(&finding.what, &plain);
+    paragraph(finding.kind.why, &quiet);
     match &finding.mended {
-        Some(Ok(done)) => output.line(format!("  {}", good(done))),
-        Some(Err(reason)) => output.line(format!("  {}", bad(format!("could not be mended: {reason}")))),
+        Some(Ok(done)) => paragraph(done, &|line| good(line)),
+        Some(Err(reason)) => paragraph(&format!("could not be mended: {reason}"), &|line| bad(line)),
         None => {
-            output.line(format!("  to mend it: {}", finding.mend()));
-            if finding.fix.is_some() {
-                output.line(faint("  `--fix` does it"));
+            paragraph(&format!("to mend it: {}", finding.mend()), &plain);
+            if let (Some(_), Some(fix)) = (&finding.fix, finding.kind.fix) {
+                paragraph(&format!("`--fix`: {fix}"), &quiet);
             }
         }
     }
+}
+
+const INDENT: &str = "  ";
+
+/// As wide as the terminal is, and no wider than one reads well.
+fn width() -> usize {
+    usize::from(console::Term::stdout().size().1).clamp(40, 110)
+}
+
+/// The words of `text` in lines of so many columns; a longer word has a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one at first");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if console::measure_text_width(line) + 1 + console::measure_text_width(word) <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 fn sum(examination: &Examination) -> String {
@@ -98,5 +128,17 @@ fn sum(examination: &Examination) -> String {
     match words.is_empty() {
         true => good(format!("nothing is wrong{mended}")),
         false => format!("{}{mended}", words.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a-word-that-is-long b", 7), ["a-word-that-is-long", "b"]);
+        assert_eq!(wrapped("", 7), [""]);
     }
 }

@@ -13,8 +13,9 @@ use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
 use crate::config::Trust;
-use crate::proxy::join_all;
+use crate::proxy::{Progress, join_all};
 use crate::tool::ServerName;
+use crate::upstream::oauth::LoginStatus;
 
 /// How long a server has; the listing itself gives up sooner.
 const LIMIT: Duration = Duration::from_secs(45);
@@ -35,6 +36,8 @@ pub(super) struct Seen {
     /// The revision of the protocol that it speaks.
     pub(super) revision: Option<String>,
     pub(super) software: Option<String>,
+    /// The login there, where there is one.
+    pub(super) login: Option<LoginStatus>,
 }
 
 pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &mut Examination, output: &Output) {
@@ -54,6 +57,11 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
     };
     let status = proxy.status();
     let snapshot = proxy.snapshot();
+    let progress = proxy.refresh().progress();
+    let reason = |name: &ServerName| match progress.get(name) {
+        Some(Progress::Failed(reason)) => printable(&config.masker.mask(reason)),
+        _ => "it gave no answer in time".to_owned(),
+    };
     for server in &status.servers {
         let Ok(name) = ServerName::new(&server.name) else { continue };
         if !is_meant(&name) || server.state == "faulty" {
@@ -68,14 +76,17 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
             seconds: time.map(|time| (time.as_secs_f64() * 100.0).round() / 100.0),
             revision: known.and_then(|known| known.revision()).map(|revision| revision.to_string()),
             software: server.software.as_deref().map(printable),
+            login: None,
         });
         let Some(time) = time else { continue };
         if proxy.wants_login(&name) {
-            let reason = server.reason.as_deref().map(printable).unwrap_or_default();
-            examination.add(Finding::new(&kinds::SERVER_LOGIN, name.as_str(), reason));
+            examination.add(Finding::new(&kinds::SERVER_LOGIN, name.as_str(), reason(&name)));
         } else if server.state == "failed" || server.stale {
-            let reason = server.reason.as_deref().map_or("gave no answer in time".to_owned(), printable);
-            examination.add(Finding::new(&kinds::SERVER_FAILED, name.as_str(), reason));
+            // One whose program is missing is known not to start.
+            let is_told = |found: &Finding| found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str();
+            if !examination.findings.iter().any(is_told) {
+                examination.add(Finding::new(&kinds::SERVER_FAILED, name.as_str(), reason(&name)));
+            }
             if let Some(listed) = server.listed_text() {
                 let what = format!("its {} tools were {listed}", server.tools);
                 examination.add(Finding::new(&kinds::CACHE_STALE, name.as_str(), what));

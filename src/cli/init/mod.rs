@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::diagnostics::Exit;
 use super::migrate;
@@ -22,7 +22,7 @@ use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verd
 use crate::shutdown;
 use dialog::Line;
 use popular::Popular;
-use trial::{Outcome, Trial};
+use trial::Tried;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -105,10 +105,14 @@ async fn walk(arguments: &Arguments, machine: &Machine, output: &Output) -> Resu
         }
     }
     if !output.is_json() {
-        migrate::show(&draft.survey, &draft.plan, output);
+        migrate::show(&draft.survey, &draft.plan, machine, output);
     }
     let undo = carry_out(arguments, &draft, machine, is_asking, output)?;
-    report(arguments, &draft, &trials, undo.as_deref(), output);
+    let logins = match &undo {
+        Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
+        None => Vec::new(),
+    };
+    report(arguments, &draft, &trials, (undo.as_deref(), &logins), output);
     Ok(())
 }
 
@@ -126,6 +130,8 @@ fn wishes(arguments: &Arguments, machine: &Machine, is_asking: bool, output: &Ou
         let lines: Vec<Line> = installed.iter().map(|client| client_line(*client, &survey)).collect();
         let chosen = dialog::choose("Which clients should use mcpzip?", &lines)?;
         clients = chosen.into_iter().map(|at| installed[at]).collect();
+        let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
+        output.line(format!("  {} {}", faint("clients:"), listed(&titles)));
     }
     let moving = if arguments.no_migrate { BTreeSet::new() } else { moving(&clients, machine, is_asking, output)? };
     let known = draft(&Wishes { clients: Vec::new(), moving: BTreeSet::new(), popular: Vec::new() }, machine)?;
@@ -158,7 +164,7 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
         return Ok(BTreeSet::new());
     }
     let survey = Survey::of(clients, &machine.around);
-    let plan = plan(&survey, &Choice::default(), machine)?;
+    let plan = plan(&survey, &choice([]), machine)?;
     let movable: Vec<&Item> = plan.items.iter().filter(|item| !matches!(item.verdict, Verdict::Stays(_))).collect();
     if !is_asking {
         return Ok(movable.into_iter().map(|item| item.server.clone()).collect());
@@ -168,7 +174,11 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
         output.line(format!("  {} {}", faint(item.client.title()), plan.masker.mask(&migrate::line(item))));
     }
     let lines: Vec<Line> = movable.iter().map(|item| server_line(item)).collect();
-    let chosen = dialog::choose("Take over these servers? They leave the clients then.", &lines)?;
+    let chosen = dialog::choose("Which servers should move here?", &lines)?;
+    let names: Vec<&str> = chosen.iter().map(|at| movable[*at].server.as_str()).collect();
+    if !movable.is_empty() {
+        output.line(format!("  {} {}", faint("moving here:"), printable(&listed(&names))));
+    }
     Ok(chosen.into_iter().map(|at| movable[at].server.clone()).collect())
 }
 
@@ -176,10 +186,9 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
 fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     let survey = Survey::of(&wishes.clients, &machine.around);
     let mut plan = if wishes.moving.is_empty() {
-        Plan::empty()
+        Plan::default()
     } else {
-        let choice = Choice { only: wishes.moving.iter().cloned().collect(), ..Choice::default() };
-        plan(&survey, &choice, machine)?
+        plan(&survey, &choice(wishes.moving.iter().cloned()), machine)?
     };
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
@@ -205,15 +214,20 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     Ok(Draft { survey, plan, new, connections })
 }
 
+/// The user's own servers. Those that a project has for all who work in it are `migrate`'s: others would miss them.
+fn choice(only: impl IntoIterator<Item = String>) -> Choice {
+    Choice { scopes: vec![Scope::User, Scope::Local], only: only.into_iter().collect(), ..Choice::default() }
+}
+
 fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exit> {
     let launch = machine.launch()?;
-    let made = Plan::new(survey, choice, &machine.paths.config_file, &launch, &machine.around.environment);
+    let made = Plan::new(survey, choice, &machine.paths.config_file, &launch, &machine.around);
     Ok(made.map_err(anyhow::Error::from)?)
 }
 
 /// The servers that don't work and are not wanted, by our names.
-fn dropped(arguments: &Arguments, trials: &[Trial], is_asking: bool) -> Result<Vec<String>, Exit> {
-    let failing: Vec<&Trial> = trials.iter().filter(|trial| trial.fails()).collect();
+fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<Vec<String>, Exit> {
+    let failing: Vec<&Tried> = trials.iter().filter(|trial| trial.fails()).collect();
     if arguments.keep_failing || failing.is_empty() {
         return Ok(Vec::new());
     }
@@ -259,7 +273,13 @@ fn carry_out(
     Ok(Some(machine.journal().apply("init", &draft.plan.edits).map_err(anyhow::Error::from)?))
 }
 
-fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
+fn report(
+    arguments: &Arguments,
+    draft: &Draft,
+    trials: &[Tried],
+    (undo, logins): (Option<&str>, &[Value]),
+    output: &Output,
+) {
     if output.is_json() {
         let clients = draft.connections.iter().map(|(client, connection)| {
             let (state, name) = match connection {
@@ -271,8 +291,9 @@ fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&
         output.json(&json!({
             "plan": migrate::report(&draft.survey, &draft.plan),
             "new_servers": draft.new,
-            "tests": trials.iter().map(Trial::to_json).collect::<Vec<_>>(),
+            "tests": trials.iter().map(Tried::to_json).collect::<Vec<_>>(),
             "clients": clients.collect::<Vec<_>>(),
+            "logins": logins,
             "changed": undo.is_some(),
             "undo": undo,
         }));
@@ -291,7 +312,7 @@ fn report(arguments: &Arguments, draft: &Draft, trials: &[Trial], undo: Option<&
 }
 
 /// What to do now.
-fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
+fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     let new = draft.connections.iter().filter(|(_, connection)| matches!(connection, Connection::New(_)));
     let moved = draft.plan.edits.iter().filter_map(|edit| edit.client);
     let mut restart: Vec<&str> = new.map(|(client, _)| client.title()).chain(moved.map(Client::title)).collect();
@@ -300,7 +321,7 @@ fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
     if undo.is_some() && !restart.is_empty() {
         output.line(format!("  restart {}", restart.join(", ")));
     }
-    for trial in trials.iter().filter(|trial| matches!(trial.outcome, Outcome::WantsLogin)) {
+    for trial in trials.iter().filter(|trial| trial.wants_login()) {
         output.line(format!("  {} logs in to {}", strong(format!("mcpzip login {}", trial.name)), trial.name));
     }
     for trial in trials.iter().filter(|trial| trial.fails()) {
@@ -312,6 +333,10 @@ fn next(draft: &Draft, trials: &[Trial], undo: Option<&str>, output: &Output) {
     if let Some(run) = undo {
         output.line(format!("  {} takes all of this back {}", strong("mcpzip undo"), faint(format!("(run {run})"))));
     }
+}
+
+fn listed(words: &[&str]) -> String {
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
 fn client_line(client: Client, survey: &Survey) -> Line {
