@@ -139,7 +139,7 @@ fn apply(
 }
 
 /// The logins that `mcp-remote` has for servers that are reached without it now; what became of each.
-async fn take_over_logins(servers: &[String], machine: &Machine, output: &Output) -> Vec<Value> {
+pub(super) async fn take_over_logins(servers: &[String], machine: &Machine, output: &Output) -> Vec<Value> {
     if servers.is_empty() {
         return Vec::new();
     }
@@ -206,7 +206,7 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    fn show(&self, survey: &Survey, plan: &Plan) {
+    pub(super) fn show(&self, survey: &Survey, plan: &Plan) {
         for (path, problem) in &survey.unreadable {
             self.output.line(format!("{} {}: {problem}", bad("not read"), self.path(path)));
         }

@@ -24,7 +24,7 @@ pub struct Choice {
 }
 
 /// What would be done, all of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// A verdict for each server.
     pub items: Vec<Item>,
