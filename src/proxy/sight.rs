@@ -127,6 +127,16 @@ impl Sight {
     }
 }
 
+/// Runs `work` for a client in `place`. No `async fn`: that would hold `work` twice.
+pub(super) fn seen_from<F: Future>(place: Arc<[PathBuf]>, work: F) -> impl Future<Output = F::Output> {
+    DIRECTORIES.scope(place, work)
+}
+
+/// The same for what waits for nothing.
+pub(super) fn seen_now<T>(place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T {
+    DIRECTORIES.sync_scope(place, work)
+}
+
 impl Proxy {
     /// Says where this process was started, which is where its only client is.
     pub fn stands_in(&self, directories: &[PathBuf]) {
@@ -157,16 +167,6 @@ impl Proxy {
         config.servers.get(server).is_none_or(|entry| {
             entry.projects.is_everywhere() || places.iter().any(|place| entry.projects.admit(place))
         })
-    }
-
-    /// Runs `work` for a client in `place`.
-    pub(super) async fn seen_from<F: Future>(&self, place: Arc<[PathBuf]>, work: F) -> F::Output {
-        DIRECTORIES.scope(place, work).await
-    }
-
-    /// The same for what waits for nothing.
-    pub(super) fn seen_now<T>(&self, place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T {
-        DIRECTORIES.sync_scope(place, work)
     }
 
     /// Whether a client sees a server, as far as it has said where it is.
