@@ -192,7 +192,8 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
     for item in staying.filter(|item| !is_mcpzip(&survey, item)) {
         output.line(format!("  {} {}", faint(item.client.title()), plan.masker.mask(&migrate::line(item))));
     }
-    let lines: Vec<Line> = movable.iter().map(|item| server_line(item)).collect();
+    let widest = movable.iter().map(|item| item.server.chars().count()).max().unwrap_or(0).clamp(12, 36);
+    let lines: Vec<Line> = movable.iter().map(|item| server_line(item, widest)).collect();
     let chosen = dialog::choose("Which servers should move here?", &lines)?;
     let names: Vec<&str> = chosen.iter().map(|at| movable[*at].server.as_str()).collect();
     if !movable.is_empty() {
@@ -371,7 +372,7 @@ fn client_line(client: Client, survey: &Survey) -> Line {
     Line { text: format!("{:16} {servers}{connected}", client.title()), is_chosen: true }
 }
 
-fn server_line(item: &Item) -> Line {
+fn server_line(item: &Item, widest: usize) -> Line {
     let scope = if item.scope == Scope::User { String::new() } else { format!(", {}", item.scope.name()) };
     let place = format!("{}{scope}", item.client.title());
     let note = match &item.verdict {
@@ -380,7 +381,7 @@ fn server_line(item: &Item) -> Line {
         Verdict::Moves { name, .. } if *name != item.server => format!(", becomes {name}"),
         _ => String::new(),
     };
-    Line { text: format!("{:20} {place}{note}", printable(&item.server)), is_chosen: true }
+    Line { text: format!("{:widest$}  {place}{note}", printable(&item.server)), is_chosen: true }
 }
 
 fn is_mcpzip(survey: &Survey, item: &Item) -> bool {
