@@ -24,6 +24,8 @@ export default defineConfig({
       lastUpdated: false,
       pagination: true,
       tableOfContents: { minHeadingLevel: 2, maxHeadingLevel: 3 },
+      // A picture beside each heading would be a third of the long reference pages.
+      markdown: { headingLinks: false },
       expressiveCode: {
         themes: ['github-dark-high-contrast', 'github-light-high-contrast'],
         // Lines wrap, so that no block has to be scrolled sideways on a phone.

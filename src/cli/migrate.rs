@@ -193,11 +193,16 @@ fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(
     outcome.map(drop)
 }
 
-/// A preview, as a person reads it.
-pub(super) struct Screen<'a> {
-    pub(super) output: &'a Output,
-    pub(super) masker: &'a Masker,
-    pub(super) home: &'a Path,
+/// The preview of a plan, as a person reads it.
+pub(super) fn show(survey: &Survey, plan: &Plan, machine: &Machine, output: &Output) {
+    Screen { output, masker: &plan.masker, home: &machine.around.home }.show(survey, plan);
+}
+
+/// Where a preview is shown.
+struct Screen<'a> {
+    output: &'a Output,
+    masker: &'a Masker,
+    home: &'a Path,
 }
 
 impl Screen<'_> {
@@ -225,6 +230,26 @@ impl Screen<'_> {
         plan.edits.iter().for_each(|edit| self.edit(edit));
     }
 
+    /// A sentence or two, broken between words where the terminal is too narrow for them.
+    fn say(&self, indent: usize, text: &str) {
+        let text = self.masker.mask(text);
+        let width = usize::from(console::Term::stdout().size().1).max(40);
+        let (mut line, mut used) = (" ".repeat(indent), indent);
+        for (at, word) in text.split(' ').enumerate() {
+            let length = console::measure_text_width(word);
+            if at > 0 && used + 1 + length > width && used > indent + 2 {
+                self.output.line(&line);
+                (line, used) = (" ".repeat(indent + 2), indent + 2);
+            } else if at > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += length;
+        }
+        self.output.line(line);
+    }
+
     /// Below the home directory, as people write it.
     fn path(&self, path: &Path) -> String {
         match path.strip_prefix(self.home) {
@@ -234,9 +259,9 @@ impl Screen<'_> {
     }
 
     fn item(&self, item: &Item) {
-        self.output.line(format!("  {}", self.masker.mask(&line(item))));
+        self.say(2, &line(item));
         for note in &item.notes {
-            self.output.line(format!("      {}", faint(note)));
+            self.say(6, &faint(note));
         }
     }
 
@@ -256,13 +281,11 @@ impl Screen<'_> {
                 false if rule.is_blocking() => bad(rule.carried.text()),
                 false => faint(rule.carried.text()),
             };
-            let text = format!("    {} {}: {becomes}", rule.kind.name(), rule.text);
-            self.output.line(self.masker.mask(&text));
+            self.say(4, &format!("{} {}: {becomes}", rule.kind.name(), rule.text));
             let wider = rule.project.as_ref().filter(|_| rule.is_carried());
             let wider =
                 wider.map(|project| format!(", which was for {} alone", self.path(project))).unwrap_or_default();
-            let place = format!("      {} in {}{wider}", rule.key, self.path(&rule.path));
-            self.output.line(faint(self.masker.mask(&place)));
+            self.say(6, &faint(format!("{} in {}{wider}", rule.key, self.path(&rule.path))));
         }
     }
 
@@ -272,7 +295,7 @@ impl Screen<'_> {
         }
         self.output.line(format!("\n{}", strong(title)));
         for note in notes {
-            self.output.line(format!("  - {}", self.masker.mask(note)));
+            self.say(2, &format!("- {note}"));
         }
     }
 

@@ -22,6 +22,7 @@ mod reading;
 mod references;
 mod remote;
 mod rules;
+mod servers;
 
 mod survey;
 #[cfg(test)]

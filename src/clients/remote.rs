@@ -75,7 +75,10 @@ fn filled_in(text: &str, env: &[(String, String)]) -> String {
 mod tests {
     use super::*;
 
-    fn check(args: &[&str], expected: Option<(&str, bool, &[(&str, &str)])>) {
+    /// A URL, whether it is of the older transport, and headers.
+    type Reached<'a> = (&'a str, bool, &'a [(&'a str, &'a str)]);
+
+    fn check(args: &[&str], expected: Option<Reached<'_>>) {
         let (command, args) = args.split_first().unwrap();
         let target = Target::Local {
             command: (*command).to_owned(),

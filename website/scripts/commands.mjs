@@ -79,7 +79,8 @@ export function commands() {
         `\`${usage}\``,
         ...own.map(({ title, text }) => {
           if (title === 'Examples') {
-            return `**Examples**\n\n\`\`\`sh\n${text.split('\n').map((line) => line.replace(/^ {2}/, '')).join('\n')}\n\`\`\``;
+            const lines = text.split('\n').map((line) => line.replace(/^ {2}/, '')).join('\n');
+            return `**Examples**\n\n<pre class="plain"><code>${lines.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</code></pre>`;
           }
           const rows = entries(text).filter(([term]) => !term.startsWith('-h,') && term !== 'help');
           return rows.length ? table(rows, title) : '';

@@ -1,6 +1,6 @@
 // Where things are, and reading them: what is missing or not as it should be stops the build with one clear sentence.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -33,7 +33,8 @@ export function program() {
   if (named) return existsSync(named) ? named : fail(`MCPZIP_BIN names ${named}, which is not there`);
   const target = process.env.CARGO_TARGET_DIR ?? join(repository, 'target');
   const ending = process.platform === 'win32' ? '.exe' : '';
-  return ['release', 'dist', 'debug'].map((profile) => join(target, profile, `mcpzip${ending}`)).find(existsSync);
+  const built = ['release', 'dist', 'debug'].map((profile) => join(target, profile, `mcpzip${ending}`)).filter(existsSync);
+  return built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
 }
 
 /** What the program prints, in a home of its own. */

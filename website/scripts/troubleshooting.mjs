@@ -1,9 +1,9 @@
 // Troubleshooting: what `mcpzip doctor` finds (docs/doctor.md), and every error text that an agent can see, read from the
 // source, so that a text that is new there is an entry here. What to do about it is written in src/data/advice.json.
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { withPages } from './documents.mjs';
-import { fail, need, page, website, write } from './lib.mjs';
+import { fail, need, page, repository, website, write } from './lib.mjs';
 
 const SOURCES = [
   ['src/proxy/error.rs', 'A call was refused or failed', 'proxy'],
@@ -50,7 +50,25 @@ export function readErrors() {
   });
 }
 
-const fence = (text) => `\`\`\`text\n${text}\n\`\`\``;
+// Plain, as there are many of them on one page.
+// Enums of what the agent is answered when a filter, or the reading of a stored result, goes wrong.
+const PARTS = ['src/proxy/projection/mod.rs', 'src/results.rs'];
+
+/** What `src/proxy` answers by itself, with `isError`, in a text that stands where it is said. */
+export function ofReplies() {
+  const texts = new Set();
+  const proxy = join(repository, 'src/proxy');
+  for (const name of readdirSync(proxy, { recursive: true }).filter((file) => file.endsWith('.rs')).sort()) {
+    const source = readFileSync(join(proxy, name), 'utf8').split('#[cfg(test)]')[0];
+    for (const [, text] of source.matchAll(/(?:tool_error|Refused)\(\s*&?(?:format!\(\s*)?"((?:[^"\\]|\\[\s\S])*)"/g)) texts.add(placeholder(text).replaceAll('\\n', '\n'));
+  }
+  for (const file of PARTS) ofEnums(need(file, 'It words errors.')).forEach(({ text }) => texts.add(text));
+  const worth = [...texts].filter((text) => /[a-z]{3,}/.test(text.replace(/\b[A-Z]+\b/g, '')));
+  if (worth.length < 15) fail('src/proxy: its answers are not where they were');
+  return worth.sort((a, b) => a.localeCompare(b));
+}
+
+const fence = (text) => `<pre class="plain"><code>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</code></pre>`;
 const escaped = (text) => text.replaceAll('<', '&lt;').replace(/\[`([^`]+)`\]/g, '`$1`');
 
 export function troubleshooting() {
@@ -68,6 +86,9 @@ export function troubleshooting() {
   write('src/content/docs/guides/troubleshooting.md', page('Troubleshooting', 'Each finding of mcpzip doctor, and each error text that an agent can see', [
     start, '## Findings of mcpzip doctor', findings, '## Error texts',
     'What is in capitals stands for a name or a value. The texts are read from the source when this page is made.', errors,
+    '### What mcpzip answers itself',
+    'These speak for themselves: the agent reads them and does otherwise. Nothing was called, unless the text says so.',
+    ofReplies().map(fence).join('\n\n'),
   ].join('\n\n')));
 }
 

@@ -95,11 +95,13 @@ function runs() {
   const mcpServers = Object.fromEntries(SERVERS.map((name) => [name, { command: binary, args: ['__demo-server', name, join(home, 'store')] }]));
   writeFileSync(join(directory, 'config.json'), JSON.stringify({ mcpServers }), { mode: 0o600 });
   const env = { PATH: process.env.PATH, HOME: home };
-  const attempt = (args, expected, options = {}) => {
+  const attempt = (args, expected, { tries = 1, ...options } = {}) => {
     counts.runs += 1;
     try {
       const output = execFileSync(binary, args, { encoding: 'utf8', env, stdio: ['pipe', 'pipe', 'pipe'], ...options });
-      if (!expected.test(output)) findings.add(`mcpzip ${args.join(' ')}`, `should print ${expected}, printed ${output.slice(0, 500)}`);
+      if (expected.test(output)) return;
+      if (tries > 1) attempt(args, expected, { ...options, tries: tries - 1 });
+      else findings.add(`mcpzip ${args.join(' ')}`, `should print ${expected}, printed ${output.slice(-500)}`);
     } catch (error) {
       findings.add(`mcpzip ${args.join(' ')}`, `${error.message} ${error.stdout ?? ''}`);
     }
@@ -124,9 +126,10 @@ function runs() {
   attempt(['init', '--yes', '--dry-run', '--no-test', '--server', 'time'], /mcp-server-time/);
   attempt(['config', 'schema'], /mcpServers/);
   attempt(['demo'], /find_free_slots/, { timeout: 120_000 });
-  // The session of the quick start: what its shell line sends, answered by two messages.
+  // The session of the quick start: what its shell line sends. On a machine that is very busy the first search may only say
+  // that it is to be made again.
   const quickStart = readFileSync(join(website, 'src/content/docs/start/quick-start.mdx'), 'utf8');
   const lines = [...quickStart.matchAll(/^\s*'(\{"jsonrpc".*\})' \\$/gm)].map((match) => match[1]);
   if (lines.length !== 3) findings.add('quick start', `${lines.length} messages in its session, there should be 3`);
-  attempt(['serve'], /"id":1[\s\S]*"id":2[\s\S]*calendar__convert_time|"id":2[\s\S]*calendar__convert_time/, { input: `${lines.join('\n')}\n`, timeout: 60_000 });
+  attempt(['serve'], /"id":2[\s\S]*calendar__convert_time/, { input: `${lines.join('\n')}\n`, timeout: 60_000, tries: 3 });
 }

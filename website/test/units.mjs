@@ -1,6 +1,7 @@
 // The parts of the site that think: the builder's form and check, and the reading of help texts and sources.
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { scrollingTables, withBase } from '../scripts/base.mjs';
 import { entries, sections } from '../scripts/commands.mjs';
 import { validator } from '../scripts/configuration.mjs';
 import { withPages } from '../scripts/documents.mjs';
@@ -60,4 +61,16 @@ test('error texts are read with their meaning', () => {
 test('links to files become links to pages, and tables keep their bars', () => {
   assert.equal(withPages('[a](docs/search.md) [b](https://x/y.md) [c](tests/it)'), '[a](/guides/search/) [b](https://x/y.md) c');
   assert.deepEqual(tables('## T\n\n| a | b |\n|---|---|\n| `x \\| y` | 1 |\n').T[0], [['a', 'b'], ['`x | y`', '1']]);
+});
+
+test('a site below a path has all its links there, and wide tables can be scrolled by keyboard', () => {
+  const element = (tagName, properties = {}, children = []) => ({ type: 'element', tagName, properties, children });
+  const tree = { type: 'root', children: [element('a', { href: '/guides/search/' }), element('a', { href: 'https://x/' }), element('table', {}, [element('tr', {}, [element('th')])])] };
+  withBase('/mcpzip')(tree);
+  scrollingTables()(tree);
+  const [inside, outside, table] = tree.children;
+  assert.equal(inside.properties.href, '/mcpzip/guides/search/');
+  assert.equal(outside.properties.href, 'https://x/');
+  assert.equal(table.properties.tabIndex, 0);
+  assert.equal(table.children[0].children[0].children[0].tagName, 'td');
 });

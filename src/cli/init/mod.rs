@@ -129,8 +129,7 @@ async fn prepare(arguments: &Arguments, machine: &Machine, output: &Output) -> R
         }
     }
     if !output.is_json() {
-        let screen = migrate::Screen { output, masker: &draft.plan.masker, home: &machine.around.home };
-        screen.show(&draft.survey, &draft.plan);
+        migrate::show(&draft.survey, &draft.plan, machine, output);
     }
     Ok((draft, trials))
 }
