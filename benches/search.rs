@@ -84,11 +84,11 @@ fn searches(criterion: &mut Criterion) {
                     turn += 1;
                     // A number that no tool has makes the query new and is looked for as any word.
                     let query = format!("{} {turn}", QUERIES[turn % QUERIES.len()]);
-                    black_box(search.search(&Request { query: &query, limit: 5, server: None }))
+                    black_box(search.search(&Request { query: &query, limit: 5, server: None, without: &[] }))
                 });
             });
         }
-        let request = Request { query: QUERIES[0], limit: 5, server: None };
+        let request = Request { query: QUERIES[0], limit: 5, server: None, without: &[] };
         search.search(&request).expect("there is an index");
         group.bench_function(BenchmarkId::new("remembered", size), |bencher| {
             bencher.iter(|| black_box(search.cached(&request)).expect("it was just asked"));

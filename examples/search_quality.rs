@@ -112,7 +112,7 @@ fn quality(
     let mut all = Vec::new();
     let mut run = String::new();
     for query in queries {
-        let hits = search.search(&Request { query: &query.query, limit: LIMIT, server: None })?;
+        let hits = search.search(&Request { query: &query.query, limit: LIMIT, server: None, without: &[] })?;
         let results: Vec<_> =
             hits.iter().map(|h| serde_json::json!({"server": h.server.as_str(), "tool": h.tool.as_str()})).collect();
         writeln!(run, "{}", serde_json::json!({"id": query.id, "results": results}))?;
@@ -148,7 +148,7 @@ fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) ->
     let (mut hopeless_scores, mut good_scores) = (Vec::new(), Vec::new());
     let (mut refused, mut lost) = (0, 0);
     for query in &hopeless {
-        let explanation = search.explain(&Request { query, limit: 5, server: None })?;
+        let explanation = search.explain(&Request { query, limit: 5, server: None, without: &[] })?;
         refused += usize::from(!explanation.fits);
         let best = explanation.hits.iter().map(|hit| hit.fused).fold(0.0, f32::max);
         hopeless_scores.push(best);
@@ -165,7 +165,7 @@ fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) ->
         }
         let is_good =
             |hit: &Hit| query.relevant.iter().any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str());
-        let explanation = search.explain(&Request { query: &query.query, limit: 5, server: None })?;
+        let explanation = search.explain(&Request { query: &query.query, limit: 5, server: None, without: &[] })?;
         if explanation.hits.iter().any(|explained| is_good(&explained.hit)) {
             let score = |explained: &Explained| if explained.is_named { f32::MAX } else { explained.fused };
             good_scores.extend(explanation.hits.iter().map(score).reduce(f32::max));
@@ -310,7 +310,7 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
             let start = Instant::now();
             let search = Search::new(Some(directory.path().to_owned()));
             anyhow::ensure!(search.open(&fingerprint)?, "the index that was built is there");
-            search.search(&Request { query: &query.query, limit: 5, server: None })?;
+            search.search(&Request { query: &query.query, limit: 5, server: None, without: &[] })?;
             first.push(start.elapsed());
             best = best.min(start.elapsed());
         }
@@ -325,7 +325,7 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
         let mut best = Duration::MAX;
         // The limit is part of what an answer is remembered by, so each round is new to the cache.
         for limit in 5..5 + ROUNDS {
-            let request = Request { query: &query.query, limit, server: None };
+            let request = Request { query: &query.query, limit, server: None, without: &[] };
             let start = Instant::now();
             search.search(&request)?;
             fresh.push(start.elapsed());

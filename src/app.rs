@@ -37,6 +37,12 @@ impl App {
         let config = Config::load(&paths, &environment)?;
         telemetry::hide(&config.masker);
         report(&config);
+        Ok(Self::with_config(config, paths, environment, start, mode))
+    }
+
+    /// The same for a configuration that the caller has, and says what is wrong with it.
+    #[must_use]
+    pub fn with_config(config: Config, paths: Paths, environment: Environment, start: Start, mode: Mode) -> Self {
         let tasks = Tasks::new();
         let places = Places {
             cache: Some(paths.cache_dir.clone()),
@@ -47,7 +53,15 @@ impl App {
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
-        Ok(Self { proxy, tasks, paths, environment })
+        Self { proxy, tasks, paths, environment }
+    }
+
+    /// What is there for the project that this process was started in is there for whoever asks here.
+    pub fn stand_here(&self) {
+        let project = self.environment.get(config::env::CLAUDE_PROJECT_DIR.name).filter(|path| !path.is_empty());
+        // Where the directory is gone, there is no project either.
+        let directory = std::env::current_dir().ok();
+        self.proxy.stands_in(&project.map(Into::into).into_iter().chain(directory).collect::<Vec<_>>());
     }
 
     /// What answers.
@@ -56,11 +70,17 @@ impl App {
         &self.proxy
     }
 
+    /// Runs what blocks where it delays no task; nothing where the run is over.
+    pub async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        self.tasks.spawn_blocking(work).await.ok()
+    }
+
     /// Serves the client on stdin and stdout until it leaves or the system says so, then ends everything.
     ///
     /// # Errors
     /// When stdin or stdout cannot be used.
     pub async fn serve_stdio(self) -> io::Result<()> {
+        self.stand_here();
         self.report_start("stdio");
         self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
         let outcome = tokio::select! {

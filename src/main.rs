@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    mcpzip_allocator::keep_little();
     mcpzip::cli::run(std::env::args_os())
 }

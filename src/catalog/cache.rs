@@ -18,8 +18,11 @@ use crate::files;
 use crate::mcp::{Revision, ServerCapabilities};
 use crate::tool::{ServerName, ToolHash};
 
+/// Where, below the cache directory, the lists are: a directory for each format.
+pub const DIRECTORY: &str = "catalog";
+
 /// Changes with every change of the format; files of other formats are left alone.
-const FORMAT: &str = "v2";
+pub const FORMAT: &str = "v2";
 
 /// A header beyond this is no header, in bytes.
 const LARGEST_HEADER: u64 = 256 * 1024 * 1024;
@@ -70,7 +73,7 @@ impl Cache {
     /// The cache under `directory`, or none.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Self {
-        Self { directory: directory.map(|directory| directory.join("catalog").join(FORMAT)) }
+        Self { directory: directory.map(|directory| directory.join(DIRECTORY).join(FORMAT)) }
     }
 
     /// What the server listed when it was asked last, if that is known and whole. A file that cannot be used is set

@@ -18,7 +18,7 @@ mod server_tools;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub use cache::{Cache, Key, Listed};
+pub use cache::{Cache, DIRECTORY, FORMAT, Key, Listed};
 pub use entries::{Entries, Entry, Kind};
 pub use names::Resolution;
 pub use pins::{Change, Changes, Pins};
@@ -115,6 +115,15 @@ impl Snapshot {
     #[must_use]
     pub fn unrestricted(&self) -> Self {
         Self::new(self.servers.clone(), None)
+    }
+
+    /// The same without some servers, as if they were not there.
+    #[must_use]
+    pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
+        let (mut all, mut withheld) = (self.servers.clone(), self.withheld.clone());
+        all.retain(|server, _| !servers.contains(server));
+        withheld.retain(|server, _| !servers.contains(server));
+        Self { servers: all, withheld, rules: self.rules.clone() }
     }
 
     /// How many tools of a server are withheld.

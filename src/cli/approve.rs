@@ -6,8 +6,10 @@ use std::io::{IsTerminal as _, Write as _};
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
+use super::printable::printable;
 use crate::app::App;
 use crate::catalog::{Change, Changes};
 use crate::tool::ServerName;
@@ -18,6 +20,7 @@ use crate::tool::ServerName;
   mcpzip approve github create_issue")]
 pub(super) struct Arguments {
     /// The server whose tools have changed
+    #[arg(add = completions::of_servers())]
     server: String,
     /// Only this tool
     tool: Option<String>,
@@ -104,24 +107,6 @@ fn difference(change: &Change) -> String {
     show("+", &after[start..after.len() - end]);
     show(" ", &after[after.len() - end..(after.len() - end + 2).min(after.len())]);
     shown
-}
-
-/// A server's words without what a terminal would obey or not show: control characters, and those that turn the
-/// direction of writing or take no room.
-fn printable(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-            || matches!(c, '\u{e0000}'..='\u{e007f}')
-    };
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if is_hidden(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-        shown
-    })
 }
 
 #[cfg(test)]

@@ -14,8 +14,14 @@ use crate::upstream::oauth::LoginStatus;
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Show the login at each remote server: where, as whom, for what and for how long
+    #[command(after_help = "Examples:
+  mcpzip auth status
+  mcpzip auth status --json")]
     Status,
     /// Put the key of a language model (`search.llm` with `"api_key": "keychain"`) into the keychain
+    #[command(after_help = "Examples:
+  mcpzip auth key gemini
+  pass show anthropic | mcpzip auth key anthropic")]
     Key {
         /// Whose key it is: gemini, anthropic or openai; the key is asked for, or read from stdin
         #[arg(value_parser = provider)]

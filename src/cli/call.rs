@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::value::RawValue;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
 use crate::app::App;
@@ -18,6 +19,7 @@ use crate::proxy::{Call, Failure, Reply};
   echo '{\"path\": \"/tmp\"}' | mcpzip call filesystem__list_directory -")]
 pub(super) struct Arguments {
     /// The tool, as `mcpzip search` shows it
+    #[arg(add = completions::of_tools())]
     name: String,
     /// Its arguments as JSON; `-` reads them from stdin
     arguments: Option<String>,

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::value::RawValue;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, strong};
 use crate::app::App;
@@ -14,6 +15,7 @@ use crate::tool::{Definition, render_hit};
   mcpzip describe --json create_note | jq .inputSchema")]
 pub(super) struct Arguments {
     /// The tool, as `mcpzip search` shows it; a name that only one server has will do
+    #[arg(add = completions::of_tools())]
     name: String,
 }
 

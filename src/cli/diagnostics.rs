@@ -2,15 +2,18 @@
 
 use std::fmt;
 
-use crate::config;
+use crate::config::{self, ChangeError, EditError};
 use crate::downstream::http;
 use crate::proxy::Failure;
+use crate::registry;
 
 /// Why a command failed.
 #[derive(Debug)]
 pub(super) struct Exit {
     kind: Kind,
     error: anyhow::Error,
+    /// Whether the output has said already what it is about.
+    is_told: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -19,22 +22,34 @@ enum Kind {
     Configuration = 3,
     Unavailable = 4,
     ToolError = 5,
+    Warnings = 6,
 }
 
 impl Exit {
     /// It did not work.
     pub(super) fn failed(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Failed, error: anyhow::Error::msg(text.into()) }
+        Self { kind: Kind::Failed, error: anyhow::Error::msg(text.into()), is_told: false }
     }
 
     /// A server could not be reached, or gave no answer.
     pub(super) fn unavailable(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Unavailable, error: anyhow::Error::msg(text.into()) }
+        Self { kind: Kind::Unavailable, error: anyhow::Error::msg(text.into()), is_told: false }
     }
 
     /// The tool's own result says that it failed; it was printed already.
     pub(super) fn tool_error() -> Self {
-        Self { kind: Kind::ToolError, error: anyhow::Error::msg("the tool reported an error") }
+        Self { kind: Kind::ToolError, error: anyhow::Error::msg("the tool reported an error"), is_told: false }
+    }
+
+    /// Something was found that is wrong, or (`is_error` being false) could be better; the output told it.
+    pub(super) fn found(is_error: bool) -> Self {
+        let kind = if is_error { Kind::Failed } else { Kind::Warnings };
+        Self { kind, error: anyhow::Error::msg("something was found"), is_told: true }
+    }
+
+    /// Whether there is nothing more to say.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told
     }
 
     /// The user or the system ended it.
@@ -61,6 +76,13 @@ impl fmt::Display for Exit {
         write!(f, "{:#}", self.error)?;
         match self.error.downcast_ref::<config::Error>() {
             Some(config::Error::Missing { .. }) => {
+                if let Some(older) = config::older_config_file(&config::Environment::process()) {
+                    let older = older.display();
+                    write!(
+                        f,
+                        "\nhint: `mcpzip migrate --from mcpzip-0.1` takes over the one of mcpzip 0.1 at {older}"
+                    )?;
+                }
                 f.write_str("\nhint: `mcpzip demo` needs no configuration; the README shows how to write one")
             }
             _ => Ok(()),
@@ -70,25 +92,45 @@ impl fmt::Display for Exit {
 
 impl From<config::Error> for Exit {
     fn from(error: config::Error) -> Self {
-        Self { kind: Kind::Configuration, error: error.into() }
+        Self { kind: Kind::Configuration, error: error.into(), is_told: false }
+    }
+}
+
+impl From<ChangeError> for Exit {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Configuration(error) => error.into(),
+            ChangeError::Edit(error @ (EditError::Document { .. } | EditError::Encoding { .. })) => {
+                // Its text holds its cause already.
+                Self { kind: Kind::Configuration, error: anyhow::Error::msg(error.to_string()), is_told: false }
+            }
+            error => Self { kind: Kind::Failed, error: error.into(), is_told: false },
+        }
+    }
+}
+
+impl From<registry::Error> for Exit {
+    fn from(error: registry::Error) -> Self {
+        let kind = if error.is_absence() { Kind::Unavailable } else { Kind::Failed };
+        Self { kind, error: error.into(), is_told: false }
     }
 }
 
 impl From<std::io::Error> for Exit {
     fn from(error: std::io::Error) -> Self {
-        Self { kind: Kind::Failed, error: error.into() }
+        Self { kind: Kind::Failed, error: error.into(), is_told: false }
     }
 }
 
 impl From<http::Error> for Exit {
     fn from(error: http::Error) -> Self {
-        Self { kind: Kind::Failed, error: error.into() }
+        Self { kind: Kind::Failed, error: error.into(), is_told: false }
     }
 }
 
 impl From<anyhow::Error> for Exit {
     fn from(error: anyhow::Error) -> Self {
-        Self { kind: Kind::Failed, error }
+        Self { kind: Kind::Failed, error, is_told: false }
     }
 }
 
@@ -98,6 +140,6 @@ impl From<Failure> for Exit {
             Failure::Unavailable(_) => Kind::Unavailable,
             Failure::Unknown(_) | Failure::Arguments(_) | Failure::Refused(_) | Failure::Consent(_) => Kind::Failed,
         };
-        Self { kind, error: anyhow::Error::msg(failure.text().to_owned()) }
+        Self { kind, error: anyhow::Error::msg(failure.text().to_owned()), is_told: false }
     }
 }

@@ -42,6 +42,9 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
 /// What else moved it.
 fn remarks(hit: &Explained) -> String {
     let mut remarks = String::new();
+    if let Some(place) = hit.place_before_model {
+        remarks.push_str(&format!("  #{place} before the language model"));
+    }
     if hit.is_named {
         remarks.push_str("  its name is in the query");
     }
@@ -68,6 +71,7 @@ fn value(explanation: &Explanation) -> Value {
             "place_by_meaning": hit.place_by_meaning,
             "server_factor": hit.server,
             "is_named": hit.is_named,
+            "place_before_model": hit.place_before_model,
         })
     };
     json!({

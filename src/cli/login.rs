@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::browser::Browser;
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
 use crate::config::{Config, Environment, Paths};
@@ -22,7 +23,7 @@ use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, Login
   mcpzip login linear --no-browser    then open the printed URL anywhere, and paste back where it led")]
 pub(super) struct LoginArguments {
     /// The server, by its name in the configuration
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(required_unless_present = "all", conflicts_with = "all", add = completions::of_servers())]
     server: Option<String>,
     /// Every remote server that wants a login and has none
     #[arg(long)]
@@ -45,8 +46,12 @@ enum Source {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcpzip logout linear
+  mcpzip logout linear --json")]
 pub(super) struct LogoutArguments {
     /// The server, by its name in the configuration
+    #[arg(add = completions::of_servers())]
     server: String,
 }
 

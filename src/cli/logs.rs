@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::telemetry::{Follow, MAIN, tail};
@@ -26,6 +27,7 @@ Examples:
 )]
 pub(super) struct Arguments {
     /// Whose log; that of mcpzip itself when absent
+    #[arg(add = completions::of_servers())]
     server: Option<String>,
     /// Go on with what is written from now on, until Ctrl-C
     #[arg(long, short)]

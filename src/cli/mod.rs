@@ -1,28 +1,42 @@
 //! The command line: one file per command, each arguments in, work, a few lines out.
 
+mod add;
 mod approve;
 mod auth;
 mod browser;
 mod call;
+mod completions;
+mod config;
 mod connect;
 mod demo;
 mod describe;
 mod diagnostics;
+mod doctor;
 mod explanation;
+mod from_registry;
 mod gain;
+mod init;
+mod list;
 mod login;
 mod logs;
+mod man;
 mod migrate;
 mod output;
+mod printable;
+mod registry;
+mod remove;
 mod search;
 mod serve;
 mod servers;
 mod setup;
 mod since;
 mod stats;
+mod status;
 mod tokens;
 mod tools;
+mod trial;
 mod undo;
+mod update;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,7 +60,8 @@ const EXIT_CODES: &str = "Exit codes:
   2  the command line is wrong
   3  the configuration is missing or wrong
   4  the server could not be reached, or gave no answer
-  5  the tool reported an error";
+  5  the tool reported an error
+  6  doctor found nothing worse than warnings (with errors, it ends with 1)";
 
 /// One MCP server in front of all the others: search, describe and execute their tools.
 #[derive(Debug, Parser)]
@@ -79,6 +94,8 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Set everything up: find clients, take over their servers, try them, connect
+    Init(init::Arguments),
     /// Serve an MCP client on stdin and stdout, or many over HTTP
     Serve(serve::Arguments),
     /// Find tools by what you need done
@@ -89,7 +106,32 @@ enum Command {
     Call(call::Arguments),
     /// List the tools of all servers, or of one
     Tools(tools::Arguments),
+    /// Write a server into the configuration, and try it
+    Add(add::Arguments),
+    /// Bring servers from the registry up to date
+    Update(update::Arguments),
+    /// Look servers up in the registry
+    #[command(subcommand)]
+    Registry(registry::Command),
+    /// Take servers out of the configuration
+    Remove(remove::RemoveArguments),
+    /// Use servers that were disabled
+    Enable(remove::EnableArguments),
+    /// Keep servers in the configuration without using them
+    Disable(remove::DisableArguments),
+    /// List the servers of the configuration, without connecting
+    List(list::Arguments),
+    /// Show how things stand, without connecting to anything
+    Status(status::Arguments),
+    /// Look for everything that could be wrong, and mend what can be mended
+    Doctor(doctor::Arguments),
+    /// What may stand in the configuration
+    #[command(subcommand)]
+    Config(config::Command),
     /// Connect to every server and show its state
+    #[command(after_help = "Examples:
+  mcpzip servers
+  mcpzip servers --json | jq -r '.servers[] | select(.state != \"ready\") | .name'")]
     Servers,
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
@@ -114,7 +156,14 @@ enum Command {
     Disconnect(connect::DisconnectArguments),
     /// Take back what the last migrate, connect or disconnect did to files
     Undo(undo::Arguments),
+    /// Print what a shell needs to complete the command line
+    Completions(completions::Arguments),
+    /// Print or write the manual pages
+    Man(man::Arguments),
     /// Try it: real servers from inside the binary, searched and called as an agent would
+    #[command(after_help = "Examples:
+  mcpzip demo
+  mcpzip demo --json")]
     Demo,
     /// Watch over the servers' processes
     #[command(name = upstream::GUARD_COMMAND, hide = true)]
@@ -133,6 +182,10 @@ enum Command {
 /// Runs the program with `arguments`, its own name first.
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(code) = completions::answer(&arguments, &Environment::process()) {
+        return code;
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -145,7 +198,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match execute(cli, &output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
-            output.error(&exit);
+            if !exit.is_told() {
+                output.error(&exit);
+            }
             ExitCode::from(exit.code())
         }
     }
@@ -163,6 +218,8 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     match cli.command {
         Command::Guard { mark } => return Ok(runtime.block_on(upstream::run_guard(&mark))?),
         Command::DemoServer(arguments) => return demo::serve(&arguments),
+        Command::Completions(arguments) => return completions::run(&arguments, output),
+        Command::Man(arguments) => return man::run(&arguments, output),
         _ => {}
     }
     let environment = Environment::process();
@@ -185,6 +242,21 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
         Command::Logs(arguments) => return logs::run(&arguments, &logs, output),
         Command::Stats(arguments) => return stats::run(&arguments, &paths, output),
         Command::Gain(arguments) => return gain::run(arguments, &paths, &environment, output),
+        Command::Add(ref arguments) => {
+            // `--json` before an entry says what follows.
+            let text = Output::new(false);
+            let output = if arguments.has_json() { &text } else { output };
+            return add::run(arguments, &paths, &environment, output).await;
+        }
+        Command::Config(ref command) => {
+            config::run(command, output);
+            return Ok(());
+        }
+        Command::Update(ref arguments) => return update::run(arguments, &paths, &environment, output).await,
+        Command::Registry(ref command) => return registry::run(command, &paths, &environment, output).await,
+        Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
+            return of_entries(&command, &remove::Place { paths: &paths, environment: &environment, output });
+        }
         _ => {}
     }
     if let Command::Serve(arguments) = command {
@@ -201,10 +273,18 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
         accounts.finish().await;
         return outcome;
     }
-    if matches!(command, Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)) {
-        return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output);
+    if let Command::Doctor(arguments) = command {
+        return doctor::run(&arguments, setup::Machine::new(paths, environment, has_own_config)?, output).await;
     }
-    let app = App::new(paths, environment, Start::Unknown, Mode::MetaTools)?;
+    if let Command::Init(arguments) = command {
+        return init::run(&arguments, &setup::Machine::new(paths, environment, has_own_config)?, output).await;
+    }
+    if matches!(command, Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)) {
+        return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output).await;
+    }
+    let start = if matches!(command, Command::Status(_)) { Start::Nothing } else { Start::Unknown };
+    let app = App::new(paths, environment, start, Mode::MetaTools)?;
+    app.stand_here();
     let outcome = tokio::select! {
         outcome = one_shot(command, &app, output) => outcome,
         signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
@@ -222,10 +302,21 @@ async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Out
     }
 }
 
-/// These block on files only, and nothing else runs meanwhile.
-fn of_clients(command: &Command, machine: &setup::Machine, output: &Output) -> Result<(), Exit> {
+/// These block on the configuration only, and nothing else runs meanwhile.
+fn of_entries(command: &Command, place: &remove::Place<'_>) -> Result<(), Exit> {
     match command {
-        Command::Migrate(arguments) => migrate::run(arguments, machine, output),
+        Command::Remove(arguments) => remove::run_remove(arguments, place),
+        Command::Enable(arguments) => remove::run_enable(arguments, place),
+        Command::Disable(arguments) => remove::run_disable(arguments, place),
+        Command::List(_) => list::run(place.paths, place.environment, place.output),
+        _ => unreachable!("only these have to do with entries"),
+    }
+}
+
+/// These block on files, and nothing else runs meanwhile.
+async fn of_clients(command: &Command, machine: &setup::Machine, output: &Output) -> Result<(), Exit> {
+    match command {
+        Command::Migrate(arguments) => migrate::run(arguments, machine, output).await,
         Command::Connect(arguments) => connect::run_connect(arguments, machine, output),
         Command::Disconnect(arguments) => connect::run_disconnect(arguments, machine, output),
         Command::Undo(arguments) => undo::run(arguments, machine, output),
@@ -239,9 +330,18 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         Command::Describe(arguments) => describe::run(&arguments, app, output).await,
         Command::Call(arguments) => call::run(&arguments, app, output).await,
         Command::Tools(arguments) => tools::run(&arguments, app, output).await,
+        Command::Status(_) => status::run(app, output).await,
         Command::Servers => servers::run(app, output).await,
         Command::Approve(arguments) => approve::run(&arguments, app, output).await,
         Command::Serve(_)
+        | Command::Add(_)
+        | Command::Update(_)
+        | Command::Registry(_)
+        | Command::Config(_)
+        | Command::Remove(_)
+        | Command::Enable(_)
+        | Command::Disable(_)
+        | Command::List(_)
         | Command::Stats(_)
         | Command::Gain(_)
         | Command::Logs(_)
@@ -252,6 +352,10 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         | Command::Connect(_)
         | Command::Disconnect(_)
         | Command::Undo(_)
+        | Command::Doctor(_)
+        | Command::Init(_)
+        | Command::Completions(_)
+        | Command::Man(_)
         | Command::Demo
         | Command::Guard { .. }
         | Command::Select
@@ -266,5 +370,65 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn each_command_has_two_examples_that_parse() {
+        let mut command = <Cli as clap::CommandFactory>::command();
+        command.build();
+        let mut count = 0;
+        walk(&command, &mut |name, help| {
+            let examples: Vec<&str> = help
+                .split_once("Examples:\n")
+                .map(|(_, examples)| examples.lines().take_while(|line| line.starts_with("  ")).collect())
+                .unwrap_or_default();
+            assert!(examples.len() >= 2, "`{name}` has {} examples in its help, and needs two", examples.len());
+            for example in examples {
+                let words = words(example);
+                assert!(words.join(" ").starts_with(name), "an example of another command for `{name}`: {example}");
+                if let Err(error) = Cli::try_parse_from(&words) {
+                    panic!("`{name}`: {example}: {error}");
+                }
+                count += 1;
+            }
+        });
+        assert!(count > 30, "only {count} examples were found");
+    }
+
+    /// Every command that can be run and is shown, with its help.
+    fn walk(command: &clap::Command, look: &mut impl FnMut(&str, &str)) {
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
+            if below.has_subcommands() {
+                walk(below, look);
+            } else {
+                let help = below.get_after_help().map(ToString::to_string).unwrap_or_default();
+                look(below.get_bin_name().unwrap_or_default(), &help);
+            }
+        }
+    }
+
+    /// The words of our own command in a line as a shell has it: what is before and behind it in a pipe is another's, and so
+    /// is a remark, which four spaces set apart.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.trim_start().split("    ").next().unwrap_or_default();
+        let (mut commands, mut word, mut quote) = (vec![Vec::new()], String::new(), None);
+        let end = |word: &mut String, commands: &mut Vec<Vec<String>>| {
+            let word = std::mem::take(word);
+            match (word.as_str(), commands.last_mut()) {
+                ("", _) | (_, None) => {}
+                ("|" | "&&" | ">" | ">>", _) => commands.push(Vec::new()),
+                (_, Some(command)) => command.push(word),
+            }
+        };
+        for c in line.chars() {
+            match (c, quote) {
+                ('\'' | '"', None) => quote = Some(c),
+                (c, Some(open)) if c == open => quote = None,
+                (' ', None) => end(&mut word, &mut commands),
+                (c, _) => word.push(c),
+            }
+        }
+        end(&mut word, &mut commands);
+        commands.into_iter().find(|command| command.first().is_some_and(|name| name == "mcpzip")).unwrap_or_default()
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::diagnostics::Exit;
@@ -76,10 +76,50 @@ impl Output {
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
+    /// Asks for a text, which is what was typed without the space around it.
+    ///
+    /// # Errors
+    /// When the answer cannot be read.
+    pub(super) fn ask_text(&self, question: &str) -> io::Result<String> {
+        let mut err = io::stderr().lock();
+        write!(err, "{question}: ")?;
+        err.flush()?;
+        let mut answer = String::new();
+        if io::stdin().read_line(&mut answer)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(answer.trim().to_owned())
+    }
+
+    /// Asks for a text that is not shown while it is typed.
+    ///
+    /// # Errors
+    /// When the answer cannot be read.
+    pub(super) fn ask_secret(&self, question: &str) -> io::Result<String> {
+        let terminal = console::Term::stderr();
+        terminal.write_str(&format!("{question}: "))?;
+        Ok(terminal.read_secure_line()?.trim().to_owned())
+    }
+
     /// Says something beside the result that is to be used.
     pub(super) fn notable(&self, text: &str) {
         // There is nowhere left to say that this failed.
         let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Says what is being waited for, several things at once, on a terminal only.
+    pub(super) fn spinners(&self, names: &[String]) -> Spinners {
+        let target =
+            if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let all = MultiProgress::with_draw_target(target);
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is well formed");
+        let bar = |name: &String| {
+            let bar = all.add(ProgressBar::new_spinner().with_style(style.clone()).with_message(name.clone()));
+            bar.enable_steady_tick(Duration::from_millis(100));
+            bar
+        };
+        let bars = names.iter().map(bar).collect();
+        Spinners { all, bars }
     }
 
     /// Says what is being waited for, on a terminal only.
@@ -90,6 +130,29 @@ impl Output {
         bar.set_message(what.into());
         bar.enable_steady_tick(Duration::from_millis(100));
         Spinner(bar)
+    }
+}
+
+/// Says on a terminal what is being waited for, several things at once, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Spinners {
+    all: MultiProgress,
+    bars: Vec<ProgressBar>,
+}
+
+impl Spinners {
+    /// The wait of this number is over, and came to this.
+    pub(super) fn done(&self, at: usize, words: &str) {
+        let style = ProgressStyle::with_template("{msg}").expect("the template is well formed");
+        self.bars[at].set_style(style);
+        self.bars[at].finish_with_message(words.to_owned());
+    }
+}
+
+impl Drop for Spinners {
+    fn drop(&mut self) {
+        // Where nothing was drawn, nothing has to be cleared.
+        let _ = self.all.clear();
     }
 }
 
@@ -117,4 +180,9 @@ pub(super) fn good(text: impl std::fmt::Display) -> String {
 /// What does not.
 pub(super) fn bad(text: impl std::fmt::Display) -> String {
     console::style(text).red().to_string()
+}
+
+/// What could be better.
+pub(super) fn caution(text: impl std::fmt::Display) -> String {
+    console::style(text).yellow().to_string()
 }

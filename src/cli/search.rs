@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
@@ -28,7 +29,7 @@ pub(super) struct Arguments {
     #[arg(long, short = 'n', value_parser = clap::value_parser!(u8).range(1..=50))]
     limit: Option<u8>,
     /// Only tools of this server
-    #[arg(long, short)]
+    #[arg(long, short, add = completions::of_servers())]
     server: Option<String>,
     /// Show why each tool was found: its score by words and fields, by meaning, and both in one
     #[arg(long)]

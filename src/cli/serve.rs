@@ -15,6 +15,10 @@ use crate::proxy::Mode;
 use crate::secret::Secret;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip serve
+  mcpzip serve --http 127.0.0.1:8080 --token-file ~/.mcpzip-token
+  mcpzip serve --direct --config ./mcpzip.json")]
 pub(super) struct Arguments {
     /// Serve clients over HTTP at this address, 127.0.0.1:8080 say; port 0 is any free one
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]

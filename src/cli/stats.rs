@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
 use super::since::since;
@@ -20,7 +21,7 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = since)]
     since: Option<Day>,
     /// Only tools of this server
-    #[arg(long, short)]
+    #[arg(long, short, add = completions::of_servers())]
     server: Option<String>,
 }
 

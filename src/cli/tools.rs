@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
 use crate::app::App;
@@ -20,6 +21,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(60);
   mcpzip tools github --json | jq -r '.[].name'")]
 pub(super) struct Arguments {
     /// Only tools of this server
+    #[arg(add = completions::of_servers())]
     server: Option<String>,
 }
 

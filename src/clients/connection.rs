@@ -46,13 +46,7 @@ pub fn connect(
     if source.text.node().at(&place.path_of(name)).is_some() {
         return Ok(Connected::Taken);
     }
-    // A configuration that cannot be read, or is not there yet, needs no variables.
-    let config = read_source(config_file, super::Syntax::Json).ok();
-    let servers = config.as_ref().and_then(|config| config.text.node().get("mcpServers")).map(Node::to_json);
-    let mut variables = servers.map(|json| references::variables(&json)).unwrap_or_default();
-    variables.sort();
-    variables.dedup();
-    let launch = Launch { variables, ..launch.clone() };
+    let launch = Launch { variables: variables_of(config_file), ..launch.clone() };
     let mut text = source.text.clone();
     let failed = |source| PlanError::Edit { path: place.path.clone(), source };
     entry::write(&mut text, place, name, &launch, environment).map_err(failed)?;
@@ -80,9 +74,19 @@ pub fn disconnect(place: &Place) -> Result<Disconnected, PlanError> {
     Ok(edit.map_or(Disconnected::Already, |edit| Disconnected::Edit(edit, names)))
 }
 
-fn own_entries(place: &Place, node: &Node) -> Vec<String> {
+/// The variables that our servers need. A configuration that cannot be read, or is not there yet, needs none.
+pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
+    let config = read_source(config_file, super::Syntax::Json).ok();
+    let servers = config.as_ref().and_then(|config| config.text.node().get("mcpServers")).map(Node::to_json);
+    let mut variables = servers.map(|json| references::variables(&json)).unwrap_or_default();
+    variables.sort();
+    variables.dedup();
+    variables
+}
+
+pub(super) fn own_entries(place: &Place, node: &Node) -> Vec<String> {
     let servers = node.at(&place.container).map(Node::members).unwrap_or_default();
-    let is_own = |entry: &Node| reading::read(place.client, entry).is_ok_and(|entry| entry.is_mcpzip());
+    let is_own = |entry: &Node| reading::read(place.client, entry, None).is_ok_and(|entry| entry.is_mcpzip());
     servers.into_iter().filter(|(_, entry)| is_own(entry)).map(|(name, _)| name.to_owned()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Client, Node, Place, Text, TextError};
+use super::{Client, Node, Place, Syntax, Text, TextError};
 use crate::config::Environment;
 
 /// The name of the entry, where the user wants no other.
@@ -66,17 +66,32 @@ pub(super) fn write(
     if place.client == Client::Goose || place.client == Client::Continue {
         entry.insert(0, ("name", Node::text(name)));
     }
-    text.set(&place.path_of(name), &Node::map(entry))?;
-    if place.client == Client::Codex {
-        let mut namespaces = text.node().at(&DIRECT_NAMESPACES).map(Node::items).unwrap_or_default().to_vec();
-        let own = Node::Text(format!("mcp__{name}"));
-        if !namespaces.contains(&own) {
-            namespaces.push(own);
-            // `features.code_mode` may be a mere switch; then what the user switched stays, and the tools stay hidden.
-            let _ = text.set(&direct_namespaces(), &Node::List(namespaces));
-        }
+    let is_first = text.node().at(&place.container).is_none_or(|servers| matches!(servers, Node::Null));
+    if place.client == Client::Continue && place.syntax == Syntax::Yaml && is_first {
+        // A list there, which the first of them makes.
+        text.set(&place.container, &Node::List(vec![Node::map(entry)]))?;
+    } else {
+        text.set(&place.path_of(name), &Node::map(entry))?;
+    }
+    if !is_shown_directly(text, place, name) {
+        show_directly(text, name);
     }
     Ok(())
+}
+
+/// Whether nothing hides our tools behind a search of the client's own, as far as it is said outside of the entry.
+pub(super) fn is_shown_directly(text: &Text, place: &Place, name: &str) -> bool {
+    let own = Node::Text(format!("mcp__{name}"));
+    place.client != Client::Codex
+        || text.node().at(&DIRECT_NAMESPACES).is_some_and(|namespaces| namespaces.items().contains(&own))
+}
+
+/// Has Codex show our tools without a search of its own.
+pub(super) fn show_directly(text: &mut Text, name: &str) {
+    let mut namespaces = text.node().at(&DIRECT_NAMESPACES).map(Node::items).unwrap_or_default().to_vec();
+    namespaces.push(Node::Text(format!("mcp__{name}")));
+    // `features.code_mode` may be a mere switch; then what the user switched stays, and the tools stay hidden.
+    let _ = text.set(&direct_namespaces(), &Node::List(namespaces));
 }
 
 /// Takes the entry `name`, and what came with it, out of `text`.

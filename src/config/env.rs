@@ -40,6 +40,11 @@ pub const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
+/// What completes the command line.
+pub const COMPLETE: Variable = Variable {
+    name: "MCPZIP_COMPLETE",
+    doc: "Set by the script of `mcpzip completions` for its own questions: the shell that asks.",
+};
 /// Gemini's key.
 pub const GEMINI_API_KEY: Variable =
     Variable { name: "GEMINI_API_KEY", doc: "Gemini's key for `search.llm`, where it has no `api_key`." };
@@ -57,6 +62,11 @@ pub const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
     doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
 };
+/// The project that Claude Code works in.
+pub const CLAUDE_PROJECT_DIR: Variable = Variable {
+    name: "CLAUDE_PROJECT_DIR",
+    doc: "The project that Claude Code works in: servers of a project (`projects`) are there in it. Servers inherit it.",
+};
 /// The directory of Codex.
 pub const CODEX_HOME: Variable = Variable { name: "CODEX_HOME", doc: "Where Codex keeps its files." };
 /// The directory of Copilot CLI.
@@ -68,6 +78,11 @@ pub const XDG_CONFIG_HOME: Variable =
 pub const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
     doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
+};
+/// The registry of servers.
+pub const REGISTRY: Variable = Variable {
+    name: "MCPZIP_REGISTRY",
+    doc: "The registry that servers are sought in; it goes before `registry` in the configuration.",
 };
 /// Where `mcp-remote` keeps its logins.
 pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
@@ -86,7 +101,9 @@ pub const VARIABLES: &[Variable] = &[
     LOG,
     TOKEN,
     BROWSER,
+    COMPLETE,
     CREDENTIALS,
+    REGISTRY,
     MCP_REMOTE_CONFIG_DIR,
     CLAUDE_CONFIG_DIR,
     GEMINI_API_KEY,
@@ -117,6 +134,7 @@ pub const INHERITED: &[Variable] = &[
     Variable { name: "LANG", doc: "The language." },
     Variable { name: "LC_*", doc: "Parts of the language settings." },
     Variable { name: "TZ", doc: "The time zone." },
+    CLAUDE_PROJECT_DIR,
     Variable { name: "XDG_*", doc: "Places of configuration, cache, data and state." },
     Variable { name: "HTTP_PROXY", doc: "The proxy for http, also in lower case." },
     Variable { name: "HTTPS_PROXY", doc: "The proxy for https, also in lower case." },

@@ -1,6 +1,6 @@
 //! What may be written: the keys of the file and of a server's entry, checked for their kind and nothing else.
 //!
-//! A new key is a field and its `read` line here. Each field keeps its own fault, so that all keys are read, and the
+//! A new key is a field and its `read` line here, and a line in `keys.rs`. Each field keeps its own fault, so that all keys are read, and the
 //! unknown ones told from them, before the first fault decides.
 
 use std::collections::BTreeMap;
@@ -12,9 +12,10 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Fault, Oddity};
+use super::keys;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Provider,
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Origin, Provider,
     SearchOptions, Trust, duration,
 };
 
@@ -45,6 +46,7 @@ pub(super) struct File {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: PolicyEntry,
     pub(super) credentials: Read<Credentials>,
+    pub(super) registry: Read<At<String>>,
 }
 
 /// How tools are searched.
@@ -115,6 +117,8 @@ pub(super) struct Entry {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
     pub(super) trust: Read<Trust>,
+    pub(super) projects: Read<Vec<At<String>>>,
+    pub(super) registry: Read<Origin>,
 }
 
 /// A command: a line for the shell, or a program and its arguments.
@@ -146,7 +150,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
         let fault = Fault::value("configuration", "an object like {\"mcpServers\": …}", kind(root));
         return Err(At::new(root.start(), fault));
     };
-    let mut members = Members::new(object, "", "", report);
+    let mut members = Members::new(object, keys::FILE, "", "", report);
     // For editors only.
     members.read("$schema", |_| Ok(()))?;
     let servers = members.read("mcpServers", |field| servers(field, report))?;
@@ -164,6 +168,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     // Rules that are not understood are no reason to go on without them.
     let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
     let credentials = members.read("credentials", credentials);
+    let registry = members.read("registry", Field::text);
     members.finish();
     let servers = servers.unwrap_or_default();
     Ok(File {
@@ -178,11 +183,12 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
         credentials,
         proxy,
         ca_file,
+        registry,
     })
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, "", "search.", report);
+    let mut members = Members::new(field.object()?, keys::SEARCH, "", "search.", report);
     let default_limit = members.read("default_limit", |field| {
         let limits = SearchOptions::LIMITS;
         let expected = || field.wrong(format!("a whole number from {} to {}", limits.start(), limits.end()));
@@ -196,7 +202,7 @@ fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> 
 }
 
 fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, "search.", "llm.", report);
+    let mut members = Members::new(field.object()?, keys::LLM, "search.", "llm.", report);
     let entry = LlmEntry {
         offset: field.offset(),
         provider: members.read("provider", provider)?,
@@ -219,7 +225,7 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
 }
 
 fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<Fault>> {
-    let mut members = Members::new(field.object()?, "", "results.", report);
+    let mut members = Members::new(field.object()?, keys::RESULTS, "", "results.", report);
     let results = Results {
         budget: members.read("budget", Field::whole_number),
         duplicates: members.read("duplicates", duplicates),
@@ -256,7 +262,7 @@ fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
 }
 
 fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
-    let mut members = Members::new(field.object()?, scope, "expose.", report);
+    let mut members = Members::new(field.object()?, keys::EXPOSE, scope, "expose.", report);
     let exposed =
         Exposed { prompts: members.read("prompts", Field::flag), resources: members.read("resources", Field::flag) };
     members.finish();
@@ -264,7 +270,7 @@ fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At
 }
 
 fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, scope, "tools.", report);
+    let mut members = Members::new(field.object()?, keys::TOOLS, scope, "tools.", report);
     let entry = PolicyEntry {
         allow: members.read("allow", Field::texts)?,
         ask: members.read("ask", Field::texts)?,
@@ -275,7 +281,7 @@ fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
-    let members = Members::new(field.object()?, "mcpServers.", "", report);
+    let members = Members::new(field.object()?, &[], "mcpServers.", "", report);
     let named = |(name, field): (At<&str>, Field<'_>)| {
         let scope = format!("mcpServers.{}.", name.value);
         Named { name: At::new(name.offset, name.value.to_owned()), entry: entry(&field, &scope, report) }
@@ -291,7 +297,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
             fault => At::new(at.offset, fault),
         }
     })?;
-    let mut members = Members::new(object, scope, "", report);
+    let mut members = Members::new(object, keys::ENTRY, scope, "", report);
     let entry = Entry {
         kind: members.read("type", Field::text),
         command: members.read("command", command),
@@ -315,13 +321,15 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
         expose: members.read("expose", |field| expose(field, scope, report)),
         tools: members.read("tools", |field| policy(field, scope, report)),
         trust: members.read("trust", trust),
+        projects: members.read("projects", Field::texts),
+        registry: members.read("registry", |field| origin(field, scope, report)),
     };
     members.finish();
     Ok(entry)
 }
 
 fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, At<Fault>> {
-    let mut members = Members::new(field.object()?, scope, "oauth.", report);
+    let mut members = Members::new(field.object()?, keys::OAUTH, scope, "oauth.", report);
     let entry = OAuthEntry {
         grant: members.read("grant", grant)?,
         client_id: members.read("client_id", Field::text)?,
@@ -333,6 +341,19 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
     };
     members.finish();
     Ok(entry)
+}
+
+/// What `mcpzip update` keeps there is for it alone to understand.
+fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<Fault>> {
+    let mut members = Members::new(field.object()?, keys::ORIGIN, scope, "registry.", report);
+    let missing = || field.wrong("an object with the `name` and `version` of a server in the registry");
+    let name = members.read("name", Field::text)?.ok_or_else(missing)?.value;
+    let version = members.read("version", Field::text)?.ok_or_else(missing)?.value;
+    members.read("use", Field::text)?;
+    members.read("inputs", |field| field.object().map(drop))?;
+    members.read("given", |field| field.object().map(drop))?;
+    members.finish();
+    Ok(Origin { name, version })
 }
 
 fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {

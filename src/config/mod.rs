@@ -5,30 +5,37 @@
 //! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
+mod change;
 mod document;
 mod duration;
 mod edit;
+mod entry_text;
 pub mod env;
 mod error;
 mod expand;
 mod file;
 mod hash;
+mod keys;
 mod llm;
 mod management;
 mod nearest;
 mod oauth;
 mod paths;
 mod policy;
+mod projects;
 mod reader;
 mod results;
+mod schema;
 mod server;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use certificates::Certificates;
+pub use change::{Change, ChangeError, Changed, change_servers};
 pub use document::{Document, DocumentError};
-pub use edit::{EditError, edit};
+pub use edit::{EditError, FileLock, edit, link_target};
+pub use entry_text::EntryText;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
@@ -38,16 +45,18 @@ pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
+pub use projects::{Projects, real};
 pub use results::{Duplicates, Lifetime, ResultOptions};
+pub use schema::json_schema;
 pub use watch::ConfigWatch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::secret::{Masker, Secret};
+use crate::secret::{MASK, Masker, Secret};
 use crate::tool::{Hints, QualifiedName, ServerName};
 use reader::{At, Lines, Read, Report};
 use server::Resolver;
@@ -58,6 +67,9 @@ pub const BUILT_IN_SERVER: &str = "mcpzip";
 
 /// What `credentials` may be.
 const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
+
+/// The official registry.
+const REGISTRY: &str = "https://registry.modelcontextprotocol.io";
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -88,6 +100,8 @@ pub struct Config {
     pub management: Management,
     /// How logins are kept.
     pub credentials: Credentials,
+    /// Where servers are sought: the address of a registry.
+    pub registry: String,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -127,8 +141,21 @@ pub struct Server {
     pub tools: Policy,
     /// What becomes of a tool that is not what it was when it was first seen.
     pub trust: Trust,
+    /// Where clients see it.
+    pub projects: Projects,
+    /// Which server of a registry the entry was made for, where it was.
+    pub registry: Option<Origin>,
     /// The hash of the transport.
     pub hash: ConfigHash,
+}
+
+/// A server of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its name there.
+    pub name: String,
+    /// The version that was taken.
+    pub version: String,
 }
 
 /// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`].
@@ -258,6 +285,21 @@ impl Config {
         own.max(self.tools.judge(name, hints))
     }
 
+    /// The servers that a client in `directories`, each without links in it, does not see.
+    #[must_use]
+    pub fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
+        let unseen = self.servers.iter().filter(|(_, entry)| !entry.projects.admit(directories));
+        unseen.map(|(server, _)| server.clone()).collect()
+    }
+
+    /// The same without some servers.
+    #[must_use]
+    pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
+        let mut config = self.clone();
+        config.servers.retain(|server, _| !servers.contains(server));
+        config
+    }
+
     /// What clients see of a server beside its tools; nothing of one that is not used.
     #[must_use]
     pub fn exposes(&self, server: &ServerName) -> Exposure {
@@ -287,6 +329,17 @@ impl Config {
         };
         let Ok(text) = String::from_utf8(bytes) else { return Err(Error::Encoding { path }) };
         Self::parse(&text, &path, environment)
+    }
+
+    /// The same; where there is no file, what variables and defaults say.
+    ///
+    /// # Errors
+    /// When nothing in the file can be used.
+    pub fn load_or_default(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+        match Self::load(paths, environment) {
+            Err(Error::Missing { path }) => Self::parse("{}", &path, environment),
+            loaded => loaded,
+        }
     }
 
     /// Reads `text`, the content of the file at the absolute `path`.
@@ -333,6 +386,7 @@ impl Config {
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
             credentials: credentials(environment, file.credentials, &report),
+            registry: registry(environment, file.registry, &report),
             warnings: report.into_warnings(&lines),
         })
     }
@@ -354,7 +408,32 @@ impl Default for Config {
             tools: Policy::default(),
             management: Management::default(),
             credentials: Credentials::default(),
+            registry: REGISTRY.to_owned(),
             masker: Masker::default(),
+        }
+    }
+}
+
+impl Server {
+    /// How it is reached, in a line: of variables and headers the names alone. Arguments and URLs are to be masked.
+    #[must_use]
+    pub fn way(&self) -> String {
+        let names = |what: &str, names: Vec<&String>| match names.is_empty() {
+            true => String::new(),
+            false => {
+                let masked = names.into_iter().map(|name| format!("{name}={MASK}"));
+                format!("; {what} {}", masked.collect::<Vec<_>>().join(" "))
+            }
+        };
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let command = std::iter::once(&stdio.command).chain(&stdio.args).map(String::as_str);
+                format!("{}{}", command.collect::<Vec<_>>().join(" "), names("env", stdio.env.keys().collect()))
+            }
+            Transport::Http(remote) => format!("{}{}", remote.url, names("headers", remote.headers.keys().collect())),
+            Transport::Sse(remote) => {
+                format!("{} (sse){}", remote.url, names("headers", remote.headers.keys().collect()))
+            }
         }
     }
 }
@@ -497,6 +576,23 @@ fn credentials(environment: &Environment, read: Read<Credentials>, report: &Repo
             written
         }),
     }
+}
+
+/// The variable goes before the file.
+fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) -> String {
+    let written = read.and_then(|read| match read {
+        Some(At { offset, value }) if !server::is_url(&value, &["http", "https"]) => {
+            let expected = "the URL of a registry, with `http://` or `https://`";
+            Err(At::new(offset, Fault::value("registry", expected, format!("`\"{value}\"`"))))
+        }
+        read => Ok(read.map(|at| at.value)),
+    });
+    let written = written.unwrap_or_else(|At { offset, value: fault }| {
+        report.add(offset, Oddity::Default { fault, default: REGISTRY.to_owned() });
+        None
+    });
+    let named = environment.get(env::REGISTRY.name).map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned);
+    named.or(written).unwrap_or_else(|| REGISTRY.to_owned())
 }
 
 fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Exposure {

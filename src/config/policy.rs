@@ -30,7 +30,7 @@ pub enum Verdict {
 /// Some tools: by name, or by what their servers claim of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
-    /// `*` stands for any characters, `?` for one; letter case does not count. With `__` it is compared with
+    /// `*` stands for any characters, `?` for one, `_` also for one that is no part of plain names; letter case does not count. With `__` it is compared with
     /// `server__tool`, else with the tool's own name.
     Name(String),
     Class(Class),
@@ -142,7 +142,7 @@ fn fits(glob: &str, text: &str) -> bool {
                 star = Some((g, t));
                 g += 1;
             }
-            Some(c) if *c == '?' || *c == text[t] => {
+            Some(c) if stands_for(*c, text[t]) => {
                 g += 1;
                 t += 1;
             }
@@ -156,6 +156,12 @@ fn fits(glob: &str, text: &str) -> bool {
         }
     }
     glob[g..].iter().all(|c| *c == '*')
+}
+
+/// Whether a character of a pattern stands for one of a name. Clients write `_` for what they take for no part of a name,
+/// and people copy names from there.
+fn stands_for(pattern: char, c: char) -> bool {
+    pattern == '?' || pattern == c || pattern == '_' && !c.is_ascii_alphanumeric() && c != '-'
 }
 
 #[cfg(test)]
@@ -179,6 +185,9 @@ mod tests {
             (policy(None, &[], &[]), "a__b", none, Allowed),
             (policy(None, &[], &["delete_*"]), "git__Delete_repo", none, Denied),
             (policy(None, &[], &["delete_*"]), "git__undelete_repo", none, Allowed),
+            (policy(None, &[], &["delete_repo"]), "git__delete.repo", none, Denied),
+            (policy(None, &[], &["delete_repo"]), "git__delete-repo", none, Allowed),
+            (policy(None, &[], &["delete.repo"]), "git__delete_repo", none, Allowed),
             (policy(None, &[], &["git__*"]), "git__list", none, Denied),
             (policy(None, &[], &["git__*"]), "github__list", none, Allowed),
             (policy(None, &[], &["g?t__l*t"]), "git__list", none, Denied),

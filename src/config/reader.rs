@@ -1,7 +1,7 @@
 //! Reads values out of a parsed file, each with its place.
 //!
-//! [`Members`] hands out an object's values by key and so learns which keys are known: whatever nobody asked for is
-//! unknown. There is no second list of keys to keep in step.
+//! [`Members`] hands out an object's values by key. What its table of keys does not have is unknown; that the table and
+//! what is asked for are the same is checked with each object that is read, in builds with assertions.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use jsonc_parser::common::Ranged;
 
 use super::duration;
 use super::error::{Fault, Oddity, Position, Warning};
+use super::keys::Table;
 use super::nearest::nearest;
 
 /// Beyond this a number without a unit was probably meant as milliseconds, as some clients have it.
@@ -35,7 +36,8 @@ pub(super) struct Report(RefCell<Vec<At<Oddity>>>);
 /// An object's members; of a key that stands there twice, the last.
 pub(super) struct Members<'a> {
     members: Vec<&'a ObjectProp<'a>>,
-    known: Vec<&'static str>,
+    table: Table,
+    asked: Vec<&'static str>,
     /// What goes before a key in a warning (`mcpServers.github.`) and in a fault (nothing, or `search.`).
     scope: &'a str,
     prefix: &'static str,
@@ -79,7 +81,14 @@ impl Report {
 }
 
 impl<'a> Members<'a> {
-    pub(super) fn new(object: &'a Object<'a>, scope: &'a str, prefix: &'static str, report: &'a Report) -> Self {
+    /// The members of an object with the keys of `table`; of one with any keys, the table is empty.
+    pub(super) fn new(
+        object: &'a Object<'a>,
+        table: Table,
+        scope: &'a str,
+        prefix: &'static str,
+        report: &'a Report,
+    ) -> Self {
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, property) in object.properties.iter().enumerate() {
             let name = property.name.as_str();
@@ -90,16 +99,17 @@ impl<'a> Members<'a> {
         let is_last = |index: usize, property: &ObjectProp<'_>| last.get(property.name.as_str()) == Some(&index);
         let members = object.properties.iter().enumerate();
         let members = members.filter(|(index, property)| is_last(*index, property)).map(|(_, property)| property);
-        Self { members: members.collect(), known: Vec::new(), scope, prefix, report }
+        Self { members: members.collect(), table, asked: Vec::new(), scope, prefix, report }
     }
 
-    /// What stands at `key`, read by `read`; from now on the key is known.
+    /// What stands at `key`, which is in the table, read by `read`.
     pub(super) fn read<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&Field<'a>) -> Result<T, At<Fault>>,
     ) -> Read<T> {
-        self.known.push(key);
+        debug_assert!(self.table.iter().any(|known| known.name == key), "`{key}` is missing in keys.rs");
+        self.asked.push(key);
         let property = self.members.iter().find(|property| property.name.as_str() == key);
         property.map(|property| self.field(property)).filter(|field| !field.is_null()).map(|f| read(&f)).transpose()
     }
@@ -112,13 +122,15 @@ impl<'a> Members<'a> {
             .map(move |property| (At::new(property.range.start, property.name.as_str()), self.field(property)))
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the unknown keys, after all known ones were asked for.
     pub(super) fn finish(self) {
+        let known: Vec<&'static str> = self.table.iter().map(|key| key.name).collect();
+        debug_assert!(known.iter().all(|key| self.asked.contains(key)), "not all of {known:?} are read");
         for property in &self.members {
             let name = property.name.as_str();
-            if !self.known.contains(&name) {
+            if !known.contains(&name) {
                 let key = format!("{}{}{name}", self.scope, self.prefix);
-                self.report.add(property.range.start, Oddity::UnknownKey { key, nearest: nearest(name, &self.known) });
+                self.report.add(property.range.start, Oddity::UnknownKey { key, nearest: nearest(name, &known) });
             }
         }
     }
@@ -164,7 +176,7 @@ impl<'a> Field<'a> {
         let object =
             self.value.as_object().ok_or_else(|| self.wrong_kind("an object of texts like {\"NAME\": \"value\"}"))?;
         let scope = format!("{}.", self.path);
-        let members = Members::new(object, &scope, "", self.report);
+        let members = Members::new(object, &[], &scope, "", self.report);
         members
             .into_fields()
             .map(|(name, mut field)| {

@@ -8,6 +8,7 @@ use super::error::{Fault, Oddity};
 use super::file::{Entry, OAuthEntry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::policy::Policy;
+use super::projects::Projects;
 use super::reader::{At, Read, Report};
 use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
 use crate::secret::{Secret, is_secret_name};
@@ -97,10 +98,20 @@ impl<'a> Resolver<'a> {
             None => OwnExposure::default(),
         };
         let tools = Policy::read(entry.tools?.unwrap_or_default())?;
+        let environment = self.environment;
+        let home = |text: &str| expand::home(text, environment);
+        let projects = entry.projects?.unwrap_or_default();
+        let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
+        // Without it the server runs as well.
+        let registry = entry.registry.unwrap_or_else(|At { offset, value: fault }| {
+            self.report.add(offset, Oddity::Default { fault, default: "no update from there".to_owned() });
+            None
+        });
         Ok(Server {
             expose,
             tools,
             trust: entry.trust?.unwrap_or_default(),
+            projects,
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),
@@ -108,6 +119,7 @@ impl<'a> Resolver<'a> {
             idle_timeout: entry.idle_timeout?,
             max_concurrent: entry.max_concurrent?,
             era: entry.era?.unwrap_or_default(),
+            registry,
             description: entry.description?.map(|text| text.value).filter(|text| !text.trim().is_empty()),
         })
     }

@@ -27,7 +27,24 @@ fn said(text: &str) -> Vec<String> {
     let names: Vec<_> = config.servers.keys().map(ToString::to_string).collect();
     let names = (!names.is_empty()).then(|| names.join(" "));
     let faults = config.faults.iter().map(|fault| format!("fault {fault}"));
+    check_schema(text, &config);
     names.into_iter().chain(faults).chain(config.warnings.iter().map(ToString::to_string)).collect()
+}
+
+/// What the reader takes without a word is right by the schema, and an unknown key is wrong.
+#[track_caller]
+fn check_schema(text: &str, config: &Config) {
+    static SCHEMA: std::sync::LazyLock<jsonschema::Validator> =
+        std::sync::LazyLock::new(|| jsonschema::validator_for(&json_schema()).unwrap());
+    let plain = Document::parse(text).unwrap().get(&[]).unwrap();
+    let plain: serde_json::Value = serde_json::from_str(&plain).unwrap();
+    if config.faults.is_empty() && config.warnings.is_empty() {
+        let told: Vec<String> = SCHEMA.iter_errors(&plain).map(|error| error.to_string()).collect();
+        assert!(told.is_empty(), "{text}: {told:?}");
+    }
+    if config.warnings.iter().any(|warning| matches!(warning.oddity, Oddity::UnknownKey { .. })) {
+        assert!(!SCHEMA.is_valid(&plain), "{text}");
+    }
 }
 
 #[track_caller]

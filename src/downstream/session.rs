@@ -104,6 +104,11 @@ impl Session {
         self.client.listener().hear_on(outbox);
     }
 
+    /// The client is where this process was started: it started it.
+    pub fn stands_here(&self) {
+        self.client.stands_in(self.proxy.home());
+    }
+
     /// The revision that a handshake agreed on.
     #[must_use]
     pub fn legacy_revision(&self) -> Option<Revision> {
@@ -323,7 +328,7 @@ impl Session {
     /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged, and open until it is cancelled or we end.
     async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
         let filter = params.get("notifications").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        let interests = self.proxy.offered(Interests::parse(&filter)).await;
+        let interests = self.proxy.offered(&self.client, Interests::parse(&filter)).await;
         let mark = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
         let acknowledged = format!(r#"{{"_meta":{mark},"notifications":{}}}"#, interests.to_json());
         // A client that is gone is noticed when its input ends.
@@ -334,12 +339,20 @@ impl Session {
         Reply::Ended { meta: format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#) }
     }
 
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
+    fn notified(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
         if method == "notifications/cancelled"
             && let Some(id) = params.and_then(|raw| RequestId::parse(Object::parse(raw).ok()?.get("requestId")?))
             && let Some(request) = self.state().running.get(&id)
         {
             request.cancelled.cancel();
+        }
+        if method == "notifications/roots/list_changed" {
+            self.client.moved();
+        }
+        if matches!(method, "notifications/initialized" | "notifications/roots/list_changed") {
+            let session = self.clone();
+            let meeting = async move { session.proxy.meet(&session.client).await };
+            self.tasks.spawn(self.tasks.stop().clone().run_until_cancelled_owned(meeting));
         }
     }
 

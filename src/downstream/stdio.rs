@@ -33,6 +33,7 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     let outbox = Outbox::new();
     let session = Session::new(proxy.clone(), tasks.clone());
     session.hear_on(outbox.clone());
+    session.stands_here();
     let exchange = Exchange::Shared(outbox.clone());
     let writer = {
         let outbox = outbox.clone();

@@ -215,10 +215,10 @@ impl upstream::Audience for Hearing {
         self.0.upgrade()?.audience.log_level()
     }
 
-    fn host(&self, method: &str) -> Option<Arc<dyn Host>> {
-        let clients = self.0.upgrade()?.audience.clients();
-        let mut able =
-            clients.into_iter().filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
+    fn host(&self, server: &ServerName, method: &str) -> Option<Arc<dyn Host>> {
+        let proxy = self.0.upgrade()?;
+        let clients = proxy.audience.clients().into_iter().filter(|client| proxy.sees(client, server));
+        let mut able = clients.filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
         let client = able.next()?;
         if able.next().is_some() { None } else { Some(Arc::new(StandingHost(client))) }
     }
@@ -229,7 +229,7 @@ impl upstream::Audience for Hearing {
             Notice::ToolsChanged | Notice::PromptsChanged | Notice::ResourcesChanged => proxy.refresh.poke(server),
             Notice::ResourceUpdated(params) => proxy.resource_updated(server, params),
             Notice::Message(params) => {
-                for client in proxy.audience.clients() {
+                for client in proxy.audience.clients().into_iter().filter(|client| proxy.sees(client, server)) {
                     let frame = named_log(server, params, client.log_level());
                     if let (Some(frame), Some(outbox)) = (frame, client.listener().outbox()) {
                         outbox.offer(frame);

@@ -1,11 +1,12 @@
 //! A client as the proxy knows it: what it can be asked, what it wants to hear, and what it has yet to answer.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 
 use super::audience::Listener;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
@@ -31,6 +32,10 @@ struct State {
     shows: Option<Shows>,
     /// Whether it has asked for the tools.
     has_listed: bool,
+    /// Where we were started for it.
+    home: Arc<[PathBuf]>,
+    /// Where it says that it is.
+    roots: Arc<OnceCell<Vec<PathBuf>>>,
 }
 
 /// What a client shows its model of a result that has both text and structured content.
@@ -105,6 +110,36 @@ impl Client {
     /// Notes the name that its handshake gives.
     pub fn named(&self, name: &str) {
         self.state().shows = Shows::of(name);
+    }
+
+    /// Notes where we were started for it.
+    pub fn stands_in(&self, home: Arc<[PathBuf]>) {
+        self.state().home = home;
+    }
+
+    /// Where it says that it is, once it was asked.
+    pub(super) fn roots(&self) -> Arc<OnceCell<Vec<PathBuf>>> {
+        self.state().roots.clone()
+    }
+
+    /// Notes that it is elsewhere now.
+    pub fn moved(&self) {
+        self.state().roots = Arc::default();
+    }
+
+    /// The directories that it is in, as far as that is known.
+    pub(super) fn place(&self) -> Arc<[PathBuf]> {
+        let state = self.state();
+        match state.roots.get() {
+            None => state.home.clone(),
+            Some(roots) if roots.iter().all(|root| state.home.contains(root)) => state.home.clone(),
+            Some(roots) => {
+                let mut place: Vec<PathBuf> = state.home.iter().chain(roots).cloned().collect();
+                place.sort();
+                place.dedup();
+                place.into()
+            }
+        }
     }
 
     /// Notes that it asks for the tools; whether it does so for the first time.

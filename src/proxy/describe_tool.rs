@@ -7,6 +7,7 @@ use super::{Failure, Proxy, Reply};
 use crate::catalog::{Resolution, Snapshot, Tool};
 use crate::config::Verdict;
 use crate::mcp::Object;
+use crate::search::Request;
 use crate::tool::{QualifiedName, ServerName};
 
 /// Descriptions that are given at once.
@@ -108,7 +109,8 @@ impl Proxy {
             let reason = match self.refresh.progress().remove(&server) {
                 Some(super::Progress::Failed(reason)) => config.masker.mask(&reason).into_owned(),
                 Some(_) => "it is still being listed".to_owned(),
-                None => "it is disabled in the configuration".to_owned(),
+                None if self.is_reachable(&server) => "it is disabled in the configuration".to_owned(),
+                None => format!("it is there {}", config.servers[&server].projects),
             };
             return Failure::Unavailable(format!("the tools of server `{server}` are not known: {reason}"));
         }
@@ -122,7 +124,8 @@ impl Proxy {
         }
         self.index.wait(Duration::from_secs(1)).await;
         // Without an index there is nothing to suggest.
-        let hits = self.index.search(name, 3, None).await.ok();
+        let without = self.unseen();
+        let hits = self.index.search(&Request { query: name, limit: 3, server: None, without: &without }).await.ok();
         let nearest = hits.iter().flat_map(|hits| hits.iter());
         let nearest =
             nearest.map(|hit| QualifiedName { server: hit.server.clone(), tool: hit.tool.clone() }.to_string());

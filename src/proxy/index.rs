@@ -86,17 +86,16 @@ impl Index {
     }
 
     /// The best tools for a request; see [`Search::search`].
-    pub(super) async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Arc<[Hit]>, Error> {
-        let request = Request { query, limit, server };
-        if let Some(hits) = self.search.cached(&request) {
+    pub(super) async fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
+        if let Some(hits) = self.search.cached(request) {
             return Ok(hits);
         }
-        let by_meaning = self.run(&request, Search::search);
+        let by_meaning = self.run(request, Search::search);
         let searched = match tokio::time::timeout(MEANING, by_meaning).await {
             Ok(searched) => searched,
             Err(_) => {
                 tracing::warn!("search by meaning is late; the answer is that of the words");
-                self.run(&request, Search::search_words).await
+                self.run(request, Search::search_words).await
             }
         };
         if searched.as_ref().is_err_and(Error::is_rebuild_needed) {
@@ -106,7 +105,7 @@ impl Index {
     }
 
     /// The tools' vectors.
-    pub(super) fn vectors(&self) -> &Vectors {
+    pub(super) fn vectors(&self) -> &Arc<Vectors> {
         &self.vectors
     }
 
@@ -128,10 +127,13 @@ impl Index {
         request: &Request<'_>,
         run: impl FnOnce(&Search, &Request<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let Request { query, limit, server } = *request;
+        let Request { query, limit, server, without } = *request;
         let (search, query, server) = (self.search.clone(), query.to_owned(), server.map(str::to_owned));
+        let without = without.to_vec();
         self.tasks
-            .spawn_blocking(move || run(&search, &Request { query: &query, limit, server: server.as_deref() }))
+            .spawn_blocking(move || {
+                run(&search, &Request { query: &query, limit, server: server.as_deref(), without: &without })
+            })
             .await
             .unwrap_or(Err(Error::Damaged))
     }

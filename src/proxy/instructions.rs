@@ -121,12 +121,12 @@ impl Topics {
             .map(|server| (server.name().to_string(), topics(server.name(), server.entries())))
             .collect();
         words.remove(crate::config::BUILT_IN_SERVER);
-        let json = serde_json::to_vec(&words).expect("text is JSON");
-        let changed = {
+        let (changed, json) = {
             let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-            let changed = *known != words;
-            *known = words;
-            changed
+            let changed = words.iter().any(|(server, words)| known.get(server) != Some(words));
+            // Those of servers that are not seen from here stay: another run notes them.
+            known.extend(words);
+            (changed, serde_json::to_vec(&*known).expect("text is JSON"))
         };
         if let Some(path) = self.path.as_deref().filter(|_| changed)
             && let Err(error) = files::replace(path, &[&json])

@@ -37,6 +37,7 @@ mod reply;
 mod reranking;
 mod resources;
 mod search_tools;
+mod sight;
 mod status;
 mod subscriptions;
 mod uri;
@@ -79,6 +80,7 @@ use login::Logins;
 use open_calls::OpenCalls;
 use projection::Projection;
 use reranking::Reranking;
+use sight::Sight;
 
 /// What clients see of the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,6 +112,7 @@ pub struct Proxy {
     variables: crate::config::Environment,
     direct_names: direct::DirectNames,
     audience: Audience,
+    sight: Sight,
     open_calls: Arc<OpenCalls>,
     consents: Consents,
     logins: Arc<Logins>,
@@ -178,7 +181,8 @@ impl Proxy {
                 },
                 start,
             );
-            refresh.configure(&config);
+            // Nobody is anywhere yet.
+            refresh.configure(&Sight::default().reachable(&config));
             Self {
                 mode,
                 config: RwLock::new(Arc::new(config)),
@@ -199,6 +203,7 @@ impl Proxy {
                 variables,
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
+                sight: Sight::default(),
                 open_calls: Arc::default(),
                 consents: Consents::default(),
                 logins: Arc::default(),
@@ -213,7 +218,7 @@ impl Proxy {
     /// Takes over an edited configuration.
     pub fn configure(&self, config: Config) {
         self.pool.configure(&config);
-        self.refresh.configure(&config);
+        self.refresh.configure(&self.sight.reachable(&config));
         self.index.configure(&config.search);
         self.catalog.restrict(policy::rules(&config, &self.pins));
         self.index.catalog_changed();
@@ -256,16 +261,21 @@ impl Proxy {
         self.lists_changed(&[Change::Tools]);
     }
 
-    /// The configuration in force.
+    /// The configuration in force, as the client of this request sees it.
     #[must_use]
     pub fn config(&self) -> Arc<Config> {
+        self.sight.config(self.whole_config())
+    }
+
+    /// The configuration in force, all of it.
+    fn whole_config(&self) -> Arc<Config> {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is known of the servers' tools now.
+    /// What is known of the servers' tools now, as the client of this request sees it.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.catalog.snapshot()
+        self.sight.snapshot(&self.whole_config(), self.catalog.snapshot())
     }
 
     /// The listing of servers.
@@ -297,8 +307,10 @@ impl Proxy {
     #[must_use]
     pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
         self.audience.joined(client, capabilities);
-        let exposed = self.config().exposes_any();
-        Reply::Result(definitions::initialize(revision, self.mode, exposed, &self.instructions()).into())
+        self.seen_now(client.place(), || {
+            let exposed = self.config().exposes_any();
+            Reply::Result(definitions::initialize(revision, self.mode, exposed, &self.instructions()).into())
+        })
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.
@@ -315,6 +327,17 @@ impl Proxy {
         if modern {
             self.audience.seen(caller.capabilities);
         }
+        // What is the same for everybody is answered at once.
+        let place = match method {
+            "tools/list" if self.mode == Mode::MetaTools => caller.client.place(),
+            "server/discover" | "ping" | "logging/setLevel" => caller.client.place(),
+            _ => self.place_of(caller).await,
+        };
+        self.seen_from(place, self.answer_method(caller, method, params, line)).await
+    }
+
+    async fn answer_method(&self, caller: &Caller, method: &str, params: Option<&RawValue>, line: &Bytes) -> Reply {
+        let modern = caller.revision.is_modern();
         match method {
             "tools/list" if self.mode == Mode::Direct => {
                 let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
@@ -390,7 +413,7 @@ impl Proxy {
 }
 
 /// Waits for all of `futures`, which run side by side; their outputs in order.
-async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(|context| {
         let mut all_done = true;

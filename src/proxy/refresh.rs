@@ -39,6 +39,8 @@ pub enum Start {
     Everything,
     /// Those of which the cache knows nothing.
     Unknown,
+    /// None: only what the cache knows is wanted.
+    Nothing,
 }
 
 /// How far the listing of one server is.
@@ -181,9 +183,9 @@ impl Refresh {
             }
             for (key, asked, state, stop) in fresh {
                 let due = match (refresh.start, snapshot.server(&key.server)) {
+                    (Start::Nothing, _) | (Start::Unknown, Some(_)) => false,
                     (_, None) => true,
                     (Start::Everything, Some(tools)) => !is_fresh(tools),
-                    (Start::Unknown, Some(_)) => false,
                 };
                 if due {
                     asked.notify_one();
@@ -303,7 +305,7 @@ impl Refresh {
     }
 
     /// Forgets a server's list that turned out unreadable, and asks again.
-    pub(super) fn discard(&self, server: &ServerName) {
+    pub fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             self.parts.cache.discard(&watched.key);
             watched.asked.notify_one();

@@ -6,8 +6,8 @@ use super::Proxy;
 use crate::catalog::Snapshot;
 use crate::config::{LanguageModel, ModelKey};
 use crate::keychain::Keychain;
-use crate::search::Hit;
 use crate::search::rerank::{CANDIDATES, Reranker};
+use crate::search::{Hit, Request};
 use crate::secret::Secret;
 
 /// The language model in use; made when it is first needed, and anew when the configuration names another.
@@ -33,24 +33,38 @@ impl Proxy {
         limit: usize,
         server: Option<&str>,
     ) -> Result<Arc<[Hit]>, crate::search::Error> {
-        let config = self.config();
-        let reranker = match &config.search.llm {
-            Some(model) => self.reranker(model).await,
-            None => None,
-        };
-        let Some(reranker) = reranker else { return self.index.search(query, limit, server).await };
-        let hits = self.index.search(query, limit.max(CANDIDATES), server).await?;
-        let shown: Vec<_> = self.render(snapshot, &hits).into_iter().map(|found| found.text).collect();
-        // A hit that cannot be shown has no number.
-        let order = if shown.len() == hits.len() { reranker.order(query, &shown).await } else { None };
-        Ok(match order {
+        let without = self.unseen();
+        let request = Request { query, limit, server, without: &without };
+        let Some(reranker) = self.reranker().await else { return self.index.search(&request).await };
+        let hits = self.index.search(&Request { limit: limit.max(CANDIDATES), ..request }).await?;
+        Ok(match self.order(&reranker, snapshot, query, &hits).await {
             Some(order) => order.iter().take(limit).map(|at| hits[*at].clone()).collect(),
             None => hits.iter().take(limit).cloned().collect(),
         })
     }
 
+    /// The order that the language model gives to `hits`, by their places; `None` where the local order stays.
+    pub(super) async fn order(
+        &self,
+        reranker: &Reranker,
+        snapshot: &Snapshot,
+        query: &str,
+        hits: &[Hit],
+    ) -> Option<Arc<[usize]>> {
+        let shown: Vec<_> = self.render(snapshot, hits).into_iter().map(|found| found.text).collect();
+        // A hit that cannot be shown has no number.
+        if shown.len() == hits.len() { reranker.order(query, &shown).await } else { None }
+    }
+
+    /// The last stage, where one is configured and has the key that it needs.
+    pub(super) async fn reranker(&self) -> Option<Arc<Reranker>> {
+        let config = self.config();
+        let model = config.search.llm.as_ref()?;
+        self.reranker_of(model).await
+    }
+
     /// The stage that asks `model`, made if there is none; without a key that it needs there is none.
-    async fn reranker(&self, model: &LanguageModel) -> Option<Arc<Reranker>> {
+    async fn reranker_of(&self, model: &LanguageModel) -> Option<Arc<Reranker>> {
         if let Some(known) = self.reranking.known(model) {
             return Some(known);
         }

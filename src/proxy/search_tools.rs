@@ -5,7 +5,8 @@ use super::{Progress, Proxy, Reply};
 use crate::catalog::{Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, SearchOptions};
 use crate::mcp::Object;
-use crate::search::{Error, Explanation, Hit, Request};
+use crate::search::rerank::CANDIDATES;
+use crate::search::{Error, Explained, Explanation, Hit, Request};
 use crate::tool::{Definition, render_hits};
 
 /// How long the first search of a run waits for servers of which nothing is known yet.
@@ -60,9 +61,22 @@ impl Proxy {
     /// # Errors
     /// As those of [`Proxy::search`].
     pub async fn explain(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Explanation, String> {
-        let (_, server) = self.searchable(server).await?;
-        let request = Request { query, limit, server: server.as_deref() };
-        self.index.explain(&request).await.map_err(|error| text_of(&error))
+        let (snapshot, server) = self.searchable(server).await?;
+        let reranker = self.reranker().await;
+        let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
+        let without = self.unseen();
+        let request = Request { query, limit: local, server: server.as_deref(), without: &without };
+        let mut explanation = self.index.explain(&request).await.map_err(|error| text_of(&error))?;
+        if let Some(reranker) = reranker.filter(|_| explanation.fits) {
+            let hits: Vec<Hit> = explanation.hits.iter().map(|explained| explained.hit.clone()).collect();
+            if let Some(order) = self.order(&reranker, &snapshot, query, &hits).await {
+                let moved =
+                    |at: &usize| Explained { place_before_model: Some(at + 1), ..explanation.hits[*at].clone() };
+                explanation.hits = order.iter().map(moved).collect();
+            }
+        }
+        explanation.hits.truncate(limit);
+        Ok(explanation)
     }
 
     /// Waits until there is something to search in, and finds the server that is meant.
@@ -131,6 +145,7 @@ impl Proxy {
         let config = self.config();
         let unlisted = self.refresh.progress().into_iter().filter_map(|(name, progress)| {
             let reason = match progress {
+                _ if !config.servers.contains_key(&name) => None,
                 _ if snapshot.server(&name).is_some() || wanted.is_some_and(|wanted| wanted != name.as_str()) => None,
                 Progress::Listed => None,
                 Progress::NotAsked | Progress::UnderWay => Some("still being listed".to_owned()),

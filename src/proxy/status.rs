@@ -8,8 +8,10 @@ use serde::Serialize;
 use super::{Coverage, Progress, Proxy};
 use crate::catalog::Kind;
 use crate::config::Config;
+use crate::search::Request;
 use crate::tool::ServerName;
 use crate::upstream::State;
+use crate::upstream::oauth::Account;
 
 /// How things stand.
 #[derive(Debug, Clone, Serialize)]
@@ -34,7 +36,7 @@ pub struct Status {
 pub struct ServerReport {
     /// Its name.
     pub name: String,
-    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, or `faulty` for an entry that cannot be used.
+    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` for one of another project, or `faulty` for an entry that cannot be used.
     pub state: &'static str,
     /// Why it is failed or faulty, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,6 +67,35 @@ pub struct ServerReport {
 }
 
 impl Proxy {
+    /// Whether `server` wanted a login that it did not get, when it was last tried.
+    #[must_use]
+    pub fn wants_login(&self, server: &ServerName) -> bool {
+        self.pool.wants_login(server)
+    }
+
+    /// The account at `server`, where it is one that may want a login.
+    #[must_use]
+    pub fn account(&self, server: &ServerName) -> Option<Account> {
+        self.pool.account(server)
+    }
+
+    /// Waits until the index holds what the catalog holds, and tries it.
+    ///
+    /// # Errors
+    /// Why it cannot be searched.
+    pub async fn index_ready(&self, limit: Duration) -> Result<(), String> {
+        self.index.wait_current(limit).await;
+        let request = Request { query: "status", limit: 1, server: None, without: &[] };
+        self.index.search(&request).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
+    pub async fn status_of_caches(&self) -> Status {
+        self.refresh.loaded().await;
+        self.index.vectors().look().await;
+        self.status()
+    }
+
     /// How things stand now.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -74,6 +105,7 @@ impl Proxy {
             .pool
             .status()
             .into_iter()
+            .filter(|status| config.servers.contains_key(&status.server))
             .map(|status| self.report(&config, &status.server, &status.state, progress.get(&status.server)))
             .collect();
         servers.extend(config.faults.iter().map(|fault| ServerReport {
@@ -105,6 +137,9 @@ impl Proxy {
         let known = snapshot.server(server);
         let (state, reason) = match (state, progress) {
             (State::Disabled, _) => ("disabled", None),
+            _ if !self.is_reachable(server) => {
+                ("elsewhere", config.servers.get(server).map(|e| e.projects.to_string()))
+            }
             (State::Failed { error, retry_at, .. }, _) => {
                 let pause = retry_at.saturating_duration_since(Instant::now());
                 ("failed", Some(format!("{error}; next attempt {}", within(pause))))
@@ -148,6 +183,12 @@ impl ServerReport {
         (!names.is_empty()).then(|| format!("changed since first seen: {names} (`mcpzip approve {name}` shows how)"))
     }
 
+    /// How long ago it listed its tools, as a person would say it.
+    #[must_use]
+    pub fn listed_text(&self) -> Option<String> {
+        self.listed_seconds_ago.map(|seconds| format!("listed {}", ago(Duration::from_secs(seconds))))
+    }
+
     /// What it has beside its tools, to be read after their number.
     #[must_use]
     pub fn beside_tools(&self) -> String {
@@ -165,8 +206,8 @@ impl fmt::Display for Status {
                 write!(f, ", {} withheld", server.withheld)?;
             }
             f.write_str(&server.beside_tools())?;
-            if let Some(seconds) = server.listed_seconds_ago {
-                write!(f, ", listed {}", ago(Duration::from_secs(seconds)))?;
+            if let Some(listed) = server.listed_text() {
+                write!(f, ", {listed}")?;
             }
             if server.stale {
                 f.write_str(" (kept from before)")?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::resources::{Place, no_uri, not_found, several};
-use super::{Caller, Change, Interests, Mode, Proxy, Reply};
+use super::{Caller, Change, Client, Interests, Mode, Proxy, Reply};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::tool::ServerName;
@@ -16,8 +16,12 @@ use crate::tool::ServerName;
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl Proxy {
-    /// What of `interests` there can be news of.
-    pub async fn offered(&self, interests: Interests) -> Interests {
+    /// What of a client's `interests` there can be news of.
+    pub async fn offered(&self, client: &Client, interests: Interests) -> Interests {
+        self.seen_from(client.place(), self.offered_there(interests)).await
+    }
+
+    async fn offered_there(&self, interests: Interests) -> Interests {
         let exposed = self.config().exposes_any();
         let mut uris = BTreeSet::new();
         for uri in interests.uris.into_iter().filter(|_| exposed.resources) {

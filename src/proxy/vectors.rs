@@ -89,6 +89,15 @@ impl Vectors {
         if self.search.is_semantic() { *self.coverage.borrow() } else { None }
     }
 
+    /// Counts how far the work is by now, whoever does it.
+    pub(super) async fn look(self: &Arc<Self>) {
+        let looking = self.clone();
+        if self.search.is_semantic() {
+            // Where it fails, the run is over.
+            let _ = self.tasks.spawn_blocking(move || drop(looking.lacking())).await;
+        }
+    }
+
     /// Resolves when every tool has its vector, or after `limit`.
     pub(super) async fn wait(&self, limit: Duration) {
         if !self.search.is_semantic() {

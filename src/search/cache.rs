@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::query::{Need, Query, Word};
 use super::{Hit, Request};
+use crate::tool::ServerName;
 
 const CAPACITY: usize = 1_000;
 
@@ -23,6 +24,7 @@ pub(super) struct Key {
     names: Vec<String>,
     limit: usize,
     server: Option<String>,
+    without: Vec<ServerName>,
 }
 
 impl Key {
@@ -38,6 +40,7 @@ impl Key {
             names: query.names.iter().filter(|name| is_name(name)).cloned().collect(),
             limit: request.limit,
             server: request.server.map(str::to_owned),
+            without: request.without.to_vec(),
         }
     }
 }
@@ -90,7 +93,7 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Key {
-        let request = Request { query: text, limit: 5, server: None };
+        let request = Request { query: text, limit: 5, server: None, without: &[] };
         Key::of(&request, &Query::parse(text), |name| name == "createissue")
     }
 

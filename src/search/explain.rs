@@ -44,6 +44,8 @@ pub struct Explained {
     pub server: f32,
     /// Whether the tool's exact name is in the query.
     pub is_named: bool,
+    /// The place it had before a language model put the hits in order, counted from 1; `None` where none did.
+    pub place_before_model: Option<usize>,
 }
 
 /// The words' scores by field, of all places.
@@ -92,6 +94,7 @@ impl Parts<'_> {
             place_by_meaning: self.likeness.and_then(|likeness| rank(&likeness.whole, at)),
             server: self.servers[at],
             is_named: self.named[at] > 0.0,
+            place_before_model: None,
         }
     }
 }

@@ -128,7 +128,7 @@ impl Index {
         let words = lexical::score(&postings, &self.vocabulary, query, &is_word)?;
         let likeness = senses.map(|senses| self.likeness(&postings, senses, query, &words)).transpose()?.flatten();
         let (scores, least) = Scores::of(&words, likeness.as_ref());
-        let found = lexical::rank(&postings, query, scores, (request.server, request.limit, least))?;
+        let found = lexical::rank(&postings, query, scores, request, least)?;
         let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
         hits.truncate(request.limit);
@@ -156,7 +156,7 @@ impl Index {
         let likeness = senses.map(|senses| self.likeness(&postings, senses, &query, &words)).transpose()?.flatten();
         let (scores, least) = Scores::of(&words, likeness.as_ref());
         let fused = scores.whole.clone();
-        let found = lexical::rank(&postings, &query, scores, (request.server, request.limit, least.map(|_| 0.0)))?;
+        let found = lexical::rank(&postings, &query, scores, request, least.map(|_| 0.0))?;
         let best = found.iter().map(|candidate| fused[candidate.place]).fold(0.0, f32::max);
         let mut servers = postings.row(1.0);
         lexical::prefer_servers(&postings, &query, &mut servers)?;

@@ -4,6 +4,7 @@
 //! title and description is one match and not three. tantivy's own scoring adds fields that were saturated each by
 //! itself, and cannot relate a need, a hint or a repair to its words; so only its postings are used.
 
+use super::Request;
 use super::fusion::Scores;
 use super::postings::{Alternative, Candidate, Postings};
 use super::query::{Need, Query, Word};
@@ -80,20 +81,19 @@ pub(super) fn needed(
 }
 
 /// The tools with the best scores, best first: `limit` of them, where there are as many, and those that tie with the
-/// last. Names in the query count, and tools of no other than `server`. Where no score reaches `least`, nothing
+/// last. Names in the query count, and tools of the servers that are wanted. Where no score reaches `least`, nothing
 /// fits; by words alone, what has one of them does.
 pub(super) fn rank(
     postings: &Postings<'_>,
     query: &Query,
     Scores { mut whole, needs }: Scores,
-    (server, limit, least): (Option<&str>, usize, Option<f32>),
+    request: &Request<'_>,
+    least: Option<f32>,
 ) -> tantivy::Result<Vec<Candidate>> {
     if needs.len() > 1 {
         serve_each(&mut whole, &needs);
     }
-    if let Some(server) = server {
-        keep_server(postings, server, &mut whole)?;
-    }
+    keep_wanted(postings, request, &mut whole)?;
     if let Some(least) = least {
         let best = maximum(&whole);
         let floor = if best < least { f32::INFINITY } else { best * NOISE };
@@ -103,10 +103,8 @@ pub(super) fn rank(
     for name in &query.names {
         postings.each(SCHEMA.exact, name, |place, _, _| whole[place] += EXACT)?;
     }
-    if let Some(server) = server {
-        keep_server(postings, server, &mut whole)?;
-    }
-    Ok(postings.best(&whole, limit))
+    keep_wanted(postings, request, &mut whole)?;
+    Ok(postings.best(&whole, request.limit))
 }
 
 fn divide(scores: &mut [f32], best: f32) {
@@ -211,9 +209,15 @@ pub(super) fn prefer_servers(postings: &Postings<'_>, query: &Query, scores: &mu
     Ok(())
 }
 
-fn keep_server(postings: &Postings<'_>, server: &str, scores: &mut [f32]) -> tantivy::Result<()> {
-    let mut is_kept = postings.row(false);
-    postings.each(SCHEMA.server, server, |place, _, _| is_kept[place] = true)?;
-    scores.iter_mut().zip(is_kept).filter(|(_, kept)| !kept).for_each(|(score, _)| *score = 0.0);
+/// Leaves the scores of the tools that are wanted.
+fn keep_wanted(postings: &Postings<'_>, request: &Request<'_>, scores: &mut [f32]) -> tantivy::Result<()> {
+    if let Some(server) = request.server {
+        let mut is_kept = postings.row(false);
+        postings.each(SCHEMA.server, server, |place, _, _| is_kept[place] = true)?;
+        scores.iter_mut().zip(is_kept).filter(|(_, kept)| !kept).for_each(|(score, _)| *score = 0.0);
+    }
+    for server in request.without {
+        postings.each(SCHEMA.server, server.as_str(), |place, _, _| scores[place] = 0.0)?;
+    }
     Ok(())
 }

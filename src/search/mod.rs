@@ -74,6 +74,8 @@ pub struct Request<'a> {
     pub limit: usize,
     /// The only server whose tools are wanted.
     pub server: Option<&'a str>,
+    /// Servers whose tools are not wanted.
+    pub without: &'a [ServerName],
 }
 
 /// A tool that was found.

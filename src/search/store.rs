@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::files;
+
 /// A new form of the index gets a new number, and leaves the old one to the versions that know it.
 const VERSION: &str = "v2";
 /// Unused indexes that are kept: several clients, each with its own servers, take turns.
@@ -56,7 +58,7 @@ impl Store {
 
     /// Waits until no other process builds.
     pub(super) fn write(&self) -> io::Result<Writer<'_>> {
-        fs::create_dir_all(&self.root)?;
+        files::create_private_directory(&self.root)?;
         let lock = self.lock_file("write")?;
         let start = Instant::now();
         loop {

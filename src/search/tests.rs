@@ -49,7 +49,7 @@ fn names(hits: &[Hit]) -> Vec<String> {
 }
 
 fn find(search: &Search, query: &str) -> Vec<String> {
-    names(&search.search(&Request { query, limit: 5, server: None }).unwrap())
+    names(&search.search(&Request { query, limit: 5, server: None, without: &[] }).unwrap())
 }
 
 #[test]
@@ -93,13 +93,15 @@ fn nothing_is_listed_when_nothing_fits() {
     for query in ["", "  ", "?", "photosynthesis", "the", "xqzvwkjh"] {
         assert!(find(&search, query).is_empty(), "{query}");
     }
-    assert!(search.search(&Request { query: "issue", limit: 0, server: None }).unwrap().is_empty());
+    assert!(search.search(&Request { query: "issue", limit: 0, server: None, without: &[] }).unwrap().is_empty());
 }
 
 #[test]
 fn a_server_narrows() {
     let search = build(None, &documents());
-    let of = |server| names(&search.search(&Request { query: "list issues", limit: 9, server: Some(server) }).unwrap());
+    let of = |server| {
+        names(&search.search(&Request { query: "list issues", limit: 9, server: Some(server), without: &[] }).unwrap())
+    };
     assert!(of("gitlab").iter().all(|name| name.starts_with("gitlab/")));
     assert_eq!(of("gitlab").len(), 2);
     assert!(of("nobody").is_empty());
@@ -111,14 +113,15 @@ fn equal_tools_come_in_the_order_of_their_names() {
     equal.push(document("e", "other", "Unlike these"));
     let search = build(None, &equal);
     assert_eq!(find(&search, "does same"), ["a/same", "b/same", "c/same", "d/same"]);
-    let two = search.search(&Request { query: "does same", limit: 2, server: None }).unwrap();
+    let two = search.search(&Request { query: "does same", limit: 2, server: None, without: &[] }).unwrap();
     assert_eq!(names(&two), ["a/same", "b/same"], "a cut does not change the order");
 }
 
 #[test]
 fn scores_descend() {
     let search = build(None, &documents());
-    let hits = search.search(&Request { query: "list repository issue", limit: 9, server: None }).unwrap();
+    let hits =
+        search.search(&Request { query: "list repository issue", limit: 9, server: None, without: &[] }).unwrap();
     assert!(hits.len() > 3 && hits.is_sorted_by(|a, b| a.score >= b.score), "{hits:?}");
 }
 
@@ -126,7 +129,7 @@ fn scores_descend() {
 fn a_changed_catalog_is_never_answered_from_the_cache() {
     let mut tools = documents();
     let search = build(None, &tools);
-    let request = Request { query: "delete the planet", limit: 5, server: None };
+    let request = Request { query: "delete the planet", limit: 5, server: None, without: &[] };
     assert!(search.cached(&request).is_none());
     assert!(search.search(&request).unwrap().is_empty());
     assert!(search.cached(&request).is_some());
@@ -141,7 +144,7 @@ fn a_changed_catalog_is_never_answered_from_the_cache() {
 #[test]
 fn without_an_index_there_is_an_error_that_says_so() {
     let search = Search::new(None);
-    let error = search.search(&Request { query: "x", limit: 5, server: None }).unwrap_err();
+    let error = search.search(&Request { query: "x", limit: 5, server: None, without: &[] }).unwrap_err();
     assert!(matches!(error, Error::Missing) && error.is_rebuild_needed());
     assert!(!search.open(&fingerprint(&documents())).unwrap());
 }
@@ -239,7 +242,10 @@ fn an_index_that_fails_in_use_is_removed_and_built_again() {
     let index = search.current().unwrap();
     let failed = guarded::<()>(|| panic!("as tantivy does on a damaged file"));
     search.set_aside(&index, &failed.unwrap_err());
-    assert!(matches!(search.search(&Request { query: "x", limit: 5, server: None }), Err(Error::Missing)));
+    assert!(matches!(
+        search.search(&Request { query: "x", limit: 5, server: None, without: &[] }),
+        Err(Error::Missing)
+    ));
     assert!(!search.open(&fingerprint(&tools)).unwrap(), "it is gone");
     search.rebuild(&fingerprint(&tools), &tools).unwrap();
     assert_eq!(find(&search, "read_file")[0], "files/read_file");
@@ -355,7 +361,7 @@ fn an_explanation_adds_up() {
     let tools = documents();
     let search = build(None, &tools).with_embedder(Concepts::new());
     embed(&search, &tools);
-    let request = Request { query: "github: defect in a repositry", limit: 5, server: None };
+    let request = Request { query: "github: defect in a repositry", limit: 5, server: None, without: &[] };
     let explanation = search.explain(&request).unwrap();
     assert_eq!(explanation.repairs, [("repositry".to_owned(), "repository".to_owned())]);
     assert!(explanation.is_by_meaning);

@@ -64,7 +64,7 @@ pub trait Audience: Send + Sync {
 
     /// The client that a question outside of any request can only be meant for, if there is exactly one that can be
     /// asked `method`.
-    fn host(&self, method: &str) -> Option<Arc<dyn Host>>;
+    fn host(&self, server: &ServerName, method: &str) -> Option<Arc<dyn Host>>;
 
     /// Hears what `server` says unasked; must not block.
     fn noticed(&self, server: &ServerName, notice: Notice<'_>);

@@ -196,7 +196,10 @@ impl Reception {
         }
         let Some((latest, host)) = open.hosts.iter().max_by_key(|(id, _)| **id) else {
             drop(open);
-            return self.audience.host(method).map_or(Addressee::Nobody, |host| Addressee::One(host, None));
+            return self
+                .audience
+                .host(&self.server, method)
+                .map_or(Addressee::Nobody, |host| Addressee::One(host, None));
         };
         if open.hosts.values().all(|other| other.client() == host.client()) {
             Addressee::One(host.clone(), Some(*latest))

@@ -5,7 +5,7 @@ use std::path::Path;
 /// The modules of `src/`, by layer; a module that is in none fails the test. Layer 0 may use itself.
 const LAYERS: &[&[&str]] = &[
     &["mcp", "config", "tool", "files", "keychain", "secret", "shutdown", "telemetry"],
-    &["catalog", "clients", "results", "search", "statistics", "upstream"],
+    &["catalog", "clients", "registry", "results", "search", "statistics", "upstream"],
     &["proxy"],
     &["downstream"],
     &["app"],

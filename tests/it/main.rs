@@ -35,9 +35,11 @@ mod logs;
 mod management;
 mod meta_tools;
 mod policy;
+mod projects;
 mod prompts;
 mod rerank;
 mod resources;
+mod status;
 mod transports;
 mod upstream;
 
@@ -46,8 +48,14 @@ mod arguments;
 mod cache;
 mod cli;
 mod clients;
+mod completions;
+mod doctor;
+mod entries;
 mod hygiene;
+mod init;
 mod random_results;
+mod registry;
+mod schema;
 mod signatures;
 
 // Its programs are found where Unix has them.

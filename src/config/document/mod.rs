@@ -41,8 +41,10 @@ pub enum DocumentError {
         problem: String,
     },
     /// What should hold the edited key is no object.
-    #[error("`{key}` must be an object, found {found}")]
+    #[error("{position}: `{key}` must be an object, found {found}")]
     Shape {
+        /// Where it stands.
+        position: Position,
         /// The keys that lead there, joined by dots; `configuration` for the whole.
         key: String,
         /// What stands there.
@@ -64,7 +66,7 @@ impl Document {
         let mut document = Self { text: text.to_owned(), has_mark };
         match root {
             Some(Value::Object(_)) => {}
-            Some(other) => return Err(shape(&[], kind(&other))),
+            Some(other) => return Err(shape(text, &[], &other)),
             None => {
                 // Comments that stand alone stay in front.
                 let gap = if text.is_empty() || text.ends_with('\n') { "" } else { document.line_end() };
@@ -143,7 +145,7 @@ impl Document {
                     let text = self.rendered(&nested, is_inline, &indent)?;
                     return self.cut(vec![(property.value.start()..property.value.end(), text)]);
                 }
-                (other, Some(_)) => return Err(shape(&path[..depth], kind(other))),
+                (other, Some(_)) => return Err(shape(&self.text, &path[..depth], other)),
             }
         }
     }
@@ -244,7 +246,11 @@ impl Document {
     }
 
     fn rendered(&self, json: &str, is_inline: bool, indent: &str) -> Result<String, DocumentError> {
-        let value = parsed(json)?.ok_or_else(|| shape(&[], "nothing"))?;
+        let value = parsed(json)?.ok_or_else(|| DocumentError::Shape {
+            position: Lines::new(json).position(0),
+            key: "value".to_owned(),
+            found: "nothing",
+        })?;
         let layout = Layout { unit: self.unit(), line_end: self.line_end() };
         Ok(if is_inline { layout.inline(&value, json) } else { layout.lines(&value, json, indent) })
     }
@@ -308,7 +314,7 @@ fn parsed(text: &str) -> Result<Option<Value<'_>>, DocumentError> {
     })
 }
 
-fn shape(way: &[&str], found: &'static str) -> DocumentError {
+fn shape(text: &str, way: &[&str], found: &Value<'_>) -> DocumentError {
     let key = if way.is_empty() { "configuration".to_owned() } else { way.join(".") };
-    DocumentError::Shape { key, found }
+    DocumentError::Shape { position: Lines::new(text).position(found.start()), key, found: kind(found) }
 }

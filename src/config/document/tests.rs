@@ -84,10 +84,10 @@ fn a_removed_key_takes_its_comma_and_the_comment_on_its_line() {
 fn what_is_no_object_is_not_overwritten_on_the_way() {
     let mut document = Document::parse("{\"a\": {\"b\": [1]}}").unwrap();
     let refused = document.set(&["a", "b", "c"], "1").unwrap_err();
-    assert_eq!(refused.to_string(), "`a.b` must be an object, found a list");
+    assert_eq!(refused.to_string(), "1:13: `a.b` must be an object, found a list");
     assert!(document.set(&["a"], "{").is_err());
     assert_eq!(document.text(), "{\"a\": {\"b\": [1]}}");
-    assert_eq!(Document::parse("[]").unwrap_err().to_string(), "`configuration` must be an object, found a list");
+    assert_eq!(Document::parse("[]").unwrap_err().to_string(), "1:1: `configuration` must be an object, found a list");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! What an agent may write into the configuration, where it may write at all.
 //!
 //! Whoever adds a server lets a program run, so that much is granted. What is not: to change what restricts a server
-//! (`tools`, `trust`) or get rid of it, to use the user's secrets, and to send a server's credentials elsewhere.
+//! (`tools`, `trust`, `projects`) or get rid of it, to use the user's secrets, and to send a server's credentials elsewhere.
 
 use serde_json::value::RawValue;
 
-use crate::config::Document;
 use crate::config::env::is_inherited;
+use crate::config::{Change, Document};
 use crate::mcp::Object;
 use crate::secret::Masker;
 
@@ -27,78 +27,56 @@ const SETTABLE: &[&str] = &[
 ];
 
 /// What a person sets to keep a server within bounds.
-const RESTRICTIONS: &[&str] = &["tools", "trust"];
+const RESTRICTIONS: &[&str] = &["tools", "trust", "projects"];
 
 /// What decides who gets a server's credentials.
 const DESTINATION: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
 
+const NO_OBJECT: &str = "its entry must be an object";
+
 /// What an entry may have credentials in.
 const CREDENTIALS: &[&str] = &["env", "headers", "oauth", "proxy"];
 
-/// A change of one server's entry.
-#[derive(Debug, Clone)]
-pub(super) enum Change {
-    Add(Box<RawValue>),
-    Update(Box<RawValue>),
-    Remove,
-    Switch { disabled: bool },
-}
-
-/// Makes a change in the document.
+/// The update that an agent asks for by an object of members.
 ///
 /// # Errors
-/// Why it is not made, for the agent.
-pub(super) fn make(change: &Change, name: &str, document: &mut Document, masker: &Masker) -> Result<(), String> {
-    let path = ["mcpServers", name];
-    let known = document.keys(&["mcpServers"]).iter().any(|key| key == name);
-    match change {
-        Change::Add(_) if known => return Err("there is a server of this name; update or remove it".to_owned()),
-        Change::Add(_) => {}
-        _ if !known => return Err("there is no server of this name".to_owned()),
-        _ => {}
-    }
-    let members = document.keys(&path);
+/// When it is no object.
+pub(super) fn update(entry: &RawValue) -> Result<Change, String> {
+    let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
+    Ok(Change::Update(members.iter().map(|(key, value)| (vec![key.into_owned()], value.get().to_owned())).collect()))
+}
+
+/// Whether an agent may make a change.
+///
+/// # Errors
+/// Why not, for the agent.
+pub(super) fn permit(change: &Change, name: &str, document: &Document, masker: &Masker) -> Result<(), String> {
+    let members = document.keys(&["mcpServers", name]);
     let restriction = RESTRICTIONS.iter().find(|key| members.iter().any(|member| member == *key));
     match change {
-        Change::Add(entry) => {
-            check(entry)?;
-            document.set(&path, entry.get()).map_err(|error| error.to_string())
+        Change::Add(entry) | Change::Put(entry) => {
+            let entry: &RawValue = serde_json::from_str(entry).map_err(|error| error.to_string())?;
+            let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
+            members.iter().try_for_each(|(key, value)| check(&key, value.get()))
         }
         Change::Update(entry) => {
-            check(entry)?;
-            let entry = Object::parse(entry).map_err(|_| "its entry must be an object".to_owned())?;
-            let moved = entry.iter().map(|(key, _)| key).find(|key| DESTINATION.contains(&key.as_ref()));
-            if let Some(key) = moved {
-                if let Some(restriction) = restriction {
-                    return Err(format!(
-                        "a person has restricted it by `{restriction}`, so only a person may set `{key}`"
-                    ));
+            let members = || entry.iter().map(|(keys, value)| (keys[0].as_str(), value));
+            members().try_for_each(|(key, value)| check(key, value))?;
+            let moved = members().map(|(key, _)| key).find(|key| DESTINATION.contains(key));
+            match (moved, restriction) {
+                (Some(key), Some(restriction)) => {
+                    Err(format!("a person has restricted it by `{restriction}`, so only a person may set `{key}`"))
                 }
-                if has_credentials(document, name, masker) {
-                    return Err(format!("it has credentials, so only a person may set `{key}`"));
+                (Some(key), None) if has_credentials(document, name, masker) => {
+                    Err(format!("it has credentials, so only a person may set `{key}`"))
                 }
+                _ => Ok(()),
             }
-            for (key, value) in entry.iter() {
-                let path = ["mcpServers", name, key.as_ref()];
-                let done = match value.get() {
-                    "null" => document.remove(&path).map(drop),
-                    json => document.set(&path, json),
-                };
-                done.map_err(|error| error.to_string())?;
-            }
-            Ok(())
         }
-        Change::Remove => match restriction {
-            Some(restriction) => {
-                Err(format!("a person has restricted it by `{restriction}`, so only a person may remove it"))
-            }
-            None => document.remove(&path).map(drop).map_err(|error| error.to_string()),
-        },
-        Change::Switch { disabled } => {
-            let path = ["mcpServers", name, "disabled"];
-            let done = if *disabled { document.set(&path, "true") } else { document.remove(&path).map(drop) };
-            done.map_err(|error| error.to_string())
-        }
+        Change::Remove => restriction.map_or(Ok(()), |restriction| {
+            Err(format!("a person has restricted it by `{restriction}`, so only a person may remove it"))
+        }),
+        Change::Switch { .. } => Ok(()),
     }
 }
 
@@ -109,13 +87,12 @@ fn has_credentials(document: &Document, name: &str, masker: &Masker) -> bool {
     has_own || json.contains("${") || masker.mask(&json) != json
 }
 
-/// Whether an agent may write this.
-fn check(entry: &RawValue) -> Result<(), String> {
-    let members = Object::parse(entry).map_err(|_| "its entry must be an object".to_owned())?;
-    if let Some((key, _)) = members.iter().find(|(key, _)| !SETTABLE.contains(&key.as_ref())) {
+/// Whether an agent may write this member.
+fn check(key: &str, json: &str) -> Result<(), String> {
+    if !SETTABLE.contains(&key) {
         return Err(format!("`{key}` is not for agents to set; there are {}", SETTABLE.join(", ")));
     }
-    let value: serde_json::Value = serde_json::from_str(entry.get()).map_err(|error| error.to_string())?;
+    let value: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     match variable_in(&value) {
         Some(name) => Err(format!("variables such as `${{{name}}}` may hold secrets: a person has to write them")),
         None => Ok(()),
@@ -149,14 +126,22 @@ mod tests {
   "management": "full",
 }"#;
 
-    fn raw(json: &str) -> Box<RawValue> {
-        RawValue::from_string(json.to_owned()).unwrap()
+    fn update(json: &str) -> Change {
+        super::update(&RawValue::from_string(json.to_owned()).unwrap()).unwrap()
+    }
+
+    fn add(json: &str) -> Change {
+        Change::Add(json.to_owned())
+    }
+
+    fn make(change: &Change, name: &str, document: &mut Document) -> Result<(), String> {
+        permit(change, name, document, &Masker::default()).and_then(|()| change.make(name, document))
     }
 
     #[track_caller]
     fn refused(change: &Change, name: &str, reason: &str) {
         let mut document = Document::parse(FILE).unwrap();
-        let told = make(change, name, &mut document, &Masker::default()).unwrap_err();
+        let told = make(change, name, &mut document).unwrap_err();
         assert!(told.contains(reason), "{told}");
         assert_eq!(document.text(), FILE);
     }
@@ -164,26 +149,21 @@ mod tests {
     #[track_caller]
     fn made(change: &Change, name: &str, old: &str, new: &str) {
         let mut document = Document::parse(FILE).unwrap();
-        make(change, name, &mut document, &Masker::default()).unwrap();
+        make(change, name, &mut document).unwrap();
         assert_eq!(document.text(), FILE.replace(old, new));
     }
 
     #[test]
     fn an_agent_changes_what_is_no_bound_of_its_own() {
-        let with_timeout = raw(r#"{"timeout":"5s"}"#);
-        made(&Change::Update(with_timeout.clone()), "plain", r#""x"}, // a"#, r#""x", "timeout": "5s"}, // a"#);
-        made(&Change::Update(with_timeout), "fenced", r#"["rm"]}}"#, r#"["rm"]}, "timeout": "5s"}"#);
-        made(
-            &Change::Update(raw(r#"{"command":"y"}"#)),
-            "plain",
-            r#""plain": {"command": "x"}"#,
-            r#""plain": {"command": "y"}"#,
-        );
+        let with_timeout = update(r#"{"timeout":"5s"}"#);
+        made(&with_timeout, "plain", r#""x"}, // a"#, r#""x", "timeout": "5s"}, // a"#);
+        made(&with_timeout, "fenced", r#"["rm"]}}"#, r#"["rm"]}, "timeout": "5s"}"#);
+        made(&update(r#"{"command":"y"}"#), "plain", r#""plain": {"command": "x"}"#, r#""plain": {"command": "y"}"#);
         made(&Change::Switch { disabled: true }, "plain", r#""x"}, // a"#, r#""x", "disabled": true}, // a"#);
         made(&Change::Remove, "plain", "    \"plain\": {\"command\": \"x\"}, // a note\n", "");
         let added = r#""${TOKEN}"}},"#.replace("\"$", "Bearer $");
         made(
-            &Change::Add(raw(r#"{"command":"z","args":["${HOME}"]}"#)),
+            &add(r#"{"command":"z","args":["${HOME}"]}"#),
             "new",
             &added,
             &format!("{added}\n    \"new\": {{\n      \"command\": \"z\",\n      \"args\": [\"${{HOME}}\"]\n    }},"),
@@ -192,18 +172,18 @@ mod tests {
 
     #[test]
     fn an_agent_cannot_widen_its_rights_or_get_at_secrets() {
-        let command = raw(r#"{"command":"evil"}"#);
-        refused(&Change::Update(command.clone()), "fenced", "`tools`");
+        let command = r#"{"command":"evil"}"#;
+        refused(&update(command), "fenced", "`tools`");
         refused(&Change::Remove, "fenced", "`tools`");
-        refused(&Change::Update(raw(r#"{"tools":null}"#)), "fenced", "not for agents");
-        refused(&Change::Update(raw(r#"{"trust":"all"}"#)), "plain", "not for agents");
-        refused(&Change::Update(raw(r#"{"url":"https://evil.example"}"#)), "keyed", "credentials");
-        refused(&Change::Update(raw(r#"{"env":{"NODE_OPTIONS":"-r evil"}}"#)), "keyed", "credentials");
-        refused(&Change::Add(raw(r#"{"command":"x","env":{"T":"a ${TOKEN}"}}"#)), "new", "${TOKEN}");
-        refused(&Change::Add(raw(r#"{"command":"x","args":["\u0024{TOKEN:-x}"]}"#)), "new", "${TOKEN}");
-        refused(&Change::Add(raw(r#"{"command":"x","oauth":{}}"#)), "new", "not for agents");
-        refused(&Change::Add(command), "plain", "there is a server");
+        refused(&update(r#"{"tools":null}"#), "fenced", "not for agents");
+        refused(&update(r#"{"trust":"all"}"#), "plain", "not for agents");
+        refused(&update(r#"{"url":"https://evil.example"}"#), "keyed", "credentials");
+        refused(&update(r#"{"env":{"NODE_OPTIONS":"-r evil"}}"#), "keyed", "credentials");
+        refused(&add(r#"{"command":"x","env":{"T":"a ${TOKEN}"}}"#), "new", "${TOKEN}");
+        refused(&add(r#"{"command":"x","args":["\u0024{TOKEN:-x}"]}"#), "new", "${TOKEN}");
+        refused(&add(r#"{"command":"x","oauth":{}}"#), "new", "not for agents");
+        refused(&add(command), "plain", "there is a server");
         refused(&Change::Remove, "nobody", "there is no server");
-        refused(&Change::Add(raw("[1]")), "new", "object");
+        refused(&add("[1]"), "new", "object");
     }
 }

@@ -1,13 +1,10 @@
-use std::path::Path;
-
 use serde_json::value::RawValue;
 
 use super::REFRESH_LIMIT;
-use super::entries::{Change, make};
-use crate::config::{Config, EditError, Environment, Management, Server, Transport, edit};
+use super::entries::{permit, update};
+use crate::config::{Change, ChangeError, Management, change_servers};
 use crate::mcp::Object;
 use crate::proxy::{Proxy, Reply, join_all};
-use crate::secret::MASK;
 use crate::tool::ServerName;
 
 /// Servers that are changed at once.
@@ -15,16 +12,6 @@ const MOST_SERVERS: usize = 50;
 
 /// Changes of the configuration, each with the name of its server as the agent wrote it.
 type Changes = Vec<(String, Change)>;
-
-/// Why the configuration stays as it is.
-#[derive(Debug, thiserror::Error)]
-enum Refusal {
-    #[error(transparent)]
-    Edit(#[from] EditError),
-    /// In words for the agent.
-    #[error("{0}")]
-    Changes(String),
-}
 
 impl Proxy {
     /// Lists or changes the configured servers: `{operation, servers?, names?}`.
@@ -48,11 +35,16 @@ impl Proxy {
         };
         let names: Vec<ServerName> = changes.iter().filter_map(|(name, _)| ServerName::new(name).ok()).collect();
         let (variables, masker) = (self.variables.clone(), config.masker.clone());
-        let changed = self.tasks.spawn_blocking(move || apply(&path, &changes, &variables, &masker)).await;
+        let changed = self.tasks.spawn_blocking(move || {
+            change_servers(&path, &changes, &variables, false, |change, name, document| {
+                permit(change, name, document, &masker)
+            })
+        });
+        let changed = changed.await;
         match changed {
-            Ok(Ok(config)) => self.configure(config),
-            Ok(Err(Refusal::Changes(text))) => return Reply::tool_error(&format!("nothing was changed: {text}")),
-            Ok(Err(Refusal::Edit(error))) => {
+            Ok(Ok(changed)) => self.configure(changed.config),
+            Ok(Err(ChangeError::Refused(text))) => return Reply::tool_error(&format!("nothing was changed: {text}")),
+            Ok(Err(error @ (ChangeError::Edit(_) | ChangeError::Configuration(_)))) => {
                 tracing::error!(%error, "the configuration is not changed");
                 return Reply::tool_error("nothing was changed: the configuration file cannot be edited");
             }
@@ -82,7 +74,10 @@ impl Proxy {
     /// Every server and how it is reached, without values that may be secrets.
     fn server_list(&self) -> String {
         let config = self.config();
-        let usable = config.servers.iter().map(|(name, entry)| format!("{name}: {}", described(entry)));
+        let usable = config.servers.iter().map(|(name, entry)| {
+            let disabled = if entry.disabled { "; disabled" } else { "" };
+            format!("{name}: {}{disabled}", entry.way())
+        });
         let faulty = config.faults.iter().map(|fault| format!("{}: cannot be used: {}", fault.name, fault.fault));
         let lines: Vec<String> = usable.chain(faulty).collect();
         if lines.is_empty() {
@@ -93,31 +88,6 @@ impl Proxy {
     }
 }
 
-/// Edits the file, and reads what comes of it.
-fn apply(
-    path: &Path,
-    changes: &Changes,
-    variables: &Environment,
-    masker: &crate::secret::Masker,
-) -> Result<Config, Refusal> {
-    edit(path, |document| {
-        let refusals = changes.iter().filter_map(|(name, change)| {
-            let made = make(change, name, document, masker);
-            made.err().map(|reason| format!("`{name}`: {reason}"))
-        });
-        let refusals: Vec<String> = refusals.collect();
-        if !refusals.is_empty() {
-            return Err(Refusal::Changes(refusals.join("; ")));
-        }
-        let config =
-            Config::parse(&document.text(), path, variables).map_err(|error| Refusal::Changes(error.to_string()))?;
-        let changed = |name: &str| changes.iter().any(|(changed, _)| changed == name);
-        let faults = config.faults.iter().filter(|fault| changed(&fault.name));
-        let faults: Vec<String> = faults.map(|fault| format!("`{}`: {}", fault.name, fault.fault)).collect();
-        if faults.is_empty() { Ok(config) } else { Err(Refusal::Changes(faults.join("; "))) }
-    })
-}
-
 /// What an agent wants changed.
 fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
     let changes: Changes = match operation {
@@ -125,10 +95,14 @@ fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
             let entries = arguments.get("servers").and_then(|raw| Object::parse(raw).ok());
             let entries = entries.ok_or_else(|| format!("{operation} needs `servers`: an entry by each name"))?;
             let change = |entry: &RawValue| match operation {
-                "add" => Change::Add(entry.to_owned()),
-                _ => Change::Update(entry.to_owned()),
+                "add" => Ok(Change::Add(entry.get().to_owned())),
+                _ => update(entry),
             };
-            entries.iter().map(|(name, entry)| (name.into_owned(), change(entry))).collect()
+            let changes = entries.iter().map(|(name, entry)| match change(entry) {
+                Ok(change) => Ok((name.into_owned(), change)),
+                Err(reason) => Err(format!("`{name}`: {reason}")),
+            });
+            changes.collect::<Result<_, _>>()?
         }
         "remove" | "enable" | "disable" => {
             let names = arguments.get("names").and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
@@ -145,24 +119,4 @@ fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
         return Err(format!("{operation} needs 1 to {MOST_SERVERS} servers"));
     }
     Ok(changes)
-}
-
-/// How a server is reached: of variables and headers the names alone.
-fn described(entry: &Server) -> String {
-    let names = |what: &str, names: Vec<&String>| match names.is_empty() {
-        true => String::new(),
-        false => {
-            format!("; {what} {}", names.into_iter().map(|name| format!("{name}={MASK}")).collect::<Vec<_>>().join(" "))
-        }
-    };
-    let way = match &entry.transport {
-        Transport::Stdio(stdio) => {
-            let command = std::iter::once(&stdio.command).chain(&stdio.args).map(String::as_str).collect::<Vec<_>>();
-            format!("{}{}", command.join(" "), names("env", stdio.env.keys().collect()))
-        }
-        Transport::Http(remote) => format!("{}{}", remote.url, names("headers", remote.headers.keys().collect())),
-        Transport::Sse(remote) => format!("{} (sse){}", remote.url, names("headers", remote.headers.keys().collect())),
-    };
-    let disabled = if entry.disabled { "; disabled" } else { "" };
-    format!("{way}{disabled}")
 }

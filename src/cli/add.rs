@@ -1,0 +1,298 @@
+//! `mcpzip add`: a server written into the configuration, and tried.
+
+use std::path::{Path, is_separator};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::diagnostics::Exit;
+use super::from_registry;
+use super::output::{Output, faint, good, strong};
+use super::trial::Trial;
+use crate::config::{
+    Change, Document, EntryText, Environment, Paths, change_servers, secret_arguments, secret_parameters,
+};
+use crate::secret::is_secret_name;
+
+/// How the keys of some services begin.
+const KEY_STARTS: &[&str] = &["sk-", "ghp_", "github_pat_", "gho_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "hf_"];
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip add files -- npx -y @modelcontextprotocol/server-filesystem /home/me/work
+  mcpzip add github -e 'TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
+  mcpzip add linear https://mcp.linear.app/mcp
+  mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
+  mcpzip add weather --from-registry io.github.user/weather --set units=metric
+
+`${VARIABLE}` is filled in whenever the server is started; in single quotes the shell leaves it alone.
+The entry stays when the server does not work yet; the exit code is 4 then.")]
+pub(super) struct Arguments {
+    /// What the server is to be called
+    pub(super) name: String,
+    /// A URL; or after `--` a command and its arguments; or the entry as JSON
+    #[arg(value_name = "TARGET", required_unless_present = "from_registry", conflicts_with = "from_registry")]
+    target: Vec<String>,
+    /// A variable for the command; may be given several times
+    #[arg(long, short, value_name = "NAME=VALUE")]
+    pub(super) env: Vec<String>,
+    /// A header for the URL; may be given several times
+    #[arg(long, short = 'H', value_name = "NAME: VALUE")]
+    pub(super) header: Vec<String>,
+    /// How the server is spoken to; found out where it is not given
+    #[arg(long = "type", short = 't', visible_alias = "transport", value_name = "TYPE")]
+    pub(super) kind: Option<Kind>,
+    /// The directory the command runs in
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<String>,
+    /// What the server is for, shown to agents
+    #[arg(long, value_name = "TEXT")]
+    pub(super) description: Option<String>,
+    /// What a call may take: `90s`, `2m`, or seconds
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
+    /// Take what the registry says of this server; without a name, of the one that is called NAME there
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "From the registry")]
+    pub(super) from_registry: Option<String>,
+    /// This version of it, rather than the newest
+    #[arg(long, value_name = "VERSION", help_heading = "From the registry")]
+    pub(super) version: Option<String>,
+    /// What it needs to know; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "From the registry")]
+    pub(super) set: Vec<String>,
+    /// Which of the things it offers is to be used
+    #[arg(long = "use", value_name = "WAY", value_parser = ["npm", "pypi", "oci", "nuget", "remote"], help_heading = "From the registry")]
+    pub(super) way: Option<String>,
+    /// Do not ask whether its command may be run
+    #[arg(long, short, help_heading = "From the registry")]
+    pub(super) yes: bool,
+    /// Replace a server of this name
+    #[arg(long, visible_alias = "replace")]
+    pub(super) force: bool,
+    /// Write the entry and do not connect
+    #[arg(long)]
+    pub(super) no_check: bool,
+}
+
+/// The values of `type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    Stdio,
+    Http,
+    Sse,
+}
+
+pub(super) async fn run(
+    arguments: &Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    if arguments.from_registry.is_some() {
+        return from_registry::run(arguments, paths, environment, output).await;
+    }
+    if !arguments.set.is_empty() || arguments.version.is_some() || arguments.way.is_some() || arguments.yes {
+        return Err(Exit::failed("`--set`, `--version`, `--use` and `--yes` go with `--from-registry`"));
+    }
+    let (entry, hints) = arguments.entry()?;
+    let addition = Addition { name: &arguments.name, entry, force: arguments.force, check: !arguments.no_check, hints };
+    addition.carry_out(paths, environment, output).await
+}
+
+/// An entry that is to be written.
+pub(super) struct Addition<'a> {
+    pub(super) name: &'a str,
+    /// As JSON.
+    pub(super) entry: String,
+    /// Whether one of this name is replaced.
+    pub(super) force: bool,
+    /// Whether the server is tried.
+    pub(super) check: bool,
+    /// What the user should know of it.
+    pub(super) hints: Vec<String>,
+}
+
+impl Addition<'_> {
+    /// Writes it, tries it, and says how that went.
+    pub(super) async fn carry_out(self, paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+        let (name, file) = (self.name, paths.config_file.as_path());
+        let change = if self.force { Change::Put(self.entry) } else { Change::Add(self.entry) };
+        let changes = [(name.to_owned(), change)];
+        let changed = change_servers(file, &changes, environment, true, |change, name, document| {
+            let is_taken = document.keys(&["mcpServers"]).iter().any(|key| key == name);
+            match change {
+                Change::Add(_) if is_taken => {
+                    Err("there is a server of this name already; `--force` replaces it".to_owned())
+                }
+                _ => Ok(()),
+            }
+        })?;
+        let done = if changed.was_there[0] { "replaced" } else { "added" };
+        if !output.is_json() {
+            output.line(format!("{} {done} {}  {}", good("✓"), strong(name), faint(file.display())));
+        }
+        self.hints.iter().for_each(|hint| output.note(&format!("hint: {hint}")));
+        let trial = if self.check { Some(Trial::run(name, paths, environment, output).await?) } else { None };
+        if output.is_json() {
+            let check = trial.as_ref().map(Trial::to_json);
+            output.json(&json!({ "server": name, "file": file, "change": done, "check": check, "hints": self.hints }));
+        } else if let Some(trial) = &trial {
+            trial.show(name, output);
+        }
+        match trial.filter(Trial::is_failure) {
+            Some(_) => Err(Exit::unavailable(format!("server `{name}` is {done}, but does not work yet"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Arguments {
+    /// Whether `--json` stands before an entry rather than for the form of the answer.
+    pub(super) fn has_json(&self) -> bool {
+        self.target.first().is_some_and(|first| first.trim_start().starts_with('{'))
+    }
+
+    /// The entry as JSON, and what there is to say about it.
+    fn entry(&self) -> Result<(String, Vec<String>), Exit> {
+        let (first, rest) = self.target.split_first().expect("clap asks for one");
+        if self.has_json() {
+            if self.has_own_members() || !rest.is_empty() {
+                return Err(Exit::failed("an entry in JSON says everything by itself; leave the other options away"));
+            }
+            return Ok((given_entry(first)?, Vec::new()));
+        }
+        let is_url = first.contains("://");
+        let mut entry = EntryText::default();
+        let mut hints = Vec::new();
+        if is_url {
+            if !rest.is_empty() {
+                return Err(Exit::failed(format!("`{}`: a URL takes no arguments", rest.join(" "))));
+            }
+            if !self.env.is_empty() || self.cwd.is_some() || self.kind == Some(Kind::Stdio) {
+                return Err(Exit::failed("`--env`, `--cwd` and `--type stdio` are for commands, not for URLs"));
+            }
+            entry.text("type", self.kind.map(Kind::word));
+            entry.text("url", Some(first));
+            let headers = pairs(&self.header, ':', "--header 'NAME: VALUE'")?;
+            entry.map("headers", &headers);
+            hints.extend(headers.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
+                let variable = variable_name(&format!("{} {name}", self.name));
+                format!("the value of the header {name} is in the file as you typed it; with the variable {variable} set where mcpzip runs, --header '{name}: ${{{variable}}}' keeps it out")
+            }));
+            if secret_parameters(first).iter().any(|secret| is_plain(secret.expose())) {
+                hints.push(
+                    "the URL has a secret in it, which is in the file as you typed it; `${VARIABLE}` keeps it out"
+                        .to_owned(),
+                );
+            }
+        } else {
+            if !self.header.is_empty() || matches!(self.kind, Some(Kind::Http | Kind::Sse)) {
+                return Err(Exit::failed("`--header` and `--type http` or `sse` are for URLs, not for commands"));
+            }
+            entry.text("type", self.kind.map(Kind::word));
+            entry.text("command", Some(&absolute(first)?));
+            entry.texts("args", rest);
+            let env = pairs(&self.env, '=', "--env NAME=VALUE")?;
+            entry.map("env", &env);
+            entry.text("cwd", self.cwd.as_deref().map(absolute_directory).transpose()?.as_deref());
+            hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
+                format!("the value of {name} is in the file as you typed it; with the variable {name} set where mcpzip runs, --env '{name}=${{{name}}}' keeps it out")
+            }));
+            let has_secret = secret_arguments(rest).iter().any(|secret| is_plain(secret.expose()))
+                || rest.iter().any(|argument| has_key_start(argument));
+            if has_secret {
+                hints.push("the arguments have a secret in them, which is in the file as you typed it; `${VARIABLE}` keeps it out".to_owned());
+            }
+        }
+        self.common(&mut entry);
+        Ok((entry.to_json(), hints))
+    }
+
+    /// What any server may have.
+    pub(super) fn common(&self, entry: &mut EntryText) {
+        entry.text("description", self.description.as_deref());
+        if let Some(timeout) = &self.timeout {
+            // Seconds stay a number.
+            entry.json(
+                "timeout",
+                timeout.parse::<u64>().map_or_else(|_| json!(timeout), |seconds| json!(seconds)).to_string(),
+            );
+        }
+    }
+
+    fn has_own_members(&self) -> bool {
+        let has_any = !self.env.is_empty() || !self.header.is_empty();
+        has_any || self.kind.is_some() || self.cwd.is_some() || self.description.is_some() || self.timeout.is_some()
+    }
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Sse => "sse",
+        }
+    }
+}
+
+/// The entry in a text; also where it stands in a whole `mcpServers`, as READMEs have it.
+fn given_entry(text: &str) -> Result<String, Exit> {
+    let document = Document::parse(text).map_err(|error| Exit::failed(format!("the entry is no JSON: {error}")))?;
+    let whole = |path: &[&str]| document.get(path).unwrap_or_default();
+    match document.keys(&["mcpServers"]).as_slice() {
+        [] => Ok(text.to_owned()),
+        [one] => Ok(whole(&["mcpServers", one])),
+        _ => Err(Exit::failed("there are several servers in `mcpServers`; add one at a time")),
+    }
+}
+
+/// Splits `NAME=VALUE` and the like.
+pub(super) fn pairs(written: &[String], separator: char, form: &str) -> Result<Vec<(String, String)>, Exit> {
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for text in written {
+        let (name, value) = text
+            .split_once(separator)
+            .map(|(name, value)| (name.trim(), if separator == ':' { value.trim() } else { value }))
+            .filter(|(name, _)| !name.is_empty())
+            // What was written may be a secret without its name.
+            .ok_or_else(|| Exit::failed(format!("a value has no name; write {form}")))?;
+        match pairs.iter_mut().find(|(known, _)| known == name) {
+            Some(known) => known.1 = value.to_owned(),
+            None => pairs.push((name.to_owned(), value.to_owned())),
+        }
+    }
+    Ok(pairs)
+}
+
+/// The user means the directory they are in; the file would mean its own.
+fn absolute(program: &str) -> Result<String, Exit> {
+    if program.contains(is_separator) { absolute_directory(program) } else { Ok(program.to_owned()) }
+}
+
+fn absolute_directory(path: &str) -> Result<String, Exit> {
+    if path.starts_with('~') || path.starts_with("${") {
+        return Ok(path.to_owned());
+    }
+    let path: std::path::PathBuf = std::path::absolute(Path::new(path))?.components().collect();
+    Ok(path.to_string_lossy().into_owned())
+}
+
+fn is_plain_secret(name: &str, value: &str) -> bool {
+    is_plain(value) && (is_secret_name(name) || has_key_start(value))
+}
+
+fn is_plain(value: &str) -> bool {
+    !value.is_empty() && !value.contains("${")
+}
+
+fn has_key_start(value: &str) -> bool {
+    value.len() > 12 && KEY_STARTS.iter().any(|start| value.starts_with(start))
+}
+
+/// A text as the name of a variable.
+pub(super) fn variable_name(text: &str) -> String {
+    let name: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}

@@ -1,0 +1,128 @@
+//! `mcpzip completions`: what a shell offers when a command is being typed.
+//!
+//! The script that a shell loads asks this program at each press of the key, so that servers and tools are offered as they are
+//! now, from the cache; nothing is connected. The variable [`env::COMPLETE`] is how the script asks.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, CommandFactory as _};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use super::Cli;
+use super::diagnostics::Exit;
+use super::output::Output;
+use crate::catalog::{Cache, Key};
+use crate::config::{Config, Environment, PathFlags, Paths, Server, env};
+use crate::tool::{QualifiedName, ServerName};
+
+/// Of so many servers the tools are offered; of more, the servers' own part of the name.
+const MOST_LISTS: usize = 4;
+
+const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip completions bash >> ~/.bashrc
+  mcpzip completions fish > ~/.config/fish/completions/mcpzip.fish
+
+For zsh, write it to a file `_mcpzip` in a directory of $fpath; for PowerShell, append it to $PROFILE. Load it anew after
+an update of mcpzip.")]
+pub(super) struct Arguments {
+    /// The shell
+    #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(SHELLS))]
+    shell: String,
+}
+
+pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(&arguments.shell).expect("clap lets no other through");
+    let mut script = Vec::new();
+    shell.write_registration(env::COMPLETE.name, "mcpzip", "mcpzip", "mcpzip", &mut script)?;
+    output.line(String::from_utf8_lossy(&script).trim_end());
+    Ok(())
+}
+
+/// Answers a shell that asks how `arguments`, what it was started with, could go on; nothing where none asks.
+pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Option<ExitCode> {
+    let name = environment.get(env::COMPLETE.name).filter(|name| !name.is_empty())?;
+    let shells = Shells::builtins();
+    let Some(shell) = shells.completer(name) else { return Some(ExitCode::from(2)) };
+    // What the person has typed stands behind the first `--`.
+    let typed: Vec<OsString> = arguments.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
+    let mut command = Cli::command();
+    let mut text = Vec::new();
+    let directory = std::env::current_dir().ok();
+    // A shell shows an error in the middle of what is being typed; having nothing to offer is better.
+    let written = shell.write_complete(&mut command, typed, directory.as_deref(), &mut text);
+    let printed = written.and_then(|()| std::io::stdout().write_all(&text));
+    Some(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// For an argument that is a server of the configuration.
+pub(super) fn of_servers() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| offered(current, servers))
+}
+
+/// For an argument that is a tool that the cache knows.
+pub(super) fn of_tools() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| offered(current, tools))
+}
+
+fn offered(current: &OsStr, names: impl FnOnce(&str, &Config, &Paths) -> Vec<String>) -> Vec<CompletionCandidate> {
+    let Some(start) = current.to_str() else { return Vec::new() };
+    let environment = Environment::process();
+    let flags = PathFlags {
+        config_file: typed_flag("--config"),
+        cache_dir: typed_flag("--cache-dir"),
+        state_dir: typed_flag("--state-dir"),
+    };
+    let Ok(paths) = Paths::resolve(flags, &environment) else { return Vec::new() };
+    let Ok(config) = Config::load(&paths, &environment) else { return Vec::new() };
+    let names = names(start, &config, &paths).into_iter();
+    names.filter(|name| name.starts_with(start)).map(CompletionCandidate::new).collect()
+}
+
+fn servers(_: &str, config: &Config, _: &Paths) -> Vec<String> {
+    let usable = config.servers.keys().map(ToString::to_string);
+    usable.chain(config.faults.iter().map(|fault| fault.name.clone())).collect()
+}
+
+/// The tools of those servers that the word so far may mean: reading the others' lists would take time for nothing.
+fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
+    let cache = Cache::new(Some(&paths.cache_dir));
+    let is_meant = |name: &str| {
+        let whole = format!("{name}__");
+        whole.starts_with(start) || start.starts_with(&whole)
+    };
+    let is_used = |(name, entry): &(&ServerName, &Server)| !entry.disabled && is_meant(name.as_str());
+    let used: Vec<(&ServerName, &Server)> = config.servers.iter().filter(is_used).collect();
+    if used.len() > MOST_LISTS {
+        // Nobody reads all of their tools; the next letters say whose are wanted.
+        return used.iter().map(|(name, _)| format!("{name}__")).collect();
+    }
+    let lists = used
+        .into_iter()
+        .filter_map(|(name, entry)| cache.load(&Key { server: name.clone(), configuration: entry.hash.to_string() }));
+    lists
+        .flat_map(|list| {
+            let name = |entry: &crate::catalog::ToolEntry| {
+                let name = QualifiedName { server: list.name().clone(), tool: entry.name.clone() };
+                let is_allowed = config.judge(&name, entry.hints) != crate::config::Verdict::Denied;
+                is_allowed.then(|| name.to_string())
+            };
+            list.entries().iter().filter_map(name).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The value of a flag among what the person has typed.
+fn typed_flag(name: &str) -> Option<PathBuf> {
+    let typed: Vec<OsString> = std::env::args_os().skip_while(|word| *word != "--").skip(1).collect();
+    let joined = typed.iter().find_map(|word| word.to_str()?.strip_prefix(name)?.strip_prefix('=').map(PathBuf::from));
+    joined.or_else(|| typed.iter().skip_while(|word| *word != name).nth(1).map(PathBuf::from))
+}

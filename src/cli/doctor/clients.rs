@@ -1,0 +1,170 @@
+//! The clients: which of them start us, what they start, and whether the entry has what the client needs.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::super::printable::printable;
+use super::super::setup::Machine;
+use super::Examination;
+use super::finding::{Finding, Fix};
+use super::kinds;
+use super::programs;
+use crate::app::App;
+use crate::clients::{Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, mend, own_entries};
+
+/// How long another copy of us has to say its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+
+/// An entry of ours.
+#[derive(Debug, Serialize)]
+pub(super) struct Seen {
+    pub(super) client: &'static str,
+    pub(super) scope: &'static str,
+    pub(super) file: String,
+    pub(super) entry: String,
+    pub(super) program: String,
+}
+
+pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &mut Examination) {
+    let survey = Survey::of(&Client::ALL, &machine.around);
+    for (path, problem) in &survey.unreadable {
+        let path = path.display().to_string();
+        let what = format!("`{path}`: {}", printable(problem));
+        examination.add(Finding::new(&kinds::CLIENT_UNREADABLE, path, what));
+    }
+    let Ok(launch) = machine.launch() else { return };
+    let environment = &machine.around.environment;
+    let entries = own_entries(&survey, &launch, &machine.paths.config_file, environment);
+    if entries.is_empty() {
+        let installed: Vec<&str> =
+            Client::ALL.into_iter().filter(|client| client.is_installed(&machine.around)).map(Client::title).collect();
+        let what = match installed.as_slice() {
+            [] => "no client was found on this machine".to_owned(),
+            installed => format!("installed: {}", installed.join(", ")),
+        };
+        examination.add(Finding::new(&kinds::CLIENT_NONE, "clients", what));
+    }
+    for entry in &entries {
+        examination.clients.push(Seen {
+            client: entry.place.client.name(),
+            scope: entry.place.scope.name(),
+            file: entry.place.path.display().to_string(),
+            entry: entry.name.clone(),
+            program: entry.program.clone(),
+        });
+        look(entry, &launch, machine, app, examination).await;
+    }
+    for (at, entry) in entries.iter().enumerate() {
+        let is_first = !entries[..at].iter().any(|other| other.place == entry.place);
+        let names: Vec<String> = entries
+            .iter()
+            .filter(|other| other.place == entry.place)
+            .map(|other| format!("`{}`", printable(&other.name)))
+            .collect();
+        if is_first && names.len() > 1 {
+            let what = format!("{} in `{}`", names.join(" and "), entry.place.path.display());
+            examination.add(Finding::new(&kinds::CLIENT_TWICE, entry.place.client.name(), what));
+        }
+    }
+    duplicates(&survey, &entries, &launch, machine, examination);
+}
+
+async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<&App>, examination: &mut Examination) {
+    let client = entry.place.client;
+    let environment = &machine.around.environment;
+    let subject = client.name();
+    let place = format!("`{}` in `{}`", printable(&entry.name), entry.place.path.display());
+    let fix = |is_dead: bool| {
+        let planned = mend(entry, is_dead, launch, &machine.paths.config_file, environment);
+        let is_possible = planned.is_ok_and(|edit| edit.is_some());
+        is_possible.then(|| Fix::Entry { entry: Box::new(entry.clone()), is_dead })
+    };
+    let add = |examination: &mut Examination, kind, what: String, is_dead: bool| {
+        let finding = Finding::new(kind, subject, what);
+        examination.add(match fix(is_dead) {
+            Some(fix) => finding.with_fix(fix),
+            None => finding,
+        });
+    };
+    if entry.is_disabled {
+        examination.add(Finding::new(&kinds::CLIENT_DISABLED, subject, format!("{place} is switched off")));
+    }
+    let shell_path = environment.get("PATH").unwrap_or_default();
+    let path = match desktop_path(machine.around.platform) {
+        Some(path) if client.is_graphical() => path,
+        _ => shell_path,
+    };
+    let written = printable(&entry.program);
+    let found = programs::find(&entry.program, path, environment);
+    let is_dead = found.is_none() && is_our_program(&entry.program);
+    if is_dead {
+        add(examination, &kinds::CLIENT_PROGRAM_GONE, format!("{place} starts `{written}`, which is not there"), true);
+    } else if !entry.lacks.is_empty() {
+        let keys = entry.lacks.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        add(examination, &kinds::CLIENT_LACKS, format!("{place} lacks {keys}"), false);
+    }
+    if let Some(found) = found.filter(|_| is_our_program(&entry.program)) {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if real(&found) != real(Path::new(&launch.program)) {
+            let own = env!("CARGO_PKG_VERSION");
+            let found = found.display();
+            match version(&found.to_string()).await {
+                Some(version) if version == own => {
+                    let what = format!("{place} starts `{found}`, of the same version");
+                    examination.add(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
+                }
+                version => {
+                    let version = version.map_or("one that does not tell".to_owned(), |version| printable(&version));
+                    let what = format!("{place} starts `{found}`, version {version}; this is {own}");
+                    examination.add(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what));
+                }
+            }
+        }
+    }
+    let config = entry.args.iter().skip_while(|arg| *arg != "--config").nth(1);
+    if let (Some(config), Some(_)) = (config, app)
+        && Path::new(config) != machine.paths.config_file
+    {
+        let what = format!("{place} uses `{}`", printable(config));
+        examination.add(Finding::new(&kinds::CLIENT_OTHER_CONFIG, subject, what));
+    }
+}
+
+/// Whether the program is one of ours, and not something that starts it.
+fn is_our_program(program: &str) -> bool {
+    Path::new(program).file_stem().is_some_and(|name| name == "mcpzip")
+}
+
+/// The version that a program of ours says it has.
+async fn version(program: &str) -> Option<String> {
+    let mut command = tokio::process::Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(VERSION_LIMIT, command.output()).await.ok()?.ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.trim().strip_prefix("mcpzip ").map(str::to_owned)
+}
+
+/// Servers that a client starts beside us though we have them: a migration would find nothing new in them.
+fn duplicates(
+    survey: &Survey,
+    entries: &[OwnEntry],
+    launch: &Launch,
+    machine: &Machine,
+    examination: &mut Examination,
+) {
+    let plan = Plan::new(survey, &Choice::default(), &machine.paths.config_file, launch, &machine.around);
+    let Ok(plan) = plan else { return };
+    for item in &plan.items {
+        let is_connected = entries.iter().any(|entry| entry.place.client == item.client);
+        if let Verdict::Moves { name, is_known: true } = &item.verdict
+            && is_connected
+        {
+            let (title, path) = (item.client.title(), item.path.display());
+            let what = format!("{title} has `{}` in `{path}`, which mcpzip has as `{name}`", printable(&item.server));
+            examination.add(Finding::new(&kinds::CLIENT_DUPLICATE, name, what));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Who may read our files, and whose they are.
+
+use std::path::{Path, PathBuf};
+
+use super::super::setup::Machine;
+use super::Examination;
+
+/// How deep below our directories files are looked at; what is deeper is the index, which holds no secret.
+#[cfg(unix)]
+const DEPTH: usize = 3;
+
+#[cfg(unix)]
+pub(super) fn examine(machine: &Machine, examination: &mut Examination) {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    paths.extend(std::fs::canonicalize(&machine.paths.config_file));
+    paths.push(machine.paths.cache_dir.clone());
+    collect(&machine.paths.state_dir, 0, &mut paths);
+    collect(&machine.paths.cache_dir.join(crate::catalog::DIRECTORY), 1, &mut paths);
+    look(&paths, examination);
+}
+
+/// Elsewhere the user's own directories keep others out.
+#[cfg(not(unix))]
+pub(super) fn examine(_: &Machine, _: &mut Examination) {}
+
+#[cfg(unix)]
+fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
+    // A link leads elsewhere, where rights are somebody else's.
+    let Ok(metadata) = path.symlink_metadata() else { return };
+    if metadata.is_symlink() || depth > DEPTH {
+        return;
+    }
+    paths.push(path.to_owned());
+    if metadata.is_dir() {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            collect(&entry.path(), depth + 1, paths);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn look(paths: &[PathBuf], examination: &mut Examination) {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::finding::{Finding, Fix};
+    use super::kinds;
+
+    let own = rustix::process::getuid().as_raw();
+    for path in paths {
+        let Ok(metadata) = path.metadata() else { continue };
+        let subject = path.display().to_string();
+        if metadata.uid() != own {
+            let what = format!("`{subject}` belongs to the user {}", metadata.uid());
+            examination.add(Finding::new(&kinds::FILE_OWNER, subject, what));
+            continue;
+        }
+        // Files in a directory that others cannot enter are out of their reach; the directory is what is told of.
+        let open = metadata.mode() & 0o077;
+        let is_closed = |above: &Path| above.metadata().is_ok_and(|above| above.mode() & 0o077 == 0);
+        if open == 0 || !metadata.is_dir() && path.parent().is_some_and(is_closed) {
+            continue;
+        }
+        let what = format!("`{subject}` has the mode {:o}", metadata.mode() & 0o777);
+        examination.add(Finding::new(&kinds::FILE_OPEN, subject, what).with_fix(Fix::Close(path.clone())));
+    }
+}

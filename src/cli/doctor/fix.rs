@@ -1,0 +1,74 @@
+//! What `--fix` does: nothing that could cost anybody anything, and each is told.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::super::output::Output;
+use super::super::setup::Machine;
+use super::Examination;
+use super::finding::Fix;
+use crate::app::App;
+use crate::clients::{OwnEntry, mend};
+
+/// How long the making of vectors is waited for.
+const EMBEDDING: Duration = Duration::from_secs(120);
+
+pub(super) async fn all(app: Option<&App>, machine: &Machine, examination: &mut Examination, output: &Output) {
+    for finding in &mut examination.findings {
+        let Some(fix) = &finding.fix else { continue };
+        let mended = match fix {
+            // It went with its directory.
+            Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
+            Fix::Close(path) => close(path).map(|mode| format!("it has the mode {mode:o} now")),
+            Fix::RemoveFile(path) => told(std::fs::remove_file(path), "it is removed"),
+            Fix::RemoveDirectory(path) => told(std::fs::remove_dir_all(path), "it is removed"),
+            Fix::Entry { entry, is_dead } => complete(machine, entry, *is_dead),
+            Fix::Embed => embed(app, output).await,
+        };
+        finding.mended = Some(mended);
+    }
+}
+
+/// Planned on what is in the file now: there may be several entries in one.
+fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String, String> {
+    let launch = machine.launch().map_err(|error| error.to_string())?;
+    let environment = &machine.around.environment;
+    let planned = mend(entry, is_dead, &launch, &machine.paths.config_file, environment);
+    let Some(edit) = planned.map_err(|error| error.to_string())? else { return Ok("nothing is left to do".to_owned()) };
+    let run =
+        machine.journal().apply("doctor --fix", std::slice::from_ref(&edit)).map_err(|error| error.to_string())?;
+    Ok(format!("`{}` is edited; `mcpzip undo {run}` takes it back", edit.path.display()))
+}
+
+async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
+    let app = app.ok_or_else(|| "there is no configuration".to_owned())?;
+    {
+        let _spinner = output.spinner("making what search by meaning lacks");
+        app.proxy().vectors_made(EMBEDDING).await;
+    }
+    match app.proxy().status().search_by_meaning {
+        Some(coverage) if coverage.embedded < coverage.tools => Err(format!("not in time: {coverage}")),
+        _ => Ok("every tool is ready now".to_owned()),
+    }
+}
+
+fn told(done: std::io::Result<()>, words: &str) -> Result<String, String> {
+    done.map(|()| words.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Takes the rights of others away; the mode then.
+#[cfg(unix)]
+fn close(path: &Path) -> Result<u32, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let closed = || {
+        let mode = path.metadata()?.permissions().mode() & 0o700;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+        Ok(mode)
+    };
+    closed().map_err(|error: std::io::Error| error.to_string())
+}
+
+#[cfg(not(unix))]
+fn close(path: &Path) -> Result<u32, String> {
+    Err(format!("`{}` has no mode here", path.display()))
+}

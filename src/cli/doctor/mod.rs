@@ -1,0 +1,127 @@
+//! `mcpzip doctor`: everything that a support person would ask, asked at once.
+//!
+//! Each part looks at one thing and adds what it finds; nothing is changed while looking, but that servers are listed anew.
+//! Only then `--fix` mends, and only what cannot cost anybody anything. The kinds of findings are one table, [`kinds`].
+
+mod caches;
+mod clients;
+mod configuration;
+mod files;
+mod finding;
+mod fix;
+mod kinds;
+mod logins;
+mod programs;
+mod report;
+mod servers;
+
+use clap::Args;
+
+use super::completions;
+use super::diagnostics::Exit;
+use super::output::Output;
+use super::setup::Machine;
+use crate::app::App;
+use crate::config::Config;
+use crate::proxy::{Mode, Start};
+use crate::shutdown;
+use crate::tool::ServerName;
+use finding::Finding;
+use kinds::Severity;
+pub(super) use programs::find as find_program;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip doctor
+  mcpzip doctor github
+  mcpzip doctor --fix --json
+
+It ends with 0 when nothing or only notes were found and not mended, with 6 for warnings, and with 1 for errors.
+docs/doctor.md has an entry for each finding.")]
+pub(super) struct Arguments {
+    /// Look at this server only
+    #[arg(value_name = "SERVER", add = completions::of_servers())]
+    server: Option<String>,
+    /// Mend what can be mended without asking; each is told
+    #[arg(long)]
+    fix: bool,
+}
+
+/// All that was seen.
+#[derive(Debug, Default)]
+struct Examination {
+    findings: Vec<Finding>,
+    servers: Vec<servers::Seen>,
+    clients: Vec<clients::Seen>,
+}
+
+impl Examination {
+    fn add(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    /// How bad the worst is that is left.
+    fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(Finding::severity).max()
+    }
+}
+
+pub(super) async fn run(arguments: &Arguments, machine: Machine, output: &Output) -> Result<(), Exit> {
+    let mut examination = Examination::default();
+    let config = configuration::examine(&machine, arguments.server.as_deref(), &mut examination);
+    if let Some(name) = &arguments.server {
+        check_name(name, config.as_ref(), &examination)?;
+    }
+    let app = config.map(|config| {
+        let (paths, environment) = (machine.paths.clone(), machine.around.environment.clone());
+        App::with_config(config, paths, environment, Start::Nothing, Mode::MetaTools)
+    });
+    let outcome = tokio::select! {
+        biased;
+        signal = shutdown::signal() => Err(Exit::interrupted(signal)),
+        () = examine(arguments, &machine, app.as_ref(), &mut examination, output) => Ok(()),
+    };
+    if let Some(app) = app {
+        app.finish().await;
+    }
+    outcome?;
+    examination.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+    report::show(&examination, &machine, output);
+    match examination.worst() {
+        Some(Severity::Error) => Err(Exit::found(true)),
+        Some(Severity::Warning) => Err(Exit::found(false)),
+        Some(Severity::Note) | None => Ok(()),
+    }
+}
+
+async fn examine(
+    arguments: &Arguments,
+    machine: &Machine,
+    app: Option<&App>,
+    examination: &mut Examination,
+    output: &Output,
+) {
+    let only = arguments.server.as_deref().and_then(|name| ServerName::new(name).ok());
+    if let Some(app) = app {
+        programs::examine(app, machine, only.as_ref(), examination);
+        caches::before(app, only.as_ref()).await;
+        servers::examine(app, only.as_ref(), examination, output).await;
+        logins::examine(app, machine, only.as_ref(), examination).await;
+        caches::after(app, machine, only.as_ref(), examination).await;
+    }
+    if arguments.server.is_none() {
+        files::examine(machine, examination);
+        clients::examine(machine, app, examination).await;
+    }
+    if arguments.fix {
+        fix::all(app, machine, examination, output).await;
+    }
+}
+
+/// A name that nobody configured is a slip of the pen, not a finding.
+fn check_name(name: &str, config: Option<&Config>, examination: &Examination) -> Result<(), Exit> {
+    let Some(config) = config else { return Ok(()) };
+    let is_known = config.servers.keys().any(|known| known.as_str() == name);
+    let is_faulty = examination.findings.iter().any(|finding| finding.subject == name);
+    if is_known || is_faulty { Ok(()) } else { Err(Exit::failed(format!("no server `{name}` is configured"))) }
+}

@@ -1,0 +1,208 @@
+//! The servers: every one asked, side by side, and what they say looked through.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::super::output::Output;
+use super::super::printable::{around_hidden, hidden_in, printable};
+use super::Examination;
+use super::finding::Finding;
+use super::kinds;
+use crate::app::App;
+use crate::catalog::ServerTools;
+use crate::config::Trust;
+use crate::proxy::{Progress, join_all};
+use crate::tool::ServerName;
+use crate::upstream::oauth::LoginStatus;
+
+/// How long a server has; the listing itself gives up sooner.
+const LIMIT: Duration = Duration::from_secs(45);
+
+/// From when on a server is slow: an agent waits as long at its first call.
+const SLOW: Duration = Duration::from_secs(8);
+
+/// How many examples of one thing are shown.
+const SHOWN: usize = 5;
+
+/// A server as it answered.
+#[derive(Debug, Serialize)]
+pub(super) struct Seen {
+    pub(super) name: String,
+    pub(super) state: &'static str,
+    pub(super) tools: usize,
+    pub(super) seconds: Option<f64>,
+    /// The revision of the protocol that it speaks.
+    pub(super) revision: Option<String>,
+    pub(super) software: Option<String>,
+    /// The login there, where there is one.
+    pub(super) login: Option<LoginStatus>,
+}
+
+pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &mut Examination, output: &Output) {
+    let proxy = app.proxy();
+    let config = proxy.config();
+    let is_meant = |name: &ServerName| only.is_none_or(|only| only == name);
+    let used = config.servers.iter().filter(|(name, entry)| !entry.disabled && is_meant(name));
+    let names: Vec<ServerName> = used.map(|(name, _)| name.clone()).collect();
+    let times: BTreeMap<ServerName, Duration> = {
+        let _spinner = output.spinner(format!("asking {} servers", names.len()));
+        let asked = names.iter().map(|name| async move {
+            let start = Instant::now();
+            proxy.refresh().list(Some(name), LIMIT).await;
+            (name.clone(), start.elapsed())
+        });
+        join_all(asked).await.into_iter().collect()
+    };
+    let status = proxy.status();
+    let snapshot = proxy.snapshot();
+    let progress = proxy.refresh().progress();
+    let reason = |name: &ServerName| match progress.get(name) {
+        Some(Progress::Failed(reason)) => printable(&config.masker.mask(reason)),
+        _ => "it gave no answer in time".to_owned(),
+    };
+    for server in &status.servers {
+        let Ok(name) = ServerName::new(&server.name) else { continue };
+        if !is_meant(&name) || server.state == "faulty" {
+            continue;
+        }
+        let known = snapshot.server(&name);
+        let time = times.get(&name);
+        examination.servers.push(Seen {
+            name: server.name.clone(),
+            state: server.state,
+            tools: server.tools,
+            seconds: time.map(|time| (time.as_secs_f64() * 100.0).round() / 100.0),
+            revision: known.and_then(|known| known.revision()).map(|revision| revision.to_string()),
+            software: server.software.as_deref().map(printable),
+            login: None,
+        });
+        let Some(time) = time else { continue };
+        if proxy.wants_login(&name) {
+            examination.add(Finding::new(&kinds::SERVER_LOGIN, name.as_str(), reason(&name)));
+        } else if server.state == "failed" || server.stale {
+            // One whose program is missing is known not to start.
+            let is_told = |found: &Finding| found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str();
+            if !examination.findings.iter().any(is_told) {
+                examination.add(Finding::new(&kinds::SERVER_FAILED, name.as_str(), reason(&name)));
+            }
+            if let Some(listed) = server.listed_text() {
+                let what = format!("its {} tools were {listed}", server.tools);
+                examination.add(Finding::new(&kinds::CACHE_STALE, name.as_str(), what));
+            }
+        } else {
+            if *time > SLOW {
+                let what = format!("it took {:.1} s", time.as_secs_f64());
+                examination.add(Finding::new(&kinds::SERVER_SLOW, name.as_str(), what));
+            }
+            if server.tools + server.withheld == 0 {
+                let what = format!("it lists no tools{}", server.beside_tools());
+                examination.add(Finding::new(&kinds::SERVER_EMPTY, name.as_str(), what));
+            }
+        }
+        if !server.flaws.is_empty() {
+            let what = server.flaws.iter().map(|flaw| printable(flaw)).collect::<Vec<_>>();
+            examination.add(Finding::new(&kinds::SERVER_FLAWED, name.as_str(), some(&what)));
+        }
+        if !server.changed.is_empty() {
+            let is_held = config.servers.get(&name).is_some_and(|entry| entry.trust == Trust::Pin);
+            let kind = if is_held { &kinds::TOOL_HELD_BACK } else { &kinds::TOOL_CHANGED };
+            let names: Vec<String> = server.changed.iter().map(|name| format!("`{}`", printable(name))).collect();
+            examination.add(Finding::new(kind, name.as_str(), some(&names)));
+        }
+        if let Some(known) = known {
+            texts(known, examination);
+        }
+    }
+    if only.is_none() {
+        let names: Vec<&str> = status.servers.iter().map(|server| server.name.as_str()).collect();
+        for alike in alike(&names) {
+            let what = alike.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(" and ");
+            examination.add(Finding::new(&kinds::SERVER_NAMES_ALIKE, alike[0], what));
+        }
+    }
+}
+
+/// Looks through what a server says of its tools and of itself.
+fn texts(known: &ServerTools, examination: &mut Examination) {
+    let server = known.name().as_str();
+    let mut hidden = Vec::new();
+    for entry in known.entries() {
+        let Ok(json) = known.json(entry) else { continue };
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(json.get()) else { continue };
+        let mut found = None;
+        walk(&value, &mut |text| {
+            if found.is_none() {
+                found = hidden_in(text).map(|characters| (characters, around_hidden(text)));
+            }
+        });
+        if let Some((characters, part)) = found {
+            hidden.push(format!("`{}` has {characters}: \"{part}\"", printable(entry.name.as_str())));
+        }
+    }
+    if let Some((characters, text)) = known.instructions().and_then(|text| Some((hidden_in(text)?, text))) {
+        hidden.push(format!("what it says of itself has {characters}: \"{}\"", around_hidden(text)));
+    }
+    if !hidden.is_empty() {
+        examination.add(Finding::new(&kinds::TOOL_HIDDEN_TEXT, server, some(&hidden)));
+    }
+    let names: Vec<&str> = known.entries().iter().map(|entry| entry.name.as_str()).collect();
+    let pairs = alike(&names);
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|names| names.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(" and "))
+        .collect();
+    if !pairs.is_empty() {
+        examination.add(Finding::new(&kinds::TOOL_NAMES_ALIKE, server, some(&pairs)));
+    }
+}
+
+/// Every text in a definition, the names of its members included.
+fn walk(value: &serde_json::Value, look: &mut impl FnMut(&str)) {
+    match value {
+        serde_json::Value::String(text) => look(text),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| walk(item, look)),
+        serde_json::Value::Object(members) => members.iter().for_each(|(key, value)| {
+            look(key);
+            walk(value, look);
+        }),
+        _ => {}
+    }
+}
+
+/// The names that are the same but for dashes and letter case, together.
+fn alike<'n>(names: &[&'n str]) -> Vec<Vec<&'n str>> {
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        let plain: String =
+            name.chars().filter(|c| !matches!(c, '-' | '_' | '.')).flat_map(char::to_lowercase).collect();
+        groups.entry(plain).or_default().push(name);
+    }
+    groups.into_values().filter(|names| names.len() > 1).collect()
+}
+
+/// The first few, and how many more.
+fn some(texts: &[String]) -> String {
+    let rest = texts.len().saturating_sub(SHOWN);
+    let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+    format!("{}{more}", texts[..texts.len() - rest].join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_agents_take_for_one_another_are_found() {
+        assert_eq!(alike(&["my-db", "notes", "My_DB", "note"]), [vec!["my-db", "My_DB"]]);
+        assert!(alike(&["a", "b"]).is_empty());
+    }
+
+    #[test]
+    fn many_are_counted() {
+        let texts: Vec<String> = (0..7).map(|number| number.to_string()).collect();
+        assert_eq!(some(&texts), "0; 1; 2; 3; 4; and 2 more");
+        assert_eq!(some(&texts[..1]), "0");
+    }
+}

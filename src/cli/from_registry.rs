@@ -1,0 +1,275 @@
+//! `mcpzip add --from-registry`: the entry made of what a registry says of a server.
+//!
+//! What is secret is asked for only to try the server once: the file gets a reference to a variable in its place.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::add::{Addition, Arguments, pairs};
+use super::diagnostics::Exit;
+use super::output::{Output, faint, strong};
+use super::registry::{asked, open};
+use crate::config::{EntryText, Environment, Paths};
+use crate::registry::{Entry, Given, Input, Listing, Recipe, Registry, Way};
+
+/// Candidates that are named where a name fits several.
+const MOST_NAMED: usize = 10;
+
+pub(super) async fn run(
+    arguments: &Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    if arguments.kind.is_some() {
+        return Err(Exit::failed("`--type` is the registry's to say; `--use` chooses among what it offers"));
+    }
+    let registry = open(paths, environment)?;
+    let id = match arguments.from_registry.as_deref() {
+        Some(id) if !id.is_empty() => id.to_owned(),
+        _ => choose(&arguments.name, &registry, output).await?,
+    };
+    let listing = asked(output, registry.listing(&id, arguments.version.as_deref(), false)).await?.value;
+    let mut hints = Vec::new();
+    if listing.is_deleted() {
+        return Err(Exit::failed(format!("`{id}` was taken out of the registry")));
+    }
+    if listing.is_deprecated() {
+        hints.push(format!("the authors of {id} advise against using it any more"));
+    }
+    let way = arguments.way.as_deref().and_then(Way::named);
+    let recipe = listing.recipe(way).map_err(|error| Exit::failed(format!("`{id}`: {error}")))?;
+    let inputs = recipe.inputs(&arguments.name);
+    let mut answers = Answers::of(arguments, &inputs)?;
+    answers.complete(&inputs, environment, output)?;
+    let entry = recipe.entry(&arguments.name, &answers.given).map_err(Exit::failed)?;
+    if !output.is_json() {
+        output.line(format!("{} {}  {}", strong(listing.name()), listing.version(), faint(listing.description())));
+        output.line(format!("  {}", entry.target()));
+        let names: Vec<&str> = entry.pairs().map(|(name, _)| name.as_str()).collect();
+        if !names.is_empty() {
+            output.line(faint(format!("  with {}", names.join(", "))));
+        }
+        if !arguments.yes && output.can_ask() && !output.ask("Add this?")? {
+            return Err(Exit::failed("nothing was added"));
+        }
+    }
+    hints.append(&mut answers.hints);
+    let text = answers.write(arguments, &listing, &recipe, &entry)?;
+    let variables =
+        environment.iter().chain(answers.secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let environment: Environment = variables.collect();
+    let addition =
+        Addition { name: &arguments.name, entry: text, force: arguments.force, check: !arguments.no_check, hints };
+    addition.carry_out(paths, &environment, output).await
+}
+
+/// The one server of the registry that is meant by `name`.
+async fn choose(name: &str, registry: &Registry, output: &Output) -> Result<String, Exit> {
+    let found = asked(output, registry.search(name, 50)).await?.value;
+    let last = |id: &str| id.rsplit('/').next().unwrap_or_default().to_owned();
+    let exact: Vec<_> = found.iter().filter(|server| last(&server.name).eq_ignore_ascii_case(name)).collect();
+    match (exact.as_slice(), found.as_slice()) {
+        ([one], _) => return Ok(one.name.clone()),
+        ([], [one]) => return Ok(one.name.clone()),
+        ([], []) => {
+            let text =
+                format!("the registry has no server with `{name}` in its name; give one with `--from-registry ID`");
+            return Err(Exit::failed(text));
+        }
+        _ => {}
+    }
+    // Those that are called so first.
+    let mut found: Vec<_> = found.iter().collect();
+    found.sort_by_key(|server| !last(&server.name).eq_ignore_ascii_case(name));
+    found.truncate(MOST_NAMED);
+    if !output.can_ask() || output.is_json() {
+        let names: Vec<&str> = found.iter().map(|server| server.name.as_str()).collect();
+        let names = names.join(", ");
+        return Err(Exit::failed(format!("several servers may be meant; give one with `--from-registry ID`: {names}")));
+    }
+    for (number, server) in found.iter().enumerate() {
+        output.line(format!("{:>3}  {}  {}", number + 1, strong(&server.name), faint(&server.description)));
+    }
+    let answer = output.ask_text("Which one? (its number)")?;
+    let chosen = answer.parse::<usize>().ok().and_then(|number| found.get(number.checked_sub(1)?));
+    chosen.map(|server| server.name.clone()).ok_or_else(|| Exit::failed("nothing was added"))
+}
+
+/// What is put into an entry, and what the user adds to it.
+pub(super) struct Answers {
+    /// By input; of secrets, references only.
+    pub(super) given: Given,
+    /// Values of variables that are set nowhere yet, for this run alone.
+    secrets: BTreeMap<String, String>,
+    /// Variables of the user's own.
+    env: Vec<(String, String)>,
+    hints: Vec<String>,
+}
+
+impl Answers {
+    fn of(arguments: &Arguments, inputs: &[Input]) -> Result<Self, Exit> {
+        let mut answers = Self { given: Given::new(), secrets: BTreeMap::new(), env: Vec::new(), hints: Vec::new() };
+        let env = pairs(&arguments.env, '=', "--env NAME=VALUE")?;
+        let headers = pairs(&arguments.header, ':', "--header 'NAME: VALUE'")?;
+        for (name, value) in env.into_iter().chain(headers) {
+            match inputs.iter().find(|input| input.name == name) {
+                Some(input) => answers.give(input, value),
+                None => answers.env.push((name, value)),
+            }
+        }
+        answers.set(&arguments.set, inputs)?;
+        Ok(answers)
+    }
+
+    /// What an entry was made of before, and what `set` adds.
+    pub(super) fn again(given: Given, set: &[String], inputs: &[Input]) -> Result<Self, Exit> {
+        let mut answers = Self { given, secrets: BTreeMap::new(), env: Vec::new(), hints: Vec::new() };
+        answers.set(set, inputs)?;
+        Ok(answers)
+    }
+
+    fn set(&mut self, set: &[String], inputs: &[Input]) -> Result<(), Exit> {
+        let mut fresh: Vec<&str> = Vec::new();
+        for text in set {
+            let (name, value) =
+                text.split_once('=').ok_or_else(|| Exit::failed("a value has no name; write --set NAME=VALUE"))?;
+            let input = inputs.iter().find(|input| input.name == name);
+            let input = input.ok_or_else(|| {
+                let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+                let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+                Exit::failed(format!("the server does not ask for `{name}`; it asks for {names}"))
+            })?;
+            if !fresh.contains(&name) {
+                self.given.remove(name);
+            }
+            fresh.push(name);
+            self.give(input, value.to_owned());
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, input: &Input, value: String) {
+        let value = if input.is_secret && !value.contains("${") {
+            self.hints.push(format!(
+                "{} is secret, so its value was not written; set the variable {} to it where mcpzip runs",
+                input.name, input.variable
+            ));
+            self.secrets.insert(input.variable.clone(), value);
+            reference(&input.variable)
+        } else {
+            value
+        };
+        let values = self.given.entry(input.name.clone()).or_default();
+        if !input.is_repeated {
+            values.clear();
+        }
+        values.push(value);
+    }
+
+    /// Asks for what is missing, where somebody can be asked.
+    pub(super) fn complete(
+        &mut self,
+        inputs: &[Input],
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<(), Exit> {
+        if output.can_ask() && !output.is_json() {
+            for input in inputs.iter().filter(|input| input.is_required) {
+                let is_set = input.is_secret && environment.get(&input.variable).is_some();
+                if is_set || self.given.contains_key(&input.name) {
+                    continue;
+                }
+                if input.is_secret {
+                    let question = format!(
+                        "{} (not shown, and not written; empty to set {} later)",
+                        question(input),
+                        input.variable
+                    );
+                    let value = output.ask_secret(&question)?;
+                    if !value.is_empty() {
+                        self.give(input, value);
+                    }
+                } else {
+                    while !self.given.contains_key(&input.name) && input.default.is_none() {
+                        let value = output.ask_text(&question(input))?;
+                        match input.check(&value) {
+                            Ok(()) if !value.is_empty() => self.give(input, value),
+                            Ok(()) => output.note("it is needed"),
+                            Err(reason) => output.note(&reason),
+                        }
+                    }
+                }
+            }
+        }
+        let missing: Vec<&Input> = inputs.iter().filter(|input| input.is_missing(&self.given)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let lines = missing.iter().map(|input| format!("\n  --set {}=…  {}", input.name, described(input)));
+        Err(Exit::failed(format!("the server needs to know more; give it{}", lines.collect::<String>())))
+    }
+
+    /// The whole entry, with what it was made of.
+    fn write(
+        &self,
+        arguments: &Arguments,
+        listing: &Listing,
+        recipe: &Recipe<'_>,
+        entry: &Entry,
+    ) -> Result<String, Exit> {
+        let mut text = entry.text();
+        if arguments.cwd.is_some() && recipe.way() == Way::Remote {
+            return Err(Exit::failed("`--cwd` is for commands, and this server is reached by a URL"));
+        }
+        text.text("cwd", arguments.cwd.as_deref());
+        arguments.common(&mut text);
+        text.json("registry", origin(listing, recipe.way(), &self.given, &entry.text()));
+        if self.env.is_empty() {
+            return Ok(text.to_json());
+        }
+        // The user's own come into the same object.
+        let is_own = |name: &str| self.env.iter().any(|(own, _)| own == name);
+        let theirs = entry.pairs().filter(|(name, _)| !is_own(name)).cloned();
+        let all: Vec<(String, String)> = theirs.chain(self.env.iter().cloned()).collect();
+        let key = if recipe.way() == Way::Remote { "headers" } else { "env" };
+        let mut pairs = EntryText::default();
+        pairs.map(key, &all);
+        Ok(text.with(key, &pairs).to_json())
+    }
+}
+
+/// Where an entry came from, and what of it, as JSON: what `mcpzip update` starts from.
+pub(super) fn origin(listing: &Listing, way: Way, given: &Given, entry: &EntryText) -> String {
+    let mut origin = EntryText::default();
+    origin.text("name", Some(listing.name()));
+    origin.text("version", Some(listing.version()));
+    origin.text("use", Some(way.word()));
+    if !given.is_empty() {
+        let inputs = given.iter().map(|(name, values)| {
+            let value = match values.as_slice() {
+                [one] => json!(one),
+                several => json!(several),
+            };
+            (name.clone(), value)
+        });
+        origin.json("inputs", Value::Object(inputs.collect()).to_string());
+    }
+    origin.json("given", entry.to_json());
+    origin.to_json()
+}
+
+fn reference(variable: &str) -> String {
+    format!("${{{variable}}}")
+}
+
+fn question(input: &Input) -> String {
+    let description = described(input);
+    if description.is_empty() { input.name.clone() } else { format!("{} ({description})", input.name) }
+}
+
+fn described(input: &Input) -> String {
+    let parts = [input.description.clone(), input.expected()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}

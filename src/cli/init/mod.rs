@@ -1,0 +1,375 @@
+//! `mcpzip init`: from nothing to working, in one go.
+//!
+//! It asks, tries, shows what would change, and only then changes anything: our configuration and the clients' files in one run
+//! of the journal, so that all or nothing happens, whenever it is interrupted, and `mcpzip undo` takes all of it back.
+
+mod dialog;
+mod popular;
+mod trial;
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use super::diagnostics::Exit;
+use super::migrate;
+use super::output::{Output, bad, faint, good, strong};
+use super::printable::printable;
+use super::setup::{Machine, client_names, clients_of};
+use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verdict};
+use crate::shutdown;
+use dialog::Line;
+use popular::Popular;
+use trial::Tried;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip init
+  mcpzip init --yes --client claude-code --server git --server fetch
+  mcpzip init --dry-run --yes --no-migrate")]
+pub(super) struct Arguments {
+    /// Ask nothing: all installed clients, all their servers, and what `--server` names
+    #[arg(long, short)]
+    yes: bool,
+    /// Only this client; may be given several times
+    #[arg(long, value_name = "CLIENT", value_parser = client_names())]
+    client: Vec<String>,
+    /// Add this server, which needs no account; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(popular::names()))]
+    server: Vec<String>,
+    /// Leave the clients' own servers where they are
+    #[arg(long)]
+    no_migrate: bool,
+    /// Connect to nothing; take servers as they are written
+    #[arg(long)]
+    no_test: bool,
+    /// Take servers that don't work, too
+    #[arg(long, conflicts_with = "no_test")]
+    keep_failing: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What the person wants, step by step.
+#[derive(Debug)]
+struct Wishes {
+    clients: Vec<Client>,
+    /// The clients' servers to take over, by the clients' names of them.
+    moving: BTreeSet<String>,
+    popular: Vec<Popular>,
+}
+
+/// What all of it comes to.
+#[derive(Debug)]
+struct Draft {
+    survey: Survey,
+    plan: Plan,
+    /// Servers that are new in our configuration, by our names.
+    new: Vec<String>,
+    connections: Vec<(Client, Connection)>,
+}
+
+pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    tokio::select! {
+        // Polled first, so that Ctrl-C in a dialog finds somebody who listens, and leaves the terminal as it was.
+        biased;
+        signal = shutdown::signal() => Err(Exit::interrupted(signal)),
+        outcome = walk(arguments, machine, output) => outcome,
+    }
+}
+
+async fn walk(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    let is_asking = !arguments.yes && !output.is_json() && output.can_ask();
+    if !is_asking && !arguments.yes && !arguments.dry_run {
+        return Err(Exit::failed("nothing was done: `--yes` does it without asking, `--dry-run` only looks"));
+    }
+    if !output.is_json() {
+        output.line(format!("{} {}", strong("mcpzip init"), faint(machine.paths.config_file.display())));
+    }
+    let mut wishes = wishes(arguments, machine, is_asking, output)?;
+    let mut draft = draft(&wishes, machine)?;
+    let mut trials = Vec::new();
+    if !arguments.no_test && !draft.new.is_empty() {
+        let text = draft.plan.configuration(&machine.paths.config_file).map_err(anyhow::Error::from)?;
+        trials = trial::run(&draft.new, &text, machine, output).await?;
+        if !output.is_json() {
+            trials.iter().for_each(|trial| output.line(format!("  {}", trial.line())));
+        }
+        let dropped = dropped(arguments, &trials, is_asking)?;
+        if !dropped.is_empty() {
+            leave_out(&mut wishes, &draft.plan, &dropped);
+            draft = self::draft(&wishes, machine)?;
+        }
+    }
+    if !output.is_json() {
+        migrate::show(&draft.survey, &draft.plan, machine, output);
+    }
+    let undo = carry_out(arguments, &draft, machine, is_asking, output)?;
+    let logins = match &undo {
+        Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
+        None => Vec::new(),
+    };
+    report(arguments, &draft, &trials, (undo.as_deref(), &logins), output);
+    Ok(())
+}
+
+/// Finds out what is wanted, by the flags or by asking.
+fn wishes(arguments: &Arguments, machine: &Machine, is_asking: bool, output: &Output) -> Result<Wishes, Exit> {
+    let around = &machine.around;
+    let installed: Vec<Client> = Client::ALL.into_iter().filter(|client| client.is_installed(around)).collect();
+    let named = clients_of(&arguments.client);
+    let mut clients = if arguments.client.is_empty() { installed.clone() } else { named };
+    if is_asking && arguments.client.is_empty() {
+        if installed.is_empty() {
+            output.line("no client was found on this machine; `--client` names one all the same");
+        }
+        let survey = Survey::of(&installed, around);
+        let lines: Vec<Line> = installed.iter().map(|client| client_line(*client, &survey)).collect();
+        let chosen = dialog::choose("Which clients should use mcpzip?", &lines)?;
+        clients = chosen.into_iter().map(|at| installed[at]).collect();
+        let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
+        output.line(format!("  {} {}", faint("clients:"), listed(&titles)));
+    }
+    let moving = if arguments.no_migrate { BTreeSet::new() } else { moving(&clients, machine, is_asking, output)? };
+    let known = draft(&Wishes { clients: Vec::new(), moving: BTreeSet::new(), popular: Vec::new() }, machine)?;
+    let text = known.plan.configuration(&machine.paths.config_file).map_err(anyhow::Error::from)?;
+    let offered: Vec<Popular> =
+        popular::all(&around.environment).into_iter().filter(|popular| !has_server(&text, popular.name)).collect();
+    let popular = if is_asking && arguments.server.is_empty() {
+        let (usable, lacking): (Vec<Popular>, Vec<Popular>) =
+            offered.into_iter().partition(|popular| popular.lacks.is_none());
+        let lines: Vec<Line> = usable
+            .iter()
+            .map(|popular| Line { text: format!("{:20} {}", popular.name, popular.purpose), is_chosen: false })
+            .collect();
+        let mut programs: Vec<&str> = lacking.iter().filter_map(|popular| popular.lacks.as_deref()).collect();
+        programs.dedup();
+        if !programs.is_empty() {
+            output.line(faint(format!("more servers could be offered if there were {}", programs.join(" and "))));
+        }
+        let chosen = dialog::choose("Add some that need no account?", &lines)?;
+        chosen.into_iter().map(|at| usable[at].clone()).collect()
+    } else {
+        offered.into_iter().filter(|popular| arguments.server.iter().any(|name| name == popular.name)).collect()
+    };
+    Ok(Wishes { clients, moving, popular })
+}
+
+/// The servers of `clients` that are to be taken over.
+fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Output) -> Result<BTreeSet<String>, Exit> {
+    if clients.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let survey = Survey::of(clients, &machine.around);
+    let plan = plan(&survey, &choice([]), machine)?;
+    let movable: Vec<&Item> = plan.items.iter().filter(|item| !matches!(item.verdict, Verdict::Stays(_))).collect();
+    if !is_asking {
+        return Ok(movable.into_iter().map(|item| item.server.clone()).collect());
+    }
+    let staying = plan.items.iter().filter(|item| matches!(item.verdict, Verdict::Stays(_)));
+    for item in staying.filter(|item| !is_mcpzip(&survey, item)) {
+        output.line(format!("  {} {}", faint(item.client.title()), plan.masker.mask(&migrate::line(item))));
+    }
+    let lines: Vec<Line> = movable.iter().map(|item| server_line(item)).collect();
+    let chosen = dialog::choose("Which servers should move here?", &lines)?;
+    let names: Vec<&str> = chosen.iter().map(|at| movable[*at].server.as_str()).collect();
+    if !movable.is_empty() {
+        output.line(format!("  {} {}", faint("moving here:"), printable(&listed(&names))));
+    }
+    Ok(chosen.into_iter().map(|at| movable[at].server.clone()).collect())
+}
+
+/// All that the wishes come to, nothing of it done.
+fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
+    let survey = Survey::of(&wishes.clients, &machine.around);
+    let mut plan = if wishes.moving.is_empty() {
+        Plan::default()
+    } else {
+        plan(&survey, &choice(wishes.moving.iter().cloned()), machine)?
+    };
+    let config_file = &machine.paths.config_file;
+    let mut new: Vec<String> = plan
+        .items
+        .iter()
+        .filter_map(|item| match &item.verdict {
+            Verdict::Moves { name, is_known: false } | Verdict::Conflicts { name } => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    let popular: Vec<(String, String)> =
+        wishes.popular.iter().map(|popular| (popular.name.to_owned(), popular.entry.clone())).collect();
+    if !popular.is_empty() || !config_file.exists() && new.is_empty() && !wishes.clients.is_empty() {
+        new.extend(plan.add_servers(config_file, &popular).map_err(anyhow::Error::from)?);
+    }
+    let launch = machine.launch()?;
+    let mut connections = Vec::new();
+    for client in &wishes.clients {
+        let place = client.user_place(&machine.around);
+        let connection = plan.add_connection(&place, &launch, config_file, &machine.around.environment);
+        connections.push((*client, connection.map_err(anyhow::Error::from)?));
+    }
+    Ok(Draft { survey, plan, new, connections })
+}
+
+/// The user's own servers. Those that a project has for all who work in it are `migrate`'s: others would miss them.
+fn choice(only: impl IntoIterator<Item = String>) -> Choice {
+    Choice { scopes: vec![Scope::User, Scope::Local], only: only.into_iter().collect(), ..Choice::default() }
+}
+
+fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exit> {
+    let launch = machine.launch()?;
+    let made = Plan::new(survey, choice, &machine.paths.config_file, &launch, &machine.around);
+    Ok(made.map_err(anyhow::Error::from)?)
+}
+
+/// The servers that don't work and are not wanted, by our names.
+fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<Vec<String>, Exit> {
+    let failing: Vec<&Tried> = trials.iter().filter(|trial| trial.fails()).collect();
+    if arguments.keep_failing || failing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut kept = BTreeSet::new();
+    if is_asking {
+        let lines: Vec<Line> =
+            failing.iter().map(|trial| Line { text: trial.name.clone(), is_chosen: false }).collect();
+        kept.extend(dialog::choose("These don't work now. Take them all the same?", &lines)?);
+    }
+    let names = failing.iter().enumerate().filter(|(at, _)| !kept.contains(at));
+    Ok(names.map(|(_, trial)| trial.name.clone()).collect())
+}
+
+/// Takes servers out of the wishes, by our names of them.
+fn leave_out(wishes: &mut Wishes, plan: &Plan, dropped: &[String]) {
+    for item in &plan.items {
+        if let Verdict::Moves { name, .. } | Verdict::Conflicts { name } = &item.verdict
+            && dropped.contains(name)
+        {
+            wishes.moving.remove(&item.server);
+        }
+    }
+    wishes.popular.retain(|popular| !dropped.iter().any(|name| name == popular.name));
+}
+
+/// Does it, if it is wanted; the name of the run.
+fn carry_out(
+    arguments: &Arguments,
+    draft: &Draft,
+    machine: &Machine,
+    is_asking: bool,
+    output: &Output,
+) -> Result<Option<String>, Exit> {
+    if draft.plan.edits.is_empty() || arguments.dry_run {
+        return Ok(None);
+    }
+    if is_asking {
+        output.line("");
+        if !dialog::agrees("Write this?")? {
+            return Err(Exit::failed("nothing was changed"));
+        }
+    }
+    Ok(Some(machine.journal().apply("init", &draft.plan.edits).map_err(anyhow::Error::from)?))
+}
+
+fn report(
+    arguments: &Arguments,
+    draft: &Draft,
+    trials: &[Tried],
+    (undo, logins): (Option<&str>, &[Value]),
+    output: &Output,
+) {
+    if output.is_json() {
+        let clients = draft.connections.iter().map(|(client, connection)| {
+            let (state, name) = match connection {
+                Connection::New(name) => ("connected", name),
+                Connection::Already(name) => ("already", name),
+            };
+            json!({ "client": client.name(), "state": state, "entry": name })
+        });
+        output.json(&json!({
+            "plan": migrate::report(&draft.survey, &draft.plan),
+            "new_servers": draft.new,
+            "tests": trials.iter().map(Tried::to_json).collect::<Vec<_>>(),
+            "clients": clients.collect::<Vec<_>>(),
+            "logins": logins,
+            "changed": undo.is_some(),
+            "undo": undo,
+        }));
+        return;
+    }
+    output.line("");
+    if draft.plan.edits.is_empty() {
+        output.line(good("everything is as it should be; nothing was changed"));
+    } else if arguments.dry_run {
+        output.line(faint("nothing was changed; without `--dry-run` this would be done"));
+        return;
+    } else {
+        output.line(good("done"));
+    }
+    next(draft, trials, undo, output);
+}
+
+/// What to do now.
+fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
+    let new = draft.connections.iter().filter(|(_, connection)| matches!(connection, Connection::New(_)));
+    let moved = draft.plan.edits.iter().filter_map(|edit| edit.client);
+    let mut restart: Vec<&str> = new.map(|(client, _)| client.title()).chain(moved.map(Client::title)).collect();
+    restart.sort_unstable();
+    restart.dedup();
+    if undo.is_some() && !restart.is_empty() {
+        output.line(format!("  restart {}", restart.join(", ")));
+    }
+    for trial in trials.iter().filter(|trial| trial.wants_login()) {
+        output.line(format!("  {} logs in to {}", strong(format!("mcpzip login {}", trial.name)), trial.name));
+    }
+    for trial in trials.iter().filter(|trial| trial.fails()) {
+        let is_here = draft.new.contains(&trial.name);
+        let what = if is_here { "is taken over, and does not work yet" } else { "was left where it is" };
+        output.line(format!("  {} {what}: it did not work", bad(printable(&trial.name))));
+    }
+    output.line(format!("  {} shows how things stand", strong("mcpzip status")));
+    if let Some(run) = undo {
+        output.line(format!("  {} takes all of this back {}", strong("mcpzip undo"), faint(format!("(run {run})"))));
+    }
+}
+
+fn listed(words: &[&str]) -> String {
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+}
+
+fn client_line(client: Client, survey: &Survey) -> Line {
+    let own = survey.found.iter().filter(|found| found.place.client == client);
+    let (count, is_connected) = own
+        .fold((0, false), |(count, is_own), found| (count + usize::from(!found.is_mcpzip), is_own || found.is_mcpzip));
+    let servers = match count {
+        0 => "no servers".to_owned(),
+        1 => "1 server".to_owned(),
+        count => format!("{count} servers"),
+    };
+    let connected = if is_connected { ", uses mcpzip" } else { "" };
+    Line { text: format!("{:16} {servers}{connected}", client.title()), is_chosen: true }
+}
+
+fn server_line(item: &Item) -> Line {
+    let scope = if item.scope == Scope::User { String::new() } else { format!(", {}", item.scope.name()) };
+    let place = format!("{}{scope}", item.client.title());
+    let note = match &item.verdict {
+        Verdict::Moves { is_known: true, .. } => ", which mcpzip has".to_owned(),
+        Verdict::Conflicts { name } => format!(", becomes {name}"),
+        Verdict::Moves { name, .. } if *name != item.server => format!(", becomes {name}"),
+        _ => String::new(),
+    };
+    Line { text: format!("{:20} {place}{note}", printable(&item.server)), is_chosen: true }
+}
+
+fn is_mcpzip(survey: &Survey, item: &Item) -> bool {
+    let same = |found: &&crate::clients::Found| found.place.path == item.path && found.name == item.server;
+    survey.found.iter().filter(same).any(|found| found.is_mcpzip)
+}
+
+fn has_server(text: &str, name: &str) -> bool {
+    use crate::clients::{Syntax, Text};
+    Text::parse(Syntax::Json, text).is_ok_and(|text| text.node().at(&["mcpServers", name]).is_some())
+}

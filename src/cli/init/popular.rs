@@ -1,0 +1,65 @@
+//! A few servers that many people want and that need no account: those of `config.example.json`, which is their one place.
+
+use crate::clients::{Node, Syntax, Text};
+use crate::config::Environment;
+
+use super::super::doctor::find_program;
+
+const EXAMPLE: &str = include_str!("../../../config.example.json");
+
+/// What each is for, in a few words, in the order in which they are offered.
+const PURPOSES: &[(&str, &str)] = &[
+    ("filesystem", "reads and writes files below the directory it is started in"),
+    ("git", "looks at repositories, and commits"),
+    ("fetch", "reads web pages"),
+    ("memory", "remembers facts as a graph, in one file"),
+    ("time", "time zones"),
+    ("sequential-thinking", "a notebook for thinking step by step"),
+    ("everything", "a bit of everything the protocol has, to try things out"),
+];
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub(super) struct Popular {
+    pub(super) name: &'static str,
+    pub(super) purpose: &'static str,
+    /// Its entry in JSON.
+    pub(super) entry: String,
+    /// The program that starts it, where that is not installed.
+    pub(super) lacks: Option<String>,
+}
+
+/// The names of all.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    PURPOSES.iter().map(|(name, _)| *name)
+}
+
+/// All of them.
+pub(super) fn all(environment: &Environment) -> Vec<Popular> {
+    let example = Text::parse(Syntax::Json, EXAMPLE).expect("a test reads the example");
+    let path = environment.get("PATH").unwrap_or_default();
+    let known = PURPOSES.iter().filter_map(|(name, purpose)| {
+        let entry = example.node().at(&["mcpServers", name])?;
+        let command = entry.get("command").and_then(Node::as_text).unwrap_or_default();
+        let lacks = find_program(command, path, environment).is_none().then(|| command.to_owned());
+        let json = entry.to_json();
+        // The home directory has another name there.
+        let json = if cfg!(windows) { json.replace("${HOME}", "${USERPROFILE}") } else { json };
+        Some(Popular { name, purpose, entry: json, lacks })
+    });
+    known.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_in_the_example() {
+        let all = all(&Environment::default());
+        assert_eq!(all.iter().map(|popular| popular.name).collect::<Vec<_>>(), names().collect::<Vec<_>>());
+        for popular in all {
+            assert!(popular.lacks.is_some() && popular.entry.contains("\"args\""), "{popular:?}");
+        }
+    }
+}

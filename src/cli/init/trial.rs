@@ -1,0 +1,77 @@
+//! The chosen servers, connected for a try before anything is written.
+
+use serde_json::Value;
+
+use super::super::diagnostics::Exit;
+use super::super::output::{Output, bad, caution, faint, good, strong};
+use super::super::printable::printable;
+use super::super::setup::Machine;
+use super::super::trial::{self, Trial};
+use crate::app::App;
+use crate::config::Config;
+use crate::proxy::{Mode, Start, join_all};
+use crate::shutdown;
+
+/// How it went with a server.
+#[derive(Debug)]
+pub(super) struct Tried {
+    pub(super) name: String,
+    pub(super) trial: Trial,
+}
+
+/// Connects the servers `names` of the configuration `text`, which is nowhere yet, side by side.
+pub(super) async fn run(names: &[String], text: &str, machine: &Machine, output: &Output) -> Result<Vec<Tried>, Exit> {
+    let environment = &machine.around.environment;
+    let config = Config::parse(text, &machine.paths.config_file, environment)?;
+    let app = App::with_config(config, machine.paths.clone(), environment.clone(), Start::Nothing, Mode::MetaTools);
+    let tried = {
+        let progress = output.spinners(names);
+        let (app, progress) = (&app, &progress);
+        let all = join_all(names.iter().enumerate().map(|(at, name)| async move {
+            let tried = Tried { name: name.clone(), trial: trial::of(name, app).await };
+            progress.done(at, &tried.line());
+            tried
+        }));
+        tokio::select! {
+            biased;
+            signal = shutdown::signal() => Err(Exit::interrupted(signal)),
+            tried = all => Ok(tried),
+        }
+    };
+    app.finish().await;
+    tried
+}
+
+impl Tried {
+    /// Whether it is known not to work here.
+    pub(super) fn fails(&self) -> bool {
+        matches!(self.trial, Trial::Failed { .. } | Trial::Unset { .. })
+    }
+
+    /// Whether a person has to log in.
+    pub(super) fn wants_login(&self) -> bool {
+        matches!(self.trial, Trial::Login)
+    }
+
+    /// For people.
+    pub(super) fn line(&self) -> String {
+        let name = strong(printable(&self.name));
+        match &self.trial {
+            Trial::Ready { tools, took } => {
+                let aside = faint(format!("{tools} tools, {:.1} s", took.as_secs_f64()));
+                format!("{} {name}  {aside}", good("✓"))
+            }
+            Trial::Login => format!("{} {name}  works after `mcpzip login {}`", caution("✓"), self.name),
+            Trial::Disabled => format!("{} {name}  {}", faint("-"), faint("switched off, so it was not tried")),
+            Trial::Unset { variable } => format!("{} {name}  the variable {variable} is not set here", bad("✗")),
+            Trial::Failed { reason } => format!("{} {name}  {}", bad("✗"), printable(reason)),
+        }
+    }
+
+    /// For programs.
+    pub(super) fn to_json(&self) -> Value {
+        let mut json = self.trial.to_json();
+        json["server"] = self.name.as_str().into();
+        json
+    }
+}

@@ -1,0 +1,53 @@
+//! `mcpzip list`: the servers of the configuration, as they are written. Nothing is connected.
+
+use clap::Args;
+use serde_json::json;
+
+use super::diagnostics::Exit;
+use super::output::{Output, bad, faint, strong};
+use crate::config::{Config, Environment, Paths, Transport};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip list
+  mcpzip list --json
+
+`mcpzip servers` connects to them and says how each is.")]
+pub(super) struct Arguments {}
+
+pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+    let config = Config::load(paths, environment)?;
+    let masked = |text: &str| config.masker.mask(text).into_owned();
+    if output.is_json() {
+        let usable = config.servers.iter().map(|(name, server)| {
+            let kind = match server.transport {
+                Transport::Stdio(_) => "stdio",
+                Transport::Http(_) => "http",
+                Transport::Sse(_) => "sse",
+            };
+            let state = if server.disabled { "disabled" } else { "enabled" };
+            json!({ "name": name.as_str(), "state": state, "type": kind, "target": masked(&server.way()), "description": server.description })
+        });
+        let faulty = config.faults.iter().map(
+            |fault| json!({ "name": fault.name, "state": "faulty", "reason": fault.fault.to_string(), "position": fault.position.to_string() }),
+        );
+        output.json(&json!({ "file": paths.config_file, "servers": usable.chain(faulty).collect::<Vec<_>>() }));
+        return Ok(());
+    }
+    let widths = config.servers.keys().map(|name| name.as_str().chars().count());
+    let widest = widths.chain(config.faults.iter().map(|fault| fault.name.chars().count())).max().unwrap_or(0);
+    let pad = |name: &str| " ".repeat(widest - name.chars().count());
+    for (name, server) in &config.servers {
+        let disabled = if server.disabled { faint("  disabled") } else { String::new() };
+        output.line(format!("{}{}  {}{disabled}", strong(name), pad(name.as_str()), masked(&server.way())));
+    }
+    for fault in &config.faults {
+        let (name, reason) = (&fault.name, &fault.fault);
+        output.line(format!("{}{}  {} {reason}", strong(name), pad(name), bad("cannot be used:")));
+    }
+    if config.servers.is_empty() && config.faults.is_empty() {
+        output.line("no server is configured; `mcpzip add` adds one");
+    }
+    output.line(faint(paths.config_file.display()));
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Words of others, made fit to be shown.
+
+/// A server's words without what a terminal would obey or not show: control characters, and those that turn the
+/// direction of writing or take no room.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if is_hidden(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
+}
+
+/// The characters of `text` that a reader would not see, or would see elsewhere, each once: `U+202E, U+200B`. A line that
+/// ends and a tab are nothing hidden, and neither is what joins the parts of a letter or an emoji.
+pub(super) fn hidden_in(text: &str) -> Option<String> {
+    let mut found: Vec<char> = Vec::new();
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let joins =
+            matches!(c, '\u{200c}' | '\u{200d}') && !before.is_ascii() && rest.peek().is_some_and(|c| !c.is_ascii());
+        if is_hidden(c) && !joins && !matches!(c, '\n' | '\r' | '\t') && !found.contains(&c) {
+            found.push(c);
+        }
+        before = c;
+    }
+    let names: Vec<String> = found.iter().map(|c| format!("U+{:04X}", u32::from(*c))).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The part of `text` around its first hidden character, fit to be shown.
+pub(super) fn around_hidden(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let at = chars.iter().position(|c| is_hidden(*c) && !matches!(c, '\n' | '\r' | '\t')).unwrap_or(0);
+    let (start, end) = (at.saturating_sub(30), (at + 40).min(chars.len()));
+    let cut = |is_cut: bool| if is_cut { "…" } else { "" };
+    let part: String =
+        chars[start..end].iter().map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { *c }).collect();
+    format!("{}{}{}", cut(start > 0), printable(&part), cut(end < chars.len()))
+}
+
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_is_named_once() {
+        assert_eq!(hidden_in("two\nlines\tand a tab, caf\u{e9}, \u{1f600}"), None);
+        assert_eq!(hidden_in("\u{1f468}\u{200d}\u{1f469}"), None);
+        assert_eq!(hidden_in("a\u{200d}b").as_deref(), Some("U+200D"));
+        assert_eq!(around_hidden("one\ntwo\u{202e}three"), "one two\\u{202e}three");
+        assert_eq!(hidden_in("a\u{202e}b\u{1b}[2J\u{202e}").as_deref(), Some("U+202E, U+001B"));
+    }
+}

@@ -1,0 +1,80 @@
+//! `mcpzip remove`, `enable` and `disable`: what becomes of servers that are there.
+
+use clap::Args;
+use serde_json::json;
+
+use super::completions;
+use super::diagnostics::Exit;
+use super::output::{Output, faint, good, strong};
+use crate::config::{Change, Config, Environment, Paths, change_servers};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip remove files
+  mcpzip remove github linear")]
+pub(super) struct RemoveArguments {
+    /// The servers
+    #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
+    names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip enable files
+  mcpzip enable github linear")]
+pub(super) struct EnableArguments {
+    /// The servers
+    #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
+    names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip disable files
+  mcpzip disable github linear")]
+pub(super) struct DisableArguments {
+    /// The servers
+    #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
+    names: Vec<String>,
+}
+
+/// Where it is done, and how it is told.
+pub(super) struct Place<'a> {
+    pub(super) paths: &'a Paths,
+    pub(super) environment: &'a Environment,
+    pub(super) output: &'a Output,
+}
+
+pub(super) fn run_remove(arguments: &RemoveArguments, place: &Place<'_>) -> Result<(), Exit> {
+    change(&arguments.names, &Change::Remove, "removed", place)
+}
+
+pub(super) fn run_enable(arguments: &EnableArguments, place: &Place<'_>) -> Result<(), Exit> {
+    change(&arguments.names, &Change::Switch { disabled: false }, "enabled", place)
+}
+
+pub(super) fn run_disable(arguments: &DisableArguments, place: &Place<'_>) -> Result<(), Exit> {
+    change(&arguments.names, &Change::Switch { disabled: true }, "disabled", place)
+}
+
+fn change(names: &[String], change: &Change, done: &str, place: &Place<'_>) -> Result<(), Exit> {
+    // Where there is no configuration, none is made.
+    Config::load(place.paths, place.environment)?;
+    let mut names = names.to_vec();
+    names.sort();
+    names.dedup();
+    let changes: Vec<_> = names.iter().map(|name| (name.clone(), change.clone())).collect();
+    let file = &place.paths.config_file;
+    let changed = change_servers(file, &changes, place.environment, true, |_, _, _| Ok(()))?;
+    if place.output.is_json() {
+        place.output.json(&json!({ "servers": names, "file": file, "change": done }));
+        return Ok(());
+    }
+    for name in &names {
+        let fault = changed.config.faults.iter().find(|fault| fault.name == *name);
+        let fault = fault.map(|fault| format!(", but cannot be used: {}", fault.fault)).unwrap_or_default();
+        place.output.line(format!("{} {done} {}{fault}", good("✓"), strong(name)));
+    }
+    place.output.line(faint(format!("  {}", file.display())));
+    Ok(())
+}

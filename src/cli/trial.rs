@@ -1,0 +1,121 @@
+//! One server connected once, after its entry was written: whether it works, and what to do where it does not.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::diagnostics::Exit;
+use super::output::{Output, bad, faint, good};
+use crate::app::App;
+use crate::config::{Environment, Fault, Paths};
+use crate::proxy::{Mode, Progress, Start};
+use crate::tool::ServerName;
+
+/// A package runner may have to install the server first.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How it went.
+#[derive(Debug)]
+pub(super) enum Trial {
+    /// It listed its tools.
+    Ready { tools: usize, took: Duration },
+    /// It wants a login first.
+    Login,
+    /// A variable that its entry names is not set here.
+    Unset { variable: String },
+    /// It did not list them.
+    Failed { reason: String },
+    /// Its entry is disabled, so it was not tried.
+    Disabled,
+}
+
+impl Trial {
+    /// Tries the server `name` of the configuration, and no other.
+    ///
+    /// # Errors
+    /// When there is no configuration.
+    pub(super) async fn run(
+        name: &str,
+        paths: &Paths,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Self, Exit> {
+        let app = App::new(paths.clone(), environment.clone(), Start::Nothing, Mode::MetaTools)?;
+        let trial = {
+            let _spinner = output.spinner(format!("connecting to {name}"));
+            tokio::select! {
+                trial = of(name, &app) => Ok(trial),
+                signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
+            }
+        };
+        app.finish().await;
+        trial
+    }
+
+    /// Whether the server does not work, and nobody has said so before.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+
+    /// For programs.
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Ready { tools, took } => json!({ "state": "ready", "tools": tools, "seconds": took.as_secs_f64() }),
+            Self::Login => json!({ "state": "login" }),
+            Self::Unset { variable } => json!({ "state": "unset", "variable": variable }),
+            Self::Failed { reason } => json!({ "state": "failed", "reason": reason }),
+            Self::Disabled => json!({ "state": "disabled" }),
+        }
+    }
+
+    /// For people.
+    pub(super) fn show(&self, name: &str, output: &Output) {
+        output.line(match self {
+            Self::Ready { tools, took } => {
+                format!("  {} {tools} tools, in {:.1} s", good("works:"), took.as_secs_f64())
+            }
+            Self::Login => format!("  it wants a login: `mcpzip login {name}`"),
+            Self::Unset { variable } => format!(
+                "  not tried: the variable {variable} is not set here; it has to be where clients start mcpzip"
+            ),
+            Self::Failed { reason } => format!(
+                "  {} {reason}\n{}",
+                bad("does not work yet:"),
+                faint(format!(
+                    "  the entry stays: correct it there, or take it out with `mcpzip remove {name}`; `mcpzip servers` tries again"
+                ))
+            ),
+            Self::Disabled => "  not tried, as it is disabled".to_owned(),
+        });
+    }
+}
+
+/// Tries the server `name` of a run.
+pub(super) async fn of(name: &str, app: &App) -> Trial {
+    let proxy = app.proxy();
+    let config = proxy.config();
+    if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
+        return match &fault.fault {
+            Fault::MissingVariable { variable, .. } => Trial::Unset { variable: variable.clone() },
+            fault => Trial::Failed { reason: fault.to_string() },
+        };
+    }
+    let server = ServerName::new(name).ok().filter(|server| config.servers.contains_key(server));
+    let Some(server) = server else { return Trial::Failed { reason: "it is not in the configuration".to_owned() } };
+    if config.servers[&server].disabled {
+        return Trial::Disabled;
+    }
+    let start = Instant::now();
+    proxy.refresh().list(Some(&server), LIMIT).await;
+    match proxy.refresh().progress().remove(&server) {
+        Some(Progress::Listed) => {
+            let tools = proxy.snapshot().server(&server).map_or(0, |known| known.entries().len());
+            Trial::Ready { tools, took: start.elapsed() }
+        }
+        Some(Progress::Failed(_)) if proxy.wants_login(&server) => Trial::Login,
+        Some(Progress::Failed(reason)) => Trial::Failed { reason: config.masker.mask(&reason).into_owned() },
+        _ => Trial::Failed {
+            reason: format!("it gave no answer within {LIMIT:?}; one that is installed only now may need longer"),
+        },
+    }
+}

@@ -1,0 +1,209 @@
+//! `mcpzip update`: servers that came from the registry, brought up to date; what the user changed stays.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::diagnostics::Exit;
+use super::from_registry::{Answers, origin};
+use super::output::{Output, bad, faint, good, strong};
+use super::registry::{asked, open};
+use super::trial::Trial;
+use crate::config::{Change, Config, Document, Environment, Paths, change_servers};
+use crate::registry::{Given, Listing, Merged, Registry, Way, merge};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip update weather
+  mcpzip update --all --dry-run")]
+pub(super) struct Arguments {
+    /// The servers
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    names: Vec<String>,
+    /// All that came from the registry
+    #[arg(long)]
+    all: bool,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// What a new version needs to know; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "all")]
+    set: Vec<String>,
+    /// Do not connect afterwards
+    #[arg(long)]
+    no_check: bool,
+}
+
+/// What an update does to one server.
+struct Update {
+    name: String,
+    /// The entry as it was read.
+    before: String,
+    versions: (String, String),
+    merged: Merged,
+    change: Change,
+    is_deprecated: bool,
+}
+
+pub(super) async fn run(
+    arguments: &Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    Config::load(paths, environment)?;
+    let registry = open(paths, environment)?;
+    let text = std::fs::read_to_string(&paths.config_file)?;
+    let document = Document::parse(&text).map_err(anyhow::Error::from)?;
+    let names = match arguments.all {
+        true => document.keys(&["mcpServers"]).into_iter().filter(|name| has_origin(&document, name)).collect(),
+        false => arguments.names.clone(),
+    };
+    if names.is_empty() && !output.is_json() {
+        output.line("no server came from the registry");
+    }
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    for name in &names {
+        let done = one(name, arguments, &document, &registry, paths, environment, output).await;
+        match done {
+            Ok(report) => reports.push(report),
+            // One that cannot be updated keeps no other from it.
+            Err(exit) => {
+                reports.push(json!({ "server": name, "change": "none", "reason": exit.to_string() }));
+                failures.push((name, exit));
+            }
+        }
+    }
+    if output.is_json() {
+        output.json(&json!({ "servers": reports, "dry_run": arguments.dry_run }));
+    }
+    match failures.len() {
+        0 => Ok(()),
+        1 if names.len() == 1 => Err(failures.remove(0).1),
+        _ => {
+            let lines: Vec<String> = failures.iter().map(|(name, exit)| format!("`{name}`: {exit}")).collect();
+            Err(Exit::failed(lines.join("\n")))
+        }
+    }
+}
+
+async fn one(
+    name: &str,
+    arguments: &Arguments,
+    document: &Document,
+    registry: &Registry,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Value, Exit> {
+    let update = Update::find(name, arguments, document, registry, environment, output).await?;
+    let (from, to) = &update.versions;
+    let changed: Vec<String> = update.merged.changes.iter().map(|(path, _)| path.join(".")).collect();
+    let is_current = from == to && changed.is_empty();
+    let done = match (is_current, arguments.dry_run) {
+        (true, _) => "current",
+        (false, true) => "possible",
+        (false, false) => "updated",
+    };
+    if done == "updated" {
+        let changes = [(name.to_owned(), update.change.clone())];
+        change_servers(&paths.config_file, &changes, environment, true, |_, name, document| {
+            match document.get(&["mcpServers", name]) {
+                Some(now) if now == update.before => Ok(()),
+                _ => Err("somebody else changed it just now; run this again".to_owned()),
+            }
+        })?;
+    }
+    if !output.is_json() {
+        update.show(done, &changed, output);
+    }
+    let trial = match done == "updated" && !arguments.no_check {
+        true => Some(Trial::run(name, paths, environment, output).await?),
+        false => None,
+    };
+    if let Some(trial) = trial.as_ref().filter(|_| !output.is_json()) {
+        trial.show(name, output);
+    }
+    let check = trial.as_ref().map(Trial::to_json);
+    Ok(json!({
+        "server": name, "change": done, "from": from, "to": to,
+        "members": changed, "kept": update.merged.kept, "check": check,
+    }))
+}
+
+impl Update {
+    async fn find(
+        name: &str,
+        arguments: &Arguments,
+        document: &Document,
+        registry: &Registry,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Self, Exit> {
+        let failed = |text: &str| Exit::failed(format!("`{name}`: {text}"));
+        let before = document.get(&["mcpServers", name]).ok_or_else(|| failed("there is no server of this name"))?;
+        let entry: Value = serde_json::from_str(&before).map_err(|error| failed(&error.to_string()))?;
+        let stored = &entry["registry"];
+        let (Some(id), Some(version), true) =
+            (stored["name"].as_str(), stored["version"].as_str(), stored["given"].is_object())
+        else {
+            return Err(failed(
+                "it did not come from the registry; `mcpzip add NAME --from-registry --force` takes it from there",
+            ));
+        };
+        let listing: Listing = asked(output, registry.listing(id, None, true)).await?.value;
+        if listing.is_deleted() {
+            return Err(failed("it was taken out of the registry"));
+        }
+        let way = stored["use"].as_str().and_then(Way::named);
+        let recipe = listing.recipe(way).map_err(|error| failed(&error.to_string()))?;
+        let inputs = recipe.inputs(name);
+        let mut answers = Answers::again(given(&stored["inputs"]), &arguments.set, &inputs)?;
+        answers.given.retain(|known, _| inputs.iter().any(|input| input.name == *known));
+        answers.complete(&inputs, environment, output)?;
+        let today = recipe.entry(name, &answers.given).map_err(|reason| failed(&reason))?.text();
+        let today_value: Value = serde_json::from_str(&today.to_json()).expect("it was written as JSON");
+        let merged = merge(&stored["given"], &entry, &today_value);
+        let own = |keys: &[String], value: String| (keys.to_vec(), value);
+        let members = merged
+            .changes
+            .iter()
+            .map(|(path, value)| own(path, value.as_ref().map_or_else(|| "null".to_owned(), Value::to_string)));
+        let mut members: Vec<_> = members.collect();
+        members.push(own(&["registry".to_owned()], origin(&listing, recipe.way(), &answers.given, &today)));
+        let versions = (version.to_owned(), listing.version().to_owned());
+        let is_deprecated = listing.is_deprecated();
+        Ok(Self { name: name.to_owned(), before, versions, merged, change: Change::Update(members), is_deprecated })
+    }
+
+    fn show(&self, done: &str, changed: &[String], output: &Output) {
+        let (name, (from, to)) = (strong(&self.name), &self.versions);
+        output.line(match done {
+            "current" => format!("{name} is current: {from}"),
+            "possible" => format!("{name} {from} → {to} would change {}", listed(changed)),
+            _ => format!("{} updated {name} {from} → {to}: {}", good("✓"), listed(changed)),
+        });
+        for kept in &self.merged.kept {
+            output.line(format!("  {} {kept}: you changed it, and so did the registry", bad("kept yours:")));
+        }
+        if self.is_deprecated {
+            output.line(faint("  its authors advise against using it any more"));
+        }
+    }
+}
+
+fn has_origin(document: &Document, name: &str) -> bool {
+    document.get(&["mcpServers", name, "registry", "name"]).is_some()
+}
+
+/// The inputs that an entry remembers.
+fn given(inputs: &Value) -> Given {
+    let texts = |value: &Value| match value {
+        Value::Array(values) => values.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        value => value.as_str().map(str::to_owned).into_iter().collect(),
+    };
+    inputs.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), texts(value))).collect()
+}
+
+fn listed(changed: &[String]) -> String {
+    if changed.is_empty() { "nothing of its entry".to_owned() } else { changed.join(", ") }
+}

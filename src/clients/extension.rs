@@ -1,0 +1,128 @@
+//! What is added to a plan beside the servers that move: servers that nobody had, and our entry in more clients. All of it is
+//! one run then, which is taken back as one.
+
+use std::path::Path;
+
+use super::connection::own_entries;
+use super::plan::{Edit, Plan, PlanError};
+use super::survey::read_source;
+use super::{Client, Launch, Node, Place, Syntax, Text, TextError, entry, names, references};
+use crate::config::Environment;
+
+const SERVERS: &str = "mcpServers";
+
+/// What becomes of a client's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// Our entry comes in, by this name.
+    New(String),
+    /// It is there.
+    Already(String),
+}
+
+impl Plan {
+    /// Our configuration as it will be.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn configuration(&self, config_file: &Path) -> Result<String, PlanError> {
+        if let Some(edit) = self.edits.iter().find(|edit| edit.path == config_file) {
+            return Ok(edit.after.clone());
+        }
+        let unreadable = |problem| PlanError::Unreadable { path: config_file.to_owned(), problem };
+        Ok(read_source(config_file, Syntax::Json).map_err(unreadable)?.before.unwrap_or_default())
+    }
+
+    /// Adds servers to our configuration, each by its name and its entry in JSON; a name that is taken stays what it is. Gives
+    /// the names that are new.
+    ///
+    /// # Errors
+    /// When the configuration cannot be read or edited.
+    pub fn add_servers(&mut self, config_file: &Path, servers: &[(String, String)]) -> Result<Vec<String>, PlanError> {
+        let mut added = Vec::new();
+        self.amend(None, config_file, Syntax::Json, |text| {
+            let mut paths = Vec::new();
+            // A configuration has to be there, if only to be added to later.
+            if servers.is_empty() && text.node().get(SERVERS).is_none() {
+                text.set(&[SERVERS.to_owned()], &Node::Map(Vec::new()))?;
+                paths.push(vec![SERVERS.to_owned()]);
+            }
+            for (name, json) in servers {
+                let path = vec![SERVERS.to_owned(), name.clone()];
+                if text.node().at(&path).is_none() {
+                    let entry = Text::parse(Syntax::Json, json)?.node().clone();
+                    text.set(&path, &entry)?;
+                    paths.push(path);
+                    added.push(name.clone());
+                }
+            }
+            Ok(paths)
+        })?;
+        Ok(added)
+    }
+
+    /// Adds our entry at `place`, unless there is one.
+    ///
+    /// # Errors
+    /// When the client's file cannot be read or edited.
+    pub fn add_connection(
+        &mut self,
+        place: &Place,
+        launch: &Launch,
+        config_file: &Path,
+        environment: &Environment,
+    ) -> Result<Connection, PlanError> {
+        let mut variables = references::variables(&self.configuration(config_file)?);
+        variables.sort();
+        variables.dedup();
+        let launch = Launch { variables, ..launch.clone() };
+        let mut outcome = None;
+        self.amend(Some(place.client), &place.path, place.syntax, |text| {
+            if let Some(known) = own_entries(place, text.node()).into_iter().next() {
+                outcome = Some(Connection::Already(known));
+                return Ok(Vec::new());
+            }
+            let name = names::free(entry::NAME, "proxy", |name| text.node().at(&place.path_of(name)).is_some());
+            entry::write(text, place, &name, &launch, environment)?;
+            let paths = entry::paths(place, &name);
+            outcome = Some(Connection::New(name));
+            Ok(paths)
+        })?;
+        Ok(outcome.expect("the change has run"))
+    }
+
+    /// Makes `change` in the file as it would be, whether or not the plan has an edit of it already; `change` gives the paths
+    /// that it may have changed.
+    fn amend(
+        &mut self,
+        client: Option<Client>,
+        path: &Path,
+        syntax: Syntax,
+        change: impl FnOnce(&mut Text) -> Result<Vec<Vec<String>>, TextError>,
+    ) -> Result<(), PlanError> {
+        let source =
+            read_source(path, syntax).map_err(|problem| PlanError::Unreadable { path: path.to_owned(), problem })?;
+        let failed = |source| PlanError::Edit { path: path.to_owned(), source };
+        let at = self.edits.iter().position(|edit| edit.path == path);
+        let (mut text, mut paths) = match at {
+            Some(at) => {
+                let edit = &self.edits[at];
+                let text = Text::parse(syntax, &edit.after).map_err(failed)?;
+                (text, edit.steps.iter().map(|step| step.path.clone()).collect())
+            }
+            None => (source.text.clone(), Vec::new()),
+        };
+        paths.extend(change(&mut text).map_err(failed)?);
+        paths.sort();
+        paths.dedup();
+        let edit = Edit::new(client, path, syntax, &source, &text, paths);
+        match (at, edit) {
+            (Some(at), Some(edit)) => self.edits[at] = edit,
+            // A server is there before it leaves its client.
+            (None, Some(edit)) if client.is_none() => self.edits.insert(0, edit),
+            (None, Some(edit)) => self.edits.push(edit),
+            (_, None) => {}
+        }
+        Ok(())
+    }
+}

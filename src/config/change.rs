@@ -1,0 +1,190 @@
+//! Changes of servers' entries in a configuration file, by a person's command or by an agent.
+//!
+//! All that is asked for at once is done at once, or nothing is: the text is changed first, read as a configuration, and
+//! written when the changed servers can be used. What somebody may not change is for the caller to say.
+
+use std::path::Path;
+
+use super::document::Document;
+use super::edit::{EditError, edit};
+use super::error::{Error, Fault, ServerFault};
+use super::{Config, Environment};
+
+const SERVERS: &str = "mcpServers";
+
+/// A change of one server's entry; entries are JSON texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A new server.
+    Add(String),
+    /// The server, whether there is one of the name or not.
+    Put(String),
+    /// These members, each by the keys that lead to it in the entry; `null` removes one.
+    Update(Vec<(Vec<String>, String)>),
+    /// No server.
+    Remove,
+    /// Switches it off or on.
+    Switch {
+        /// Whether it is off then.
+        disabled: bool,
+    },
+}
+
+/// Why a configuration stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The file cannot be edited.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// The file is no configuration before or after the change.
+    #[error(transparent)]
+    Configuration(#[from] Error),
+    /// A change cannot be made, or leads to an entry that cannot be used. Each server in backticks, with its reason.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What was found and made.
+#[derive(Debug)]
+pub struct Changed {
+    /// The configuration as it is now.
+    pub config: Config,
+    /// Whether each server of the changes was there before.
+    pub was_there: Vec<bool>,
+}
+
+impl Change {
+    /// Makes the change to the server `name` in `document`.
+    ///
+    /// # Errors
+    /// Why it is not made, in words.
+    pub fn make(&self, name: &str, document: &mut Document) -> Result<(), String> {
+        let path = [SERVERS, name];
+        let words = |error: super::DocumentError| error.to_string();
+        match (self, is_there(document, name)) {
+            (Self::Add(_), true) => return Err("there is a server of this name; update or remove it".to_owned()),
+            (Self::Add(_) | Self::Put(_), _) | (_, true) => {}
+            (_, false) => return Err("there is no server of this name".to_owned()),
+        }
+        match self {
+            Self::Add(entry) | Self::Put(entry) => document.set(&path, entry).map_err(words),
+            Self::Update(members) => members.iter().try_for_each(|(keys, value)| {
+                let path: Vec<&str> = path.into_iter().chain(keys.iter().map(String::as_str)).collect();
+                match value.as_str() {
+                    "null" => document.remove(&path).map(drop),
+                    json => document.set(&path, json),
+                }
+                .map_err(words)
+            }),
+            Self::Remove => document.remove(&path).map(drop).map_err(words),
+            Self::Switch { disabled: true } => document.set(&[SERVERS, name, "disabled"], "true").map_err(words),
+            Self::Switch { disabled: false } => document.remove(&[SERVERS, name, "disabled"]).map(drop).map_err(words),
+        }
+    }
+
+    /// Whether the entry is to be usable afterwards.
+    fn makes_entry(&self) -> bool {
+        matches!(self, Self::Add(_) | Self::Put(_) | Self::Update(_))
+    }
+}
+
+/// Makes `changes`, each of the server it names, in the file at `path`; a file that is not there is created. `permits`
+/// may say why one is not to be made; it sees the text as the changes before it have left it. A variable that is not set
+/// makes no entry unusable where `may_lack_variables`, as it may be set where the servers run.
+///
+/// Blocks on the disk, and up to ten seconds on other processes.
+///
+/// # Errors
+/// When the file cannot be edited, or a change cannot be made; nothing is changed then.
+pub fn change_servers(
+    path: &Path,
+    changes: &[(String, Change)],
+    environment: &Environment,
+    may_lack_variables: bool,
+    permits: impl Fn(&Change, &str, &Document) -> Result<(), String>,
+) -> Result<Changed, ChangeError> {
+    edit(path, |document| {
+        // What is wrong with the file is told before what is wrong with the change.
+        Config::parse(&document.text(), path, environment)?;
+        let was_there = changes.iter().map(|(name, _)| is_there(document, name)).collect();
+        let refusals = changes.iter().filter_map(|(name, change)| {
+            let made = permits(change, name, document).and_then(|()| change.make(name, document));
+            made.err().map(|reason| format!("`{name}`: {reason}"))
+        });
+        let refusals: Vec<String> = refusals.collect();
+        if !refusals.is_empty() {
+            return Err(ChangeError::Refused(refusals.join("; ")));
+        }
+        let config = Config::parse(&document.text(), path, environment)?;
+        let is_unusable = |fault: &&ServerFault| {
+            let is_excused = may_lack_variables && matches!(fault.fault, Fault::MissingVariable { .. });
+            !is_excused && changes.iter().any(|(name, change)| change.makes_entry() && *name == fault.name)
+        };
+        let faults: Vec<String> = config.faults.iter().filter(is_unusable).map(unusable).collect();
+        if faults.is_empty() { Ok(Changed { config, was_there }) } else { Err(ChangeError::Refused(faults.join("; "))) }
+    })
+}
+
+fn is_there(document: &Document, name: &str) -> bool {
+    document.keys(&[SERVERS]).iter().any(|key| key == name)
+}
+
+fn unusable(fault: &ServerFault) -> String {
+    match &fault.fault {
+        // It names the server itself.
+        Fault::Name(error) => error.to_string(),
+        other => format!("`{}`: {other}", fault.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "// mine\n{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // a note\n  },\n}\n";
+
+    fn change(changes: &[(&str, Change)], permits: bool) -> (Result<Changed, ChangeError>, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config.json");
+        std::fs::write(&path, FILE).unwrap();
+        let changes: Vec<_> = changes.iter().map(|(name, change)| ((*name).to_owned(), change.clone())).collect();
+        let permit = |_: &Change, _: &str, _: &Document| if permits { Ok(()) } else { Err("not you".to_owned()) };
+        let changed = change_servers(&path, &changes, &Environment::default(), true, permit);
+        (changed, std::fs::read_to_string(&path).unwrap())
+    }
+
+    #[test]
+    fn all_changes_are_made_or_none() {
+        let add = Change::Add("{\"command\":\"y\",\"args\":[\"${UNSET}\"]}".to_owned());
+        let (changed, text) = change(&[("b", add.clone()), ("a", Change::Remove)], true);
+        assert_eq!(changed.unwrap().was_there, [false, true]);
+        assert_eq!(
+            text,
+            "// mine\n{\n  \"mcpServers\": {\n    \"b\": {\n      \"command\": \"y\",\n      \"args\": [\"${UNSET}\"]\n    },\n  },\n}\n"
+        );
+        for (changes, reason) in [
+            (vec![("b", add.clone()), ("nobody", Change::Remove)], "`nobody`: there is no server"),
+            (vec![("a", add.clone())], "`a`: there is a server"),
+            (vec![("b__c", add.clone())], "`b__c`"),
+            (vec![("b", Change::Add("{}".to_owned()))], "`b`: has neither"),
+            (vec![("b", add.clone()), ("c", Change::Add("{\"command\": 1}".to_owned()))], "`c`: `command` must be"),
+        ] {
+            let (changed, text) = change(&changes, true);
+            let told = changed.unwrap_err().to_string();
+            assert!(told.contains(reason), "{told}");
+            assert_eq!(text, FILE);
+        }
+        let (changed, text) = change(&[("b", add)], false);
+        assert_eq!((changed.unwrap_err().to_string().as_str(), text.as_str()), ("`b`: not you", FILE));
+    }
+
+    #[test]
+    fn a_put_keeps_the_place_and_a_switch_the_rest() {
+        let (_, text) = change(&[("a", Change::Put("{\"command\":\"y\"}".to_owned()))], true);
+        assert_eq!(text, FILE.replace("{\"command\": \"x\"}", "{\n      \"command\": \"y\"\n    }"));
+        let (_, text) = change(&[("a", Change::Switch { disabled: true })], true);
+        assert_eq!(text, FILE.replace("\"x\"", "\"x\", \"disabled\": true"));
+        let (_, text) = change(&[("a", Change::Switch { disabled: false })], true);
+        assert_eq!(text, FILE);
+    }
+}

@@ -1,0 +1,78 @@
+//! A server's entry on its way into a configuration file.
+
+use serde_json::json;
+
+/// The members of an entry, in the order in which they are to be written; what is empty is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryText {
+    members: Vec<(String, String)>,
+}
+
+impl EntryText {
+    /// A text, if there is one.
+    pub fn text(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.json(key, json!(value).to_string());
+        }
+    }
+
+    /// A list of texts.
+    pub fn texts(&mut self, key: &str, values: &[String]) {
+        if !values.is_empty() {
+            self.json(key, json!(values).to_string());
+        }
+    }
+
+    /// An object of texts.
+    pub fn map(&mut self, key: &str, pairs: &[(String, String)]) {
+        if !pairs.is_empty() {
+            let pairs = pairs.iter().map(|(name, value)| format!("{}:{}", json!(name), json!(value)));
+            self.json(key, format!("{{{}}}", pairs.collect::<Vec<_>>().join(",")));
+        }
+    }
+
+    /// Any value as JSON.
+    pub fn json(&mut self, key: &str, json: String) {
+        self.members.push((key.to_owned(), json));
+    }
+
+    /// The same with what `other` has of the member `key` in its place, or behind the command or URL where it had none.
+    #[must_use]
+    pub fn with(mut self, key: &str, other: &Self) -> Self {
+        let Some(new) = other.members.iter().find(|(known, _)| known == key) else { return self };
+        match self.members.iter_mut().find(|(known, _)| known == key) {
+            Some(member) => *member = new.clone(),
+            None => {
+                let is_target = |(known, _): &(String, String)| matches!(known.as_str(), "command" | "args" | "url");
+                let behind = self.members.iter().rposition(is_target).map_or(0, |place| place + 1);
+                self.members.insert(behind, new.clone());
+            }
+        }
+        self
+    }
+
+    /// The entry as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let members = self.members.iter().map(|(key, value)| format!("{}:{value}", json!(key)));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stand_in_the_order_they_came_in() {
+        let mut entry = EntryText::default();
+        entry.text("command", Some("a \"b\""));
+        entry.texts("args", &["z".to_owned(), "a".to_owned()]);
+        entry.map("env", &[("Z".to_owned(), "1".to_owned()), ("A".to_owned(), "${A}".to_owned())]);
+        entry.text("cwd", None);
+        entry.texts("none", &[]);
+        entry.map("none", &[]);
+        let expected = r#"{"command":"a \"b\"","args":["z","a"],"env":{"Z":"1","A":"${A}"}}"#;
+        assert_eq!(entry.to_json(), expected);
+    }
+}

@@ -1,0 +1,230 @@
+//! The JSON Schema of the configuration, for editors.
+//!
+//! It is as strict as what the reader says without being asked: an unknown key, which is only remarked upon when the file is
+//! read, is wrong here, so that an editor underlines it.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::keys::{ENTRY, FILE, Key, TIME_PATTERN, Table, Value};
+
+/// The schema, in the dialect of 2020-12.
+#[must_use]
+pub fn json_schema() -> Json {
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The configuration of mcpzip",
+    });
+    let members = schema.as_object_mut().expect("it is an object");
+    members.extend(object(FILE));
+    members.insert("$defs".to_owned(), json!({ "server": server() }));
+    schema
+}
+
+fn object(table: Table) -> Map<String, Json> {
+    let properties: Map<String, Json> = table.iter().map(|key| (key.name.to_owned(), property(key))).collect();
+    let mut object = Map::new();
+    object.insert("type".to_owned(), json!("object"));
+    object.insert("properties".to_owned(), Json::Object(properties));
+    object.insert("additionalProperties".to_owned(), json!(false));
+    object
+}
+
+/// An entry is of a program or of a URL.
+fn server() -> Json {
+    let mut server = object(ENTRY);
+    let has = |key: &str| json!({ "required": [key], "properties": { key: { "type": "string" } } });
+    server.insert("oneOf".to_owned(), json!([has("command"), has("url")]));
+    Json::Object(server)
+}
+
+fn property(key: &Key) -> Json {
+    let mut schema = match value(&key.value) {
+        Json::Object(schema) => schema,
+        _ => unreachable!("a value's schema is an object"),
+    };
+    schema.insert("description".to_owned(), json!(key.doc));
+    if let Some(default) = key.default {
+        schema.insert("default".to_owned(), serde_json::from_str(default).expect("the table has JSON"));
+    }
+    Json::Object(schema)
+}
+
+/// Of a value; `null` is as good as none.
+fn value(value: &Value) -> Json {
+    let list = json!({ "type": "array", "items": { "type": "string" } });
+    match value {
+        Value::Text => json!({ "type": ["string", "null"] }),
+        Value::Texts => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
+        Value::TextMap => json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } }),
+        Value::Flag => json!({ "type": ["boolean", "null"] }),
+        Value::Number(from, to) => {
+            let mut schema = json!({ "type": ["integer", "null"], "minimum": from });
+            if let Some(to) = to {
+                schema["maximum"] = json!(to);
+            }
+            schema
+        }
+        Value::Time => json!({ "anyOf": [time(true), { "type": "null" }] }),
+        Value::TimeOr(words) => json!({ "anyOf": [{ "enum": words }, time(false), { "type": "null" }] }),
+        Value::Words(words) => {
+            let words: Vec<Json> = words.iter().map(|word| json!(word)).chain([Json::Null]).collect();
+            json!({ "enum": words })
+        }
+        Value::Command => {
+            let mut words = list;
+            words["minItems"] = json!(1);
+            json!({ "anyOf": [{ "type": "string" }, words, { "type": "null" }] })
+        }
+        Value::Object(table) => {
+            let mut schema = object(table);
+            schema.insert("type".to_owned(), json!(["object", "null"]));
+            Json::Object(schema)
+        }
+        Value::Servers => json!({
+            "type": ["object", "null"],
+            "propertyNames": { "pattern": "^[A-Za-z0-9_.-]{1,64}$", "not": { "pattern": "__|^[mM][cC][pP][zZ][iI][pP]$" } },
+            "additionalProperties": { "$ref": "#/$defs/server" },
+        }),
+        Value::Opaque => json!({ "type": ["object", "null"] }),
+        Value::Any => json!({}),
+    }
+}
+
+fn time(is_positive: bool) -> Json {
+    let bound = if is_positive { "exclusiveMinimum" } else { "minimum" };
+    let number = json!({ "type": "number", bound: 0, "description": "seconds" });
+    json!({ "anyOf": [{ "type": "string", "pattern": TIME_PATTERN }, number] })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Config, Environment};
+
+    /// What is said of a file: its warnings and faults.
+    fn said(text: &str) -> Vec<String> {
+        let config = Config::parse(text, Path::new("/config.json"), &Environment::default());
+        match config {
+            Ok(config) => {
+                let warnings = config.warnings.iter().map(ToString::to_string);
+                warnings.chain(config.faults.iter().map(ToString::to_string)).collect()
+            }
+            Err(error) => vec![error.to_string()],
+        }
+    }
+
+    /// Values that may stand at a key, and such that may not.
+    fn samples(value: &Value) -> (Vec<Json>, Vec<Json>) {
+        let words = |words: &[&str]| words.iter().map(|word| json!(word)).collect::<Vec<_>>();
+        match value {
+            Value::Text => (vec![], vec![json!(1), json!([])]),
+            Value::Texts => (vec![json!([])], vec![json!("x"), json!([1])]),
+            Value::TextMap => (vec![json!({})], vec![json!([]), json!({ "A": 1 })]),
+            Value::Flag => (vec![json!(true)], vec![json!("true")]),
+            Value::Number(from, to) => {
+                let above = to.map(|to| json!(to + 1));
+                let below = from.checked_sub(1).map(|below| json!(below));
+                (vec![json!(from)], [Some(json!("1")), above, below].into_iter().flatten().collect())
+            }
+            Value::Time => (vec![json!("90s"), json!(1), json!("1.5 min")], vec![json!("soon"), json!(0), json!(-1)]),
+            Value::TimeOr(some) => {
+                ([words(some), vec![json!("90s"), json!(1)]].concat(), vec![json!("soon"), json!(-1)])
+            }
+            Value::Words(some) => (words(some), vec![json!("nonsense"), json!(1)]),
+            Value::Command => (vec![json!("x"), json!(["x", "y"])], vec![json!([]), json!(1)]),
+            Value::Object(_) | Value::Opaque => (vec![json!({})], vec![json!([])]),
+            Value::Any => (vec![json!("x"), json!(1)], vec![]),
+            Value::Servers => (vec![], vec![json!([]), json!({ "a__b": { "command": "x" } })]),
+        }
+    }
+
+    /// Checks that the reader and the schema think the same of what stands at a key.
+    fn compare(table: Table, file: &dyn Fn(&str, Json) -> Json) {
+        let schema = jsonschema::validator_for(&json_schema()).unwrap();
+        for key in table {
+            let (right, wrong) = samples(&key.value);
+            for (value, is_right) in
+                right.into_iter().map(|one| (one, true)).chain(wrong.into_iter().map(|one| (one, false)))
+            {
+                let whole = file(key.name, value);
+                let said = said(&whole.to_string());
+                // What lacks something else, or is of another kind of server, is not about this value.
+                let said: Vec<_> = said.iter().filter(|text| !is_of_others(text)).collect();
+                assert_eq!(said.is_empty(), is_right, "the reader on {whole}: {said:?}");
+                assert_eq!(schema.is_valid(&whole), is_right, "the schema on {whole}");
+            }
+            let unknown = file("no_such_key", json!(1));
+            assert!(said(&unknown.to_string()).iter().any(|text| text.contains("unknown key")), "{unknown}");
+            assert!(!schema.is_valid(&unknown), "{unknown}");
+            let null = file(key.name, Json::Null);
+            // An entry without either is none.
+            assert!(schema.is_valid(&null) || matches!(key.name, "command" | "url"), "{null}");
+        }
+    }
+
+    fn is_of_others(text: &str) -> bool {
+        [
+            "no meaning",
+            "needs a `",
+            "an object with the `name`",
+            "`llm.provider` must be",
+            "`llm.model` must be",
+            "`oauth.grant`",
+        ]
+        .iter()
+        .any(|words| text.contains(words))
+            && !text.contains("nonsense")
+            && !text.contains("found `1`")
+            && !text.contains("found a ")
+    }
+
+    #[test]
+    fn the_reader_and_the_schema_agree_on_every_key() {
+        compare(FILE, &|key, value| {
+            let mut file = json!({ "mcpServers": {} });
+            file[key] = value;
+            file
+        });
+        let in_entry = |entry: Json| json!({ "mcpServers": { "s": entry } });
+        compare(ENTRY, &|key, value| {
+            let target = if key == "url" { "url" } else { "command" };
+            let mut entry = json!({ target: if target == "url" { "https://x" } else { "x" } });
+            if key == "type" && value.as_str().is_some_and(|kind| kind != "stdio") {
+                entry = json!({ "url": "https://x" });
+            }
+            entry[key] = value;
+            in_entry(entry)
+        });
+        for key in FILE {
+            if let Value::Object(table) = key.value {
+                compare(table, &|inner, value| json!({ "mcpServers": {}, key.name: { inner: value } }));
+            }
+        }
+        for key in ENTRY {
+            if let Value::Object(table) = key.value {
+                compare(table, &|inner, value| {
+                    let mut object =
+                        if key.name == "registry" { json!({ "name": "a/b", "version": "1" }) } else { json!({}) };
+                    object[inner] = value;
+                    in_entry(json!({ "command": "x", key.name: object }))
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_is_described() {
+        fn check(schema: &Json) {
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                let doc = property["description"].as_str().unwrap_or_default();
+                assert!(doc.ends_with('.'), "{name}: {doc:?}");
+                check(property);
+            }
+        }
+        let schema = json_schema();
+        check(&schema);
+        check(&schema["$defs"]["server"]);
+    }
+}

@@ -1,0 +1,253 @@
+//! What a client sees: all servers but those of projects that it is not in.
+//!
+//! The directories of a client go along with each of its requests as a value of the task that answers it. Whoever asks for
+//! the configuration or the tools in there gets those of that client, so that no way to a server has to remember to look.
+//! Outside of requests everything is seen.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::{Caller, Client, Proxy};
+use crate::catalog::Snapshot;
+use crate::config::{Config, real};
+use crate::mcp::{ClientCapabilities, Object, Outbox};
+use crate::tool::ServerName;
+use crate::upstream::Reply;
+
+/// How long a client has to say which directories it works in.
+const ROOTS_LIMIT: Duration = Duration::from_secs(3);
+
+/// Views that are kept; each is made anew in no time.
+const MOST_VIEWS: usize = 32;
+
+/// Places that are remembered: as many kinds of clients are listed for.
+const MOST_PLACES: usize = 256;
+
+tokio::task_local! {
+    static DIRECTORIES: Arc<[PathBuf]>;
+}
+
+/// Where clients are, and what they see there.
+#[derive(Debug, Default)]
+pub(super) struct Sight {
+    /// The directories that we were started in, where they are our only client's too.
+    home: Mutex<Arc<[PathBuf]>>,
+    /// All places where a client is or was.
+    places: Mutex<Vec<Arc<[PathBuf]>>>,
+    views: Mutex<Vec<View>>,
+}
+
+/// What is seen from some directories.
+#[derive(Debug, Clone)]
+struct View {
+    of: Arc<Config>,
+    from: Arc<[PathBuf]>,
+    unseen: Arc<BTreeSet<ServerName>>,
+    config: Arc<Config>,
+    snapshot: Option<(Arc<Snapshot>, Arc<Snapshot>)>,
+}
+
+impl Sight {
+    /// What of `config` is seen by whoever this task works for; nothing where that is all of it.
+    fn view(&self, config: &Arc<Config>) -> Option<View> {
+        let from = DIRECTORIES.try_with(Arc::clone).ok()?;
+        let mut views = self.views();
+        let is_known = |view: &View| Arc::ptr_eq(&view.of, config) && view.from == from;
+        if let Some(view) = views.iter().find(|view| is_known(view)) {
+            return Some(view.clone());
+        }
+        let unseen = Arc::new(config.unseen(&from));
+        let shown = if unseen.is_empty() { config.clone() } else { Arc::new(config.without(&unseen)) };
+        let view = View { of: config.clone(), from, unseen, config: shown, snapshot: None };
+        views.retain(|view| Arc::ptr_eq(&view.of, config));
+        if views.len() >= MOST_VIEWS {
+            views.remove(0);
+        }
+        views.push(view.clone());
+        Some(view)
+    }
+
+    /// What of `config` is seen.
+    pub(super) fn config(&self, config: Arc<Config>) -> Arc<Config> {
+        self.view(&config).map_or(config, |view| view.config)
+    }
+
+    /// What of `snapshot` is seen.
+    pub(super) fn snapshot(&self, config: &Arc<Config>, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+        let Some(view) = self.view(config).filter(|view| !view.unseen.is_empty()) else { return snapshot };
+        if let Some((of, seen)) = &view.snapshot
+            && Arc::ptr_eq(of, &snapshot)
+        {
+            return seen.clone();
+        }
+        let seen = Arc::new(snapshot.without(&view.unseen));
+        let mut views = self.views();
+        if let Some(known) = views.iter_mut().find(|known| Arc::ptr_eq(&known.of, config) && known.from == view.from) {
+            known.snapshot = Some((snapshot, seen.clone()));
+        }
+        seen
+    }
+
+    /// The servers that are not seen.
+    pub(super) fn unseen(&self, config: &Arc<Config>) -> Vec<ServerName> {
+        self.view(config).map_or_else(Vec::new, |view| view.unseen.iter().cloned().collect())
+    }
+
+    /// Notes a place; whether it is new.
+    fn noted(&self, place: &Arc<[PathBuf]>) -> bool {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !places.contains(place);
+        if is_new {
+            if places.len() >= MOST_PLACES {
+                places.remove(0);
+            }
+            places.push(place.clone());
+        }
+        is_new
+    }
+
+    /// What of `config` anybody sees.
+    pub(super) fn reachable(&self, config: &Config) -> Config {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let unseen = config.servers.iter().filter(|(_, entry)| {
+            !entry.projects.is_everywhere() && !places.iter().any(|place| entry.projects.admit(place))
+        });
+        config.without(&unseen.map(|(server, _)| server.clone()).collect())
+    }
+
+    fn views(&self) -> MutexGuard<'_, Vec<View>> {
+        // Each change is a single step.
+        self.views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Proxy {
+    /// Says where this process was started, which is where its only client is.
+    pub fn stands_in(&self, directories: &[PathBuf]) {
+        let mut directories: Vec<PathBuf> = directories.iter().map(|directory| real(directory)).collect();
+        directories.sort();
+        directories.dedup();
+        let place: Arc<[PathBuf]> = directories.into();
+        *self.sight.home.lock().unwrap_or_else(PoisonError::into_inner) = place.clone();
+        self.arrived(&place);
+    }
+
+    /// Where the only client of this process is.
+    #[must_use]
+    pub fn home(&self) -> Arc<[PathBuf]> {
+        self.sight.home.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The servers that the client of this request does not see.
+    pub(super) fn unseen(&self) -> Vec<ServerName> {
+        self.sight.unseen(&self.whole_config())
+    }
+
+    /// Whether a client, or we, are where a server is seen.
+    #[must_use]
+    pub fn is_reachable(&self, server: &ServerName) -> bool {
+        let config = self.whole_config();
+        let places = self.sight.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        config.servers.get(server).is_none_or(|entry| {
+            entry.projects.is_everywhere() || places.iter().any(|place| entry.projects.admit(place))
+        })
+    }
+
+    /// Runs `work` for a client in `place`.
+    pub(super) async fn seen_from<F: Future>(&self, place: Arc<[PathBuf]>, work: F) -> F::Output {
+        DIRECTORIES.scope(place, work).await
+    }
+
+    /// The same for what waits for nothing.
+    pub(super) fn seen_now<T>(&self, place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T {
+        DIRECTORIES.sync_scope(place, work)
+    }
+
+    /// Whether a client sees a server, as far as it has said where it is.
+    pub(super) fn sees(&self, client: &Client, server: &ServerName) -> bool {
+        let config = self.whole_config();
+        config.servers.get(server).is_none_or(|entry| entry.projects.admit(&client.place()))
+    }
+
+    /// Where the client of a request is; it is asked, where that is not known yet and makes a difference.
+    pub(super) async fn place_of(&self, caller: &Caller) -> Arc<[PathBuf]> {
+        // A client of the modern era is asked by the answer to its own request only, and what it says holds for no other.
+        let is_askable = !caller.revision.is_modern();
+        if is_askable && self.has_projects() {
+            self.ask_roots(&caller.client, caller.capabilities, &caller.outbox).await;
+        }
+        let place = caller.client.place();
+        self.arrived(&place);
+        place
+    }
+
+    /// Asks a client that has just said what it can be asked where it is, so that nothing waits for that later.
+    pub async fn meet(&self, client: &Client) {
+        if let (true, Some(outbox), Some(able)) =
+            (self.has_projects(), client.listener().outbox(), client.capabilities())
+        {
+            self.ask_roots(client, able, &outbox).await;
+            self.arrived(&client.place());
+        }
+    }
+
+    async fn ask_roots(&self, client: &Client, able: ClientCapabilities, outbox: &Outbox) {
+        if !able.allow("roots/list") {
+            return;
+        }
+        let roots = client.roots();
+        roots
+            .get_or_init(|| async {
+                let asked = client.ask(outbox, "roots/list", Bytes::from_static(b"{}"));
+                match tokio::time::timeout(ROOTS_LIMIT, asked).await {
+                    Ok(Reply::Result(result)) => directories(&result),
+                    Ok(Reply::Error(_)) => Vec::new(),
+                    Err(_) => {
+                        tracing::warn!("the client does not say which directories it works in");
+                        Vec::new()
+                    }
+                }
+            })
+            .await;
+    }
+
+    /// Somebody is at a place: the servers that are seen there are listed too.
+    fn arrived(&self, place: &Arc<[PathBuf]>) {
+        if self.sight.noted(place) && self.has_projects() {
+            self.refresh.configure(&self.sight.reachable(&self.whole_config()));
+        }
+    }
+
+    fn has_projects(&self) -> bool {
+        self.whole_config().servers.values().any(|entry| !entry.projects.is_everywhere())
+    }
+}
+
+/// The directories in the answer to `roots/list` (2025-11-25, client/roots), without links in them.
+fn directories(result: &[u8]) -> Vec<PathBuf> {
+    let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
+    let roots =
+        raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(Object::parse(raw).ok()?.get("roots")?.get()).ok());
+    let uris = roots.unwrap_or_default().into_iter().filter_map(|root| Object::parse(root).ok()?.text("uri"));
+    uris.filter_map(|uri| reqwest::Url::parse(&uri).ok()?.to_file_path().ok())
+        .map(|path| real(Path::new(&path)))
+        .collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_directories() {
+        let result = br#"{"roots":[{"uri":"file:///a%20b/c","name":"x"},{"uri":"https://x"},{"uri":"/plain"},7,{"uri":"file:///d/"}]}"#;
+        assert_eq!(directories(result), [PathBuf::from("/a b/c"), PathBuf::from("/d")]);
+        assert!(directories(b"{}").is_empty() && directories(b"[1]").is_empty());
+    }
+}

@@ -1,0 +1,59 @@
+//! Answers kept on the disk, each with the time it came: for not asking again, and for when nobody answers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::files;
+
+/// The format is in the path: another release does not read it.
+const DIRECTORY: &str = "registry-v1";
+
+/// What is older is of no use even where nobody answers.
+const OLDEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// A directory with a file per URL, which is named by the URL's hash.
+#[derive(Debug, Clone)]
+pub(super) struct Cache(PathBuf);
+
+impl Cache {
+    pub(super) fn new(cache_dir: &Path) -> Self {
+        Self(cache_dir.join(DIRECTORY))
+    }
+
+    /// What was answered at `url`, and how long ago.
+    pub(super) fn get(&self, url: &str) -> Option<(Vec<u8>, Duration)> {
+        let path = self.path(url);
+        let age = fs::metadata(&path).and_then(|metadata| metadata.modified()).ok()?.elapsed().unwrap_or_default();
+        if age > OLDEST {
+            return None;
+        }
+        Some((fs::read(path).ok()?, age))
+    }
+
+    /// Keeps an answer. One that cannot be kept is asked for again.
+    pub(super) fn put(&self, url: &str, body: &[u8]) {
+        self.remove_old();
+        if let Err(error) = files::replace(&self.path(url), &[body]) {
+            tracing::warn!(%error, "the registry's answer is not kept");
+        }
+    }
+
+    fn path(&self, url: &str) -> PathBuf {
+        let hash: String = Sha256::digest(url).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        self.0.join(format!("{hash}.json"))
+    }
+
+    fn remove_old(&self) {
+        let now = SystemTime::now();
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            if modified.is_ok_and(|time| now.duration_since(time).is_ok_and(|age| age > OLDEST)) {
+                // It only takes up room.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}

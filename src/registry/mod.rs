@@ -1,0 +1,295 @@
+//! A registry of MCP servers: what there is, and what one of them needs to run. Speaks the official registry's API v0.1
+//! (`GET /v0.1/servers`, `GET /v0.1/servers/{name}/versions/{version}`).
+//!
+//! Answers are others' words: they are bounded in size and time, and nothing of them reaches a shell, a terminal or the
+//! user's variables. An entry is made of them by [`Recipe`]; [`merge`] brings one that was made before up to date.
+
+mod cache;
+mod error;
+mod merge;
+mod recipe;
+mod wire;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode, Url};
+use serde::de::DeserializeOwned;
+
+pub use error::Error;
+pub use merge::{Merged, merge};
+pub use recipe::{Entry, Given, Input, Recipe, Unusable, Way};
+
+use cache::Cache;
+
+/// How long an answer counts as today's.
+const FRESH: Duration = Duration::from_secs(15 * 60);
+
+/// How long one answer may take.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// How long an answer may be, in bytes.
+const SIZE_LIMIT: usize = 4 * 1024 * 1024;
+
+/// How many servers are asked for at once, and how many pages of them at most.
+const PAGE: usize = 50;
+const MOST_PAGES: usize = 10;
+
+const MOST_REDIRECTS: usize = 3;
+
+/// What stays as it is in a part of a path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+
+/// A registry.
+#[derive(Debug)]
+pub struct Registry {
+    /// Without a last `/`.
+    base: String,
+    /// The same without a password in it.
+    shown: String,
+    client: Client,
+    cache: Cache,
+}
+
+/// An answer, and what there is to know of it.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// What was answered.
+    pub value: T,
+    /// Of an old answer, because there was no new one: how old it is, and why there was none.
+    pub stale: Option<(Duration, String)>,
+}
+
+/// A server in a list.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Found {
+    /// Its name in the registry.
+    pub name: String,
+    /// Its newest version.
+    pub version: String,
+    /// What it calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: String,
+    /// How it can be used; nothing where `mcpzip` cannot.
+    pub ways: Vec<&'static str>,
+    /// Whether its author advises against it.
+    pub is_deprecated: bool,
+}
+
+/// One version of a server, and all it takes to run it.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    detail: wire::Detail,
+    status: Option<String>,
+}
+
+impl Registry {
+    /// The registry at `base`, which keeps its answers below `cache_dir`.
+    ///
+    /// # Errors
+    /// When `base` is no URL, or no HTTP client can be made.
+    pub fn new(base: &str, cache_dir: &Path) -> Result<Self, Error> {
+        let base = base.trim().trim_end_matches('/');
+        let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| Error::Address { base: wire::clean(base) })?;
+        let shown = format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
+        // It is there already when a client was made before; any provider will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = Client::builder()
+            .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
+            .referer(false)
+            .timeout(LIMIT)
+            .redirect(Policy::custom(|attempt| {
+                let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+                if stays && attempt.previous().len() <= MOST_REDIRECTS { attempt.follow() } else { attempt.stop() }
+            }));
+        // What is on this machine is reached directly, and no certificates are loaded for what needs none.
+        let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        let builder = if is_local { builder.no_proxy() } else { builder };
+        let builder = if url.scheme() == "http" && is_local { builder.tls_certs_only([]) } else { builder };
+        let client =
+            builder.build().map_err(|error| Error::Unreachable { base: shown.clone(), reason: words(&error) })?;
+        Ok(Self { base: base.to_owned(), shown, client, cache: Cache::new(cache_dir) })
+    }
+
+    /// The newest versions of servers whose names have `query` in them, at most `limit`.
+    ///
+    /// # Errors
+    /// When there is no answer, old ones included, or it cannot be read.
+    pub async fn search(&self, query: &str, limit: usize) -> Result<Answer<Vec<Found>>, Error> {
+        let mut found: Vec<Found> = Vec::new();
+        let mut stale = None;
+        let (mut cursor, mut seen) = (None::<String>, BTreeSet::new());
+        for _ in 0..MOST_PAGES {
+            let mut url = Url::parse(&format!("{}/v0.1/servers", self.base)).expect("it was read before");
+            url.query_pairs_mut()
+                .append_pair("search", query)
+                .append_pair("limit", &PAGE.min(limit).to_string())
+                .append_pair("version", "latest");
+            if let Some(cursor) = &cursor {
+                url.query_pairs_mut().append_pair("cursor", cursor);
+            }
+            let page: Answer<wire::Page> = self.get(&url, FRESH).await?;
+            stale = stale.or(page.stale);
+            // One odd entry costs nobody else.
+            let listed = page.value.servers.into_iter().filter_map(|entry| serde_json::from_value(entry).ok());
+            found.extend(listed.filter_map(found_in));
+            cursor = page.value.metadata.and_then(|metadata| metadata.next_cursor).filter(|next| !next.is_empty());
+            let is_new = cursor.as_ref().is_some_and(|next| seen.insert(next.clone()));
+            if found.len() >= limit || !is_new {
+                break;
+            }
+        }
+        found.truncate(limit);
+        Ok(Answer { value: found, stale })
+    }
+
+    /// One version of the server `name`, the newest where none is given. A new answer is wanted where `is_urgent`.
+    ///
+    /// # Errors
+    /// When there is none, or the answer cannot be had or read.
+    pub async fn listing(&self, name: &str, version: Option<&str>, is_urgent: bool) -> Result<Answer<Listing>, Error> {
+        if !wire::is_name(name) {
+            return Err(Error::Name { name: wire::clean(name) });
+        }
+        let version = version.unwrap_or("latest");
+        if !wire::is_version(version) {
+            return Err(Error::Version { version: wire::clean(version) });
+        }
+        let part = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
+        let url = format!("{}/v0.1/servers/{}/versions/{}", self.base, part(name), part(version));
+        let url = Url::parse(&url).expect("what was put in is encoded");
+        let answer: Answer<wire::Response> =
+            self.get(&url, if is_urgent { Duration::ZERO } else { FRESH }).await.map_err(|error| match error {
+                Error::Status { status: 404, .. } => {
+                    let version = (version != "latest").then(|| version.to_owned());
+                    Error::NotFound { name: name.to_owned(), version }
+                }
+                error => error,
+            })?;
+        let wire::Response { server: detail, meta } = answer.value;
+        let has_version = version == "latest" || detail.version == version;
+        if detail.name != name || !has_version || !wire::is_version(&detail.version) {
+            return Err(Error::Unreadable { reason: "it is about another server, or names no version".to_owned() });
+        }
+        let status = wire::status(meta.as_ref()).map(str::to_owned);
+        Ok(Answer { value: Listing { detail, status }, stale: answer.stale })
+    }
+
+    /// Gets what is at `url`, from the cache where that is younger than `max_age`, or where nobody answers.
+    async fn get<T: DeserializeOwned>(&self, url: &Url, max_age: Duration) -> Result<Answer<T>, Error> {
+        let kept = self.cache.get(url.as_str()).and_then(|(body, age)| Some((read(&body).ok()?, age)));
+        match kept {
+            Some((value, age)) if age < max_age => Ok(Answer { value, stale: None }),
+            kept => match self.fetch(url).await {
+                Ok(body) => {
+                    let value = read(&body)?;
+                    self.cache.put(url.as_str(), &body);
+                    Ok(Answer { value, stale: None })
+                }
+                Err(error) => match kept {
+                    Some((value, age)) if error.is_absence() => {
+                        Ok(Answer { value, stale: Some((age, error.to_string())) })
+                    }
+                    _ => Err(error),
+                },
+            },
+        }
+    }
+
+    async fn fetch(&self, url: &Url) -> Result<Vec<u8>, Error> {
+        let unreachable =
+            |error: &reqwest::Error| Error::Unreachable { base: self.shown.clone(), reason: words(error) };
+        let request = self.client.get(url.clone()).header(reqwest::header::ACCEPT, "application/json");
+        let mut response = request.send().await.map_err(|error| unreachable(&error))?;
+        if response.status() != StatusCode::OK {
+            return Err(Error::Status { base: self.shown.clone(), status: response.status().as_u16() });
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
+            if body.len() + chunk.len() > SIZE_LIMIT {
+                return Err(Error::TooLong { limit: SIZE_LIMIT });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+}
+
+impl Listing {
+    /// Its name in the registry.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.detail.name
+    }
+
+    /// Its version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.detail.version
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn description(&self) -> String {
+        wire::clean(self.detail.description.as_deref().unwrap_or_default())
+    }
+
+    /// Whether it was taken out of the registry.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.status.as_deref() == Some("deleted")
+    }
+
+    /// Whether its author advises against it.
+    #[must_use]
+    pub fn is_deprecated(&self) -> bool {
+        self.status.as_deref() == Some("deprecated")
+    }
+
+    /// How to use it: in the way that is asked for, otherwise the first package that can be run, otherwise remotely.
+    ///
+    /// # Errors
+    /// When there is no such way, or none that can be trusted to be what it seems.
+    pub fn recipe(&self, way: Option<Way>) -> Result<Recipe<'_>, Unusable> {
+        Recipe::of(&self.detail, way)
+    }
+}
+
+fn found_in(response: wire::Response) -> Option<Found> {
+    let status = wire::status(response.meta.as_ref());
+    let detail = &response.server;
+    if !wire::is_name(&detail.name) || !wire::is_version(&detail.version) || status == Some("deleted") {
+        return None;
+    }
+    Some(Found {
+        name: detail.name.clone(),
+        version: detail.version.clone(),
+        title: detail.title.as_deref().map(wire::clean),
+        description: wire::clean(detail.description.as_deref().unwrap_or_default()),
+        ways: recipe::ways(detail),
+        is_deprecated: status == Some("deprecated"),
+    })
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    // The words of the reader may quote the answer.
+    serde_json::from_slice(body).map_err(|error| Error::Unreadable { reason: wire::clean(&error.to_string()) })
+}
+
+/// The innermost cause, without the URL, which has what was sought.
+fn words(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {LIMIT:?}");
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    wire::clean(&cause.to_string())
+}

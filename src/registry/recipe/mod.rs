@@ -1,0 +1,656 @@
+//! How a server of a registry is run, as an entry of the configuration.
+//!
+//! What the registry gives is put into the entry literally: `${` in it is written so that it stays those characters, as
+//! otherwise whoever lists a server could have the user's variables sent to it. A program is one of a few package
+//! runners, never one that the registry names; what it is to run is checked to be a name, so that it is no option.
+
+use std::collections::BTreeMap;
+
+use crate::config::EntryText;
+use crate::registry::wire::{self, Argument, Detail, Named, Package};
+
+/// In which way a server is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A package of npm, by `npx`.
+    Npm,
+    /// A package of PyPI, by `uvx`.
+    Pypi,
+    /// A container, by `docker`.
+    Oci,
+    /// A package of NuGet, by `dnx`.
+    Nuget,
+    /// Not at all: it runs elsewhere.
+    Remote,
+}
+
+/// Why a server cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// There is nothing that `mcpzip` could run or reach.
+    #[error("it cannot be run by mcpzip: {0}")]
+    NoWay(String),
+    /// What it says of itself is not to be run.
+    #[error("what the registry says of it cannot be used: {0}")]
+    Odd(String),
+}
+
+/// One way to run one version of a server.
+#[derive(Debug)]
+pub struct Recipe<'a> {
+    way: Way,
+    source: Source<'a>,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    Package(&'a Package),
+    Remote(&'a wire::Remote),
+}
+
+/// Something that the user decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// By what it is called in `--env` and `--set`.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Whether the server does not run without.
+    pub is_required: bool,
+    /// Whether it is written nowhere.
+    pub is_secret: bool,
+    /// What it is where nothing else is said.
+    pub default: Option<String>,
+    /// What it may be; anything where this is empty.
+    pub choices: Vec<String>,
+    /// Whether it may be given several times.
+    pub is_repeated: bool,
+    /// For secrets, the variable that is to hold it.
+    pub variable: String,
+    format: String,
+}
+
+/// What the user decided, by the inputs' names.
+pub type Given = BTreeMap<String, Vec<String>>;
+
+/// An entry as the registry would have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    kind: Option<&'static str>,
+    command: Option<&'static str>,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    url: Option<String>,
+    headers: Vec<(String, String)>,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Npm, Self::Pypi, Self::Oci, Self::Nuget, Self::Remote];
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pypi => "pypi",
+            Self::Oci => "oci",
+            Self::Nuget => "nuget",
+            Self::Remote => "remote",
+        }
+    }
+
+    /// The way of this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.word() == word)
+    }
+
+    /// The programs that run it, the usual one first.
+    fn runners(self) -> &'static [&'static str] {
+        match self {
+            Self::Npm => &["npx"],
+            Self::Pypi => &["uvx"],
+            Self::Oci => &["docker", "podman"],
+            Self::Nuget => &["dnx"],
+            Self::Remote => &[],
+        }
+    }
+
+    fn of(package: &Package) -> Option<Self> {
+        Self::named(&package.registry_type).filter(|way| *way != Self::Remote)
+    }
+}
+
+/// In which ways a server can be used.
+pub(super) fn ways(detail: &Detail) -> Vec<&'static str> {
+    let packages = detail.packages.iter().flatten().filter(|package| is_stdio(package)).filter_map(Way::of);
+    let remotes = detail.remotes.iter().flatten().map(|_| Way::Remote);
+    let mut words: Vec<&'static str> = packages.chain(remotes).map(Way::word).collect();
+    words.dedup();
+    words
+}
+
+impl<'a> Recipe<'a> {
+    pub(super) fn of(detail: &'a Detail, wanted: Option<Way>) -> Result<Self, Unusable> {
+        let packages = detail.packages.iter().flatten();
+        let usable =
+            packages.filter(|package| is_stdio(package)).filter_map(|package| Some((Way::of(package)?, package)));
+        let mut usable = usable.filter(|(way, _)| wanted.is_none_or(|wanted| wanted == *way));
+        let recipe = match usable.next() {
+            Some((way, package)) => Self { way, source: Source::Package(package) },
+            None => {
+                let of_kind = |kind: &str| detail.remotes.iter().flatten().find(|remote| remote.kind == kind);
+                let remote = of_kind("streamable-http").or_else(|| of_kind("http")).or_else(|| of_kind("sse"));
+                let remote = remote.filter(|_| wanted.is_none_or(|wanted| wanted == Way::Remote));
+                let remote = remote.ok_or_else(|| no_way(detail, wanted))?;
+                Self { way: Way::Remote, source: Source::Remote(remote) }
+            }
+        };
+        recipe.check()?;
+        Ok(recipe)
+    }
+
+    /// The way.
+    #[must_use]
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    /// What the user decides, for a server that is to be called `name`.
+    #[must_use]
+    pub fn inputs(&self, name: &str) -> Vec<Input> {
+        let mut inputs: Vec<Input> = Vec::new();
+        for (label, input, is_repeated, is_env) in self.slots() {
+            let mut add = |label: &str, input: &wire::Input, is_required: bool, is_repeated: bool, is_env: bool| {
+                if !label.is_empty() && !inputs.iter().any(|known| known.name == label) {
+                    inputs.push(Input::new(label, input, is_required, is_repeated, is_env, name));
+                }
+            };
+            let is_required = input.is_required == Some(true);
+            match &input.value {
+                None => add(&label, &input, is_required, is_repeated, is_env),
+                Some(value) => {
+                    for (variable, inner) in input.variables.iter().flatten() {
+                        if value.contains(&format!("{{{variable}}}")) {
+                            match &inner.value {
+                                Some(_) => {}
+                                None => {
+                                    add(variable, inner, is_required || inner.is_required == Some(true), false, false)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        inputs
+    }
+
+    /// The entry of a server that is called `name`, with what is `given`.
+    ///
+    /// # Errors
+    /// When something that is given is not what it may be; missing inputs are left out.
+    pub fn entry(&self, name: &str, given: &Given) -> Result<Entry, String> {
+        let inputs = self.inputs(name);
+        for input in &inputs {
+            for value in given.get(&input.name).into_iter().flatten() {
+                input.check(value)?;
+            }
+        }
+        let fill = Fill { inputs: &inputs, given };
+        let mut entry = Entry::default();
+        match &self.source {
+            Source::Package(package) => {
+                entry.command = Some(self.runner(package));
+                entry.env = fill.named(package.environment_variables.as_deref().unwrap_or_default());
+                let runtime = fill.arguments(package.runtime_arguments.as_deref().unwrap_or_default());
+                let own = fill.arguments(package.package_arguments.as_deref().unwrap_or_default());
+                entry.args = self.command_line(package, runtime, own, &entry.env);
+            }
+            Source::Remote(remote) => {
+                entry.kind = (remote.kind == "sse").then_some("sse");
+                entry.url = fill.value(&url_input(remote));
+                entry.headers = fill.named(remote.headers.as_deref().unwrap_or_default());
+            }
+        }
+        Ok(entry)
+    }
+
+    /// All that something is put into: its name, what, whether several times, and whether it is a variable itself.
+    fn slots(&self) -> Vec<(String, wire::Input, bool, bool)> {
+        match &self.source {
+            Source::Package(package) => {
+                let env = package.environment_variables.iter().flatten();
+                let arguments =
+                    package.runtime_arguments.iter().flatten().chain(package.package_arguments.iter().flatten());
+                let env = env.map(|variable| (variable.name.clone(), variable.input.clone(), false, true));
+                let arguments = arguments.filter(|argument| !is_bare(argument)).map(|argument| {
+                    (label(argument), argument.input.clone(), argument.is_repeated == Some(true), false)
+                });
+                env.chain(arguments).collect()
+            }
+            Source::Remote(remote) => {
+                let headers = remote.headers.iter().flatten();
+                let headers = headers.map(|header| (header.name.clone(), header.input.clone(), false, false));
+                std::iter::once((String::new(), url_input(remote), false, false)).chain(headers).collect()
+            }
+        }
+    }
+
+    fn runner(&self, package: &Package) -> &'static str {
+        let runners = self.way.runners();
+        let hinted = package.runtime_hint.as_deref().and_then(|hint| runners.iter().find(|runner| **runner == hint));
+        hinted.or(runners.first()).expect("every package has a runner")
+    }
+
+    fn command_line(
+        &self,
+        package: &Package,
+        runtime: Vec<String>,
+        own: Vec<String>,
+        env: &[(String, String)],
+    ) -> Vec<String> {
+        let version = package.version.as_deref().filter(|version| !version.is_empty());
+        let identifier = |mark: &str| match version {
+            Some(version) => format!("{}{mark}{version}", package.identifier),
+            None => package.identifier.clone(),
+        };
+        let has = |flags: &[&str]| runtime.iter().any(|argument| flags.contains(&argument.as_str()));
+        let mut line: Vec<String> = Vec::new();
+        let mut put = |texts: &[&str]| line.extend(texts.iter().map(|text| (*text).to_owned()));
+        match self.way {
+            Way::Npm => {
+                // It would ask at the terminal otherwise, and there is none.
+                if !has(&["-y", "--yes"]) {
+                    put(&["-y"]);
+                }
+                line.extend(runtime);
+                line.push(identifier("@"));
+            }
+            Way::Pypi => {
+                line.extend(runtime);
+                line.push(identifier("@"));
+            }
+            Way::Nuget => {
+                line.push(identifier("@"));
+                if !has(&["--yes", "-y"]) {
+                    line.push("--yes".to_owned());
+                }
+                line.extend(runtime);
+                if !own.is_empty() && own.first().is_none_or(|first| first != "--") {
+                    line.push("--".to_owned());
+                }
+            }
+            Way::Oci => {
+                put(&["run"]);
+                if !has(&["-i", "--interactive", "-it"]) {
+                    put(&["-i"]);
+                }
+                if !has(&["--rm"]) {
+                    put(&["--rm"]);
+                }
+                // The container gets none of the variables but by name.
+                for (name, _) in env {
+                    let is_there = runtime.iter().any(|text| text == name || text.starts_with(&format!("{name}=")));
+                    if !is_there {
+                        put(&["-e", name]);
+                    }
+                }
+                let is_command = runtime.first().is_some_and(|first| first == "run");
+                line.extend(runtime.into_iter().skip(usize::from(is_command)));
+                line.push(image(package));
+            }
+            Way::Remote => {}
+        }
+        line.extend(own);
+        line
+    }
+
+    /// Whether everything is what it has to be, so that nothing of it is an option or a path.
+    fn check(&self) -> Result<(), Unusable> {
+        let odd = |what: &str, text: &str| Err(Unusable::Odd(format!("{what} `{}`", wire::clean(text))));
+        match &self.source {
+            Source::Package(package) => {
+                if !is_identifier(self.way, &package.identifier) {
+                    return odd("the package's name is", &package.identifier);
+                }
+                if let Some(version) = package.version.as_deref().filter(|version| !version.is_empty())
+                    && !wire::is_version(version)
+                {
+                    return odd("the package's version is", version);
+                }
+                if let Some(hint) = package.runtime_hint.as_deref().filter(|hint| !hint.is_empty())
+                    && !self.way.runners().contains(&hint)
+                {
+                    return Err(Unusable::NoWay(format!("it wants to be run by `{}`", wire::clean(hint))));
+                }
+                for variable in package.environment_variables.iter().flatten() {
+                    if !is_variable(&variable.name) {
+                        return odd("a variable's name is", &variable.name);
+                    }
+                }
+                for argument in package.runtime_arguments.iter().chain(&package.package_arguments).flatten() {
+                    if !matches!(argument.kind.as_str(), "named" | "positional") {
+                        return odd("an argument is of the type", &argument.kind);
+                    }
+                    let is_asked = argument.input.value.is_none() && !is_bare(argument);
+                    if is_asked && argument.input.is_required == Some(true) && label(argument).is_empty() {
+                        return Err(Unusable::Odd("it needs an argument that has no name".to_owned()));
+                    }
+                }
+            }
+            Source::Remote(remote) => {
+                let host = remote.url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', ':', '#']).next());
+                let is_local = matches!(host, Some("localhost" | "127.0.0.1"));
+                let is_http = remote.url.starts_with("https://") || is_local && remote.url.starts_with("http://");
+                let has_odd = remote.url.contains(|c: char| c.is_whitespace() || c.is_control());
+                if !is_http || has_odd || host.is_none_or(|host| host.is_empty() || host.contains('@')) {
+                    return odd("its URL is", &remote.url);
+                }
+                for header in remote.headers.iter().flatten() {
+                    let is_part = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+                    if header.name.is_empty() || !header.name.chars().all(is_part) {
+                        return odd("a header's name is", &header.name);
+                    }
+                }
+            }
+        }
+        for (_, input, ..) in self.slots() {
+            let texts = [&input.value, &input.default].into_iter().flatten();
+            let inner = input.variables.iter().flatten().flat_map(|(_, inner)| [&inner.value, &inner.default]);
+            if let Some(text) = texts.chain(inner.flatten()).find(|text| text.contains(|c: char| c.is_control())) {
+                return odd("a value has control characters in it,", text);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Input {
+    fn new(name: &str, input: &wire::Input, is_required: bool, is_repeated: bool, is_env: bool, server: &str) -> Self {
+        let is_secret = input.is_secret == Some(true);
+        Self {
+            name: name.to_owned(),
+            description: wire::clean(input.description.as_deref().unwrap_or_default()),
+            is_required,
+            is_secret,
+            // A secret that everybody knows is none.
+            default: input.default.clone().filter(|default| !is_secret && !default.is_empty()),
+            choices: input.choices.clone().unwrap_or_default(),
+            is_repeated,
+            variable: if is_env { name.to_owned() } else { variable(&format!("{server}_{name}")) },
+            format: input.format.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it has to be asked for.
+    #[must_use]
+    pub fn is_missing(&self, given: &Given) -> bool {
+        self.is_required && self.default.is_none() && !self.is_secret && !given.contains_key(&self.name)
+    }
+
+    /// What it may be, in words.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        match (self.choices.as_slice(), self.format.as_str()) {
+            ([], "number") => "a number".to_owned(),
+            ([], "boolean") => "true or false".to_owned(),
+            ([], "filepath") => "a path".to_owned(),
+            ([], _) => String::new(),
+            (choices, _) => {
+                let choices: Vec<String> = choices.iter().take(20).map(|choice| wire::clean(choice)).collect();
+                format!("one of {}", choices.join(", "))
+            }
+        }
+    }
+
+    /// Whether it may be `value`, which stays as it is where a variable is in it.
+    ///
+    /// # Errors
+    /// What it may be.
+    pub fn check(&self, value: &str) -> Result<(), String> {
+        let is_right = match self.format.as_str() {
+            _ if value.contains("${") => true,
+            _ if !self.choices.is_empty() => self.choices.iter().any(|choice| choice == value),
+            "number" => value.parse::<f64>().is_ok(),
+            "boolean" => matches!(value, "true" | "false"),
+            _ => true,
+        };
+        if is_right { Ok(()) } else { Err(format!("`{}` must be {}", self.name, self.expected())) }
+    }
+}
+
+impl Entry {
+    /// The entry's members.
+    #[must_use]
+    pub fn text(&self) -> EntryText {
+        let mut text = EntryText::default();
+        text.text("type", self.kind);
+        text.text("command", self.command);
+        text.texts("args", &self.args);
+        text.map("env", &self.env);
+        text.text("url", self.url.as_deref());
+        text.map("headers", &self.headers);
+        text
+    }
+
+    /// The command, or the URL, as it would be shown.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let command = self.command.into_iter().chain(self.args.iter().map(String::as_str));
+        self.url.clone().unwrap_or_else(|| command.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Its variables, or its headers.
+    pub fn pairs(&self) -> impl Iterator<Item = &(String, String)> {
+        self.env.iter().chain(&self.headers)
+    }
+}
+
+/// Puts what is given into what is asked for.
+struct Fill<'a> {
+    inputs: &'a [Input],
+    given: &'a Given,
+}
+
+/// A part of a text.
+#[derive(Debug, Clone)]
+enum Piece {
+    /// The registry's, which stands for itself.
+    Literal(String),
+    /// The user's, or a reference to a variable: as the configuration has it.
+    Written(String),
+}
+
+impl Fill<'_> {
+    fn named(&self, variables: &[Named]) -> Vec<(String, String)> {
+        let value = |variable: &Named| match variable.input.value {
+            Some(_) => self.value(&variable.input),
+            None => self.input(&variable.name).into_iter().next().map(|piece| written(vec![piece])),
+        };
+        variables.iter().filter_map(|variable| Some((variable.name.clone(), value(variable)?))).collect()
+    }
+
+    fn arguments(&self, arguments: &[Argument]) -> Vec<String> {
+        let mut line = Vec::new();
+        for argument in arguments {
+            let values: Vec<String> = match argument.input.value {
+                Some(_) => self.value(&argument.input).into_iter().collect(),
+                None => self.input(&label(argument)).into_iter().map(|piece| written(vec![piece])).collect(),
+            };
+            let name = argument.name.as_deref().filter(|_| argument.kind == "named");
+            match name.map(|name| written(vec![Piece::Literal(name.to_owned())])) {
+                None => line.extend(values),
+                // A flag that nothing follows.
+                Some(name) if is_bare(argument) => {
+                    line.extend(Some(name).filter(|_| argument.input.is_required == Some(true)))
+                }
+                Some(name) => {
+                    for value in values {
+                        line.push(name.clone());
+                        line.extend(Some(value).filter(|value| !value.is_empty()));
+                    }
+                }
+            }
+        }
+        line
+    }
+
+    /// What the user says, or else what is usual.
+    fn input(&self, name: &str) -> Vec<Piece> {
+        let Some(input) = self.inputs.iter().find(|input| input.name == name) else { return Vec::new() };
+        let given = self.given.get(name).map(Vec::as_slice).unwrap_or_default();
+        if input.is_secret {
+            // What is no reference stays out of the file.
+            let own = given.iter().find(|value| value.contains("${")).cloned();
+            let reference = (input.is_required || !given.is_empty()).then(|| format!("${{{}}}", input.variable));
+            return own.or(reference).map(Piece::Written).into_iter().collect();
+        }
+        match (given, &input.default) {
+            ([], Some(default)) => vec![Piece::Literal(default.clone())],
+            (given, _) if input.is_repeated => given.iter().cloned().map(Piece::Written).collect(),
+            (given, _) => given.iter().take(1).cloned().map(Piece::Written).collect(),
+        }
+    }
+
+    /// What the registry says, with the variables in it filled in; nothing where one of them has no value.
+    fn value(&self, input: &wire::Input) -> Option<String> {
+        let mut rest = input.value.as_deref()?;
+        let mut pieces = Vec::new();
+        while let Some((before, after)) = rest.split_once('{') {
+            pieces.push(Piece::Literal(before.to_owned()));
+            let named = after
+                .split_once('}')
+                .and_then(|(name, after)| Some((name, input.variables.as_ref()?.get(name)?, after)));
+            rest = match named {
+                Some((name, inner, after)) => {
+                    pieces.push(match &inner.value {
+                        Some(value) => Piece::Literal(value.clone()),
+                        None => self.input(name).into_iter().next()?,
+                    });
+                    after
+                }
+                None => {
+                    pieces.push(Piece::Literal("{".to_owned()));
+                    after
+                }
+            };
+        }
+        pieces.push(Piece::Literal(rest.to_owned()));
+        Some(written(pieces))
+    }
+}
+
+/// A text as the configuration writes it. Literal pieces are put together first: two of them may make a `${`.
+fn written(pieces: Vec<Piece>) -> String {
+    let (mut text, mut literal) = (String::new(), String::new());
+    for piece in pieces {
+        match piece {
+            Piece::Literal(piece) => literal.push_str(&piece),
+            Piece::Written(piece) => {
+                text.push_str(&std::mem::take(&mut literal).replace("${", "$${"));
+                text.push_str(&piece);
+            }
+        }
+    }
+    text.push_str(&literal.replace("${", "$${"));
+    text
+}
+
+fn url_input(remote: &wire::Remote) -> wire::Input {
+    wire::Input {
+        value: Some(remote.url.clone()),
+        is_required: Some(true),
+        variables: remote.variables.clone(),
+        ..wire::Input::default()
+    }
+}
+
+/// By what an argument is called.
+fn label(argument: &Argument) -> String {
+    let name = argument.name.as_deref().map(|name| name.trim_start_matches('-'));
+    let label = match argument.kind.as_str() {
+        "named" => name.or(argument.value_hint.as_deref()),
+        _ => argument.value_hint.as_deref().or(name),
+    };
+    label.map(wire::clean).unwrap_or_default()
+}
+
+/// Whether a named argument is a mere flag.
+fn is_bare(argument: &Argument) -> bool {
+    let input = &argument.input;
+    let asks =
+        input.value.is_some() || input.default.is_some() || input.choices.is_some() || argument.value_hint.is_some();
+    argument.kind == "named" && !asks && input.format.is_none() && input.description.is_none()
+}
+
+fn is_stdio(package: &Package) -> bool {
+    package.transport.as_ref().is_none_or(|transport| transport.kind == "stdio")
+}
+
+fn is_identifier(way: Way, identifier: &str) -> bool {
+    let is_word = |word: &str, more: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && !word.contains("..")
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    let is_right = match way {
+        Way::Npm => match identifier.strip_prefix('@') {
+            Some(scoped) => {
+                scoped.split_once('/').is_some_and(|(scope, name)| is_word(scope, "-._~") && is_word(name, "-._~"))
+            }
+            None => is_word(identifier, "-._~"),
+        },
+        Way::Pypi | Way::Nuget => is_word(identifier, "-._"),
+        Way::Oci => is_word(identifier, "-._/:@"),
+        Way::Remote => true,
+    };
+    is_right && identifier.len() <= 300
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.len() <= 200
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A text as the name of a variable.
+fn variable(text: &str) -> String {
+    let name: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+/// An image with its tag; in the older form its place and version stand beside it.
+fn image(package: &Package) -> String {
+    let identifier = &package.identifier;
+    let has_host = identifier.split_once('/').is_some_and(|(first, _)| first.contains(['.', ':']));
+    let base = package.registry_base_url.as_deref().and_then(|base| base.split_once("://")).map(|(_, host)| host);
+    let base = base.map(|host| host.trim_end_matches('/')).filter(|host| !has_host && is_identifier(Way::Oci, host));
+    let place = match base {
+        Some(host) if host != "docker.io" => format!("{host}/{identifier}"),
+        _ => identifier.clone(),
+    };
+    let has_tag = identifier.contains('@') || identifier.rsplit('/').next().is_some_and(|last| last.contains(':'));
+    match package.version.as_deref().filter(|version| !version.is_empty()) {
+        Some(version) if !has_tag => format!("{place}:{version}"),
+        _ => place,
+    }
+}
+
+fn no_way(detail: &Detail, wanted: Option<Way>) -> Unusable {
+    let kinds = detail.packages.iter().flatten().map(|package| match is_stdio(package) {
+        true => wire::clean(&package.registry_type),
+        false => format!("{} as a server of its own", wire::clean(&package.registry_type)),
+    });
+    let kinds: Vec<String> = kinds.chain(detail.remotes.iter().flatten().map(|_| "remote".to_owned())).collect();
+    let there = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
+    Unusable::NoWay(match wanted {
+        Some(way) => format!("there is no {} among what it has: {there}", way.word()),
+        None => format!("what it has is {there}"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

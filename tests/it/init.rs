@@ -1,0 +1,212 @@
+//! `mcpzip init`: from nothing to working, asked or by flags, and taken back as one.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::script::{echo, exit};
+use crate::support::{Server, Setup};
+
+/// A home without a configuration, in which clients have servers of their own.
+struct House {
+    setup: Setup,
+}
+
+impl House {
+    fn new() -> Self {
+        let setup = Setup::new().log_level("error");
+        let house = Self { setup };
+        let _ = std::fs::remove_file(house.setup.config_path());
+        house
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.setup.home().path("home").join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let file = self.file(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    /// The entry of a server that works as its script says.
+    fn entry(&self, name: &str, script: Server) -> Value {
+        let made = self.setup.clone().server(name, script);
+        made.save();
+        let config: Value = serde_json::from_str(&std::fs::read_to_string(self.setup.config_path()).unwrap()).unwrap();
+        std::fs::remove_file(self.setup.config_path()).unwrap();
+        config["mcpServers"][name].clone()
+    }
+
+    /// Runs a command on what is there.
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> crate::support::command::Outcome {
+        crate::support::command::run(self.setup.command(arguments), "")
+    }
+
+    fn config(&self) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.setup.config_path()).unwrap_or_default())
+            .unwrap_or(Value::Null)
+    }
+}
+
+/// Claude Code with a server that works and one that does not, and Cursor with none.
+fn house() -> House {
+    let house = House::new();
+    let notes = house.entry("notes", Server::new().tool("read", [echo()]).tool("write", [echo()]));
+    let dead = house.entry("dead", Server::new().at_start([exit(3)]));
+    let servers = json!({ "numStartups": 5, "mcpServers": { "notes": notes, "dead": dead } });
+    house.write(".claude.json", &serde_json::to_string_pretty(&servers).unwrap());
+    house.write(".cursor/mcp.json", "{\n  \"mcpServers\": {}\n}\n");
+    house
+}
+
+#[test]
+fn by_flags_all_is_set_up_and_undone_as_one() {
+    let house = house();
+    let before = (house.read(".claude.json"), house.read(".cursor/mcp.json"));
+    let looked = house.run(&["init", "--yes", "--dry-run"]).code(0).json();
+    assert_eq!(looked["changed"], false);
+    assert_eq!((house.read(".claude.json"), house.config()), (before.0.clone(), Value::Null));
+    let report = house.run(&["init", "--yes"]).code(0).json();
+    let tests = report["tests"].as_array().unwrap();
+    let test = |name: &str| tests.iter().find(|test| test["server"] == name).unwrap().clone();
+    assert_eq!((&test("notes")["state"], &test("notes")["tools"]), (&json!("ready"), &json!(2)));
+    assert_eq!(test("dead")["state"], "failed");
+    assert_eq!(report["new_servers"], json!(["notes"]), "{report:#}");
+    assert_eq!(house.config()["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["notes"]);
+    let claude: Value = serde_json::from_str(&house.read(".claude.json")).unwrap();
+    let left: Vec<_> = claude["mcpServers"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(left, ["dead", "mcpzip"], "what does not work stays with its client");
+    assert_eq!(claude["mcpServers"]["mcpzip"]["alwaysLoad"], true);
+    assert!(house.read(".cursor/mcp.json").contains("\"serve\""));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(house.setup.config_path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    // Once more: nothing is left to do, and nothing is done.
+    let after = (house.read(".claude.json"), house.read(".cursor/mcp.json"), house.config());
+    let again = house.run(&["init", "--yes"]).code(0).json();
+    assert_eq!((&again["changed"], &again["undo"]), (&json!(false), &Value::Null), "{again:#}");
+    assert_eq!((house.read(".claude.json"), house.read(".cursor/mcp.json"), house.config()), after);
+    let _ = house.run(&["undo"]).code(0);
+    assert_eq!((house.read(".claude.json"), house.read(".cursor/mcp.json")), before);
+    assert!(!house.setup.config_path().exists());
+}
+
+#[test]
+fn flags_narrow_what_is_done() {
+    let house = house();
+    let before = house.read(".claude.json");
+    let refused = house.run(&["init"]).code(1);
+    assert!(refused.stderr.contains("`--yes`"), "{refused}");
+    let arguments =
+        ["init", "--yes", "--client", "cursor", "--no-migrate", "--no-test", "--server", "git", "--server", "fetch"];
+    let report = house.run(&arguments).code(0).json();
+    assert_eq!(report["new_servers"], json!(["git", "fetch"]), "{report:#}");
+    assert_eq!(report["clients"], json!([{ "client": "cursor", "state": "connected", "entry": "mcpzip" }]));
+    assert_eq!(house.config()["mcpServers"]["git"]["command"], "uvx");
+    assert_eq!(house.read(".claude.json"), before);
+    assert!(house.run(&["init", "--yes", "--server", "nothing"]).code(2).stderr.contains("sequential-thinking"));
+}
+
+#[test]
+fn a_client_without_servers_still_finds_a_configuration() {
+    let house = House::new();
+    house.write(".cursor/mcp.json", "{}");
+    let _ = house.run(&["init", "--yes"]).code(0);
+    assert_eq!(house.config(), json!({ "mcpServers": {} }));
+    let answered = house.run(&["status"]).code(0).json();
+    assert_eq!(answered["servers"], json!([]));
+}
+
+#[cfg(unix)]
+mod terminal {
+    use super::{House, house};
+    use crate::support::terminal::Terminal;
+
+    fn show(what: &str, screen: &str) {
+        use std::io::Write as _;
+        // Nothing is lost for the test when nobody looks.
+        let _ = writeln!(std::io::stdout().lock(), "--- {what}\n{screen}\n---");
+    }
+
+    fn wizard(house: &House) -> Option<Terminal> {
+        Terminal::run(&house.setup.command(&["init"]))
+    }
+
+    #[test]
+    fn a_person_chooses_tries_looks_and_agrees() {
+        let house = house();
+        let Some(terminal) = wizard(&house) else { return };
+        let screen = terminal.shows("Which clients should use mcpzip?");
+        show("which clients", &screen);
+        assert!(
+            screen.contains("Claude Code      2 servers") && screen.contains("Cursor           no servers"),
+            "{screen}"
+        );
+        // Cursor is taken off.
+        terminal.press("Down");
+        terminal.press("Space");
+        terminal.press("Enter");
+        let screen = terminal.shows("Which servers should move here?");
+        show("which servers", &screen);
+        terminal.press("Enter");
+        // Servers are offered where something starts them.
+        if super::has_runner() {
+            show("which others", &terminal.shows("Add some that need no account?"));
+            terminal.press("Enter");
+        }
+        let screen = terminal.shows("These don't work now.");
+        show("what does not work", &screen);
+        assert!(screen.contains("✓ notes  2 tools") && screen.contains("✗ dead"), "{screen}");
+        terminal.press("Enter");
+        let screen = terminal.shows("Write this?");
+        show("the preview", &screen);
+        assert!(!house.setup.config_path().exists(), "it was written before anybody agreed");
+        terminal.press("y");
+        let screen = terminal.shows("[exit 0]");
+        show("the end", &screen);
+        for words in ["restart Claude Code", "mcpzip undo", "dead was left where it is"] {
+            assert!(screen.contains(words), "`{words}` is missing:\n{screen}");
+        }
+        assert!(house.config()["mcpServers"]["notes"].is_object());
+        assert!(!house.read(".cursor/mcp.json").contains("serve"));
+    }
+
+    #[test]
+    fn a_person_may_leave_at_any_question() {
+        let house = house();
+        let before = house.read(".claude.json");
+        let questions: &[&str] = if super::has_runner() {
+            &["Which clients", "Which servers", "Add some", "These don't work", "Write this?"]
+        } else {
+            &["Which clients", "Which servers", "These don't work", "Write this?"]
+        };
+        for leaving in 0..questions.len() {
+            let Some(terminal) = wizard(&house) else { return };
+            for (at, question) in questions.iter().enumerate().take(leaving + 1) {
+                terminal.shows(question);
+                terminal.press(if at == leaving { "C-c" } else { "Enter" });
+            }
+            let screen = terminal.shows("[exit 1]");
+            show(&format!("Ctrl-C at `{}`", questions[leaving]), &screen);
+            assert_eq!(house.read(".claude.json"), before, "something was written");
+            assert!(!house.setup.config_path().exists(), "something was written");
+        }
+    }
+}
+
+/// Whether a program is there that starts one of the offered servers.
+#[cfg(unix)]
+fn has_runner() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    ["npx", "uvx"].iter().any(|name| std::env::split_paths(&path).any(|directory| directory.join(name).is_file()))
+}

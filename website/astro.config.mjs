@@ -1,0 +1,53 @@
+// A static site: no server, no analytics, no font or script from elsewhere. Search is an index that the build writes.
+import starlight from '@astrojs/starlight';
+import { defineConfig, passthroughImageService } from 'astro/config';
+
+import { scrollingTables, withBase } from './scripts/base.mjs';
+
+// Where the site lies below its host, `/mcpzip` say; pages name each other from the root, and the plugin adds it.
+const base = process.env.SITE_BASE ?? '/';
+
+export default defineConfig({
+  base,
+  site: process.env.SITE_URL,
+  trailingSlash: 'always',
+  image: { service: passthroughImageService() },
+  markdown: { rehypePlugins: [[withBase, base], scrollingTables] },
+  integrations: [
+    starlight({
+      title: 'mcpzip',
+      description: 'One MCP server in front of all your MCP servers',
+      logo: { src: './src/assets/mark.svg', alt: '' },
+      favicon: '/favicon.svg',
+      customCss: ['./src/styles/site.css'],
+      credits: false,
+      lastUpdated: false,
+      pagination: true,
+      tableOfContents: { minHeadingLevel: 2, maxHeadingLevel: 3 },
+      // A picture beside each heading would be a third of the long reference pages.
+      markdown: { headingLinks: false },
+      expressiveCode: {
+        themes: ['github-dark-high-contrast', 'github-light-high-contrast'],
+        // Lines wrap, so that no block has to be scrolled sideways on a phone.
+        defaultProps: { wrap: true, overridesByLang: { 'sh,text': { frame: 'none' } } },
+        styleOverrides: { borderRadius: '0.4rem' },
+      },
+      sidebar: [
+        { label: 'Start', items: ['introduction', 'start/quick-start', 'start/install', 'start/how-it-works'] },
+        {
+          label: 'Try it here',
+          items: ['try/token-calculator', 'try/configuration-builder', 'try/search-playground'],
+        },
+        { label: 'Guides', items: [
+          'guides/migrate', 'guides/servers', 'guides/search', 'guides/small-answers', 'guides/transports', 'guides/oauth',
+          'guides/rules', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/troubleshooting',
+        ] },
+        { label: 'Reference', items: ['reference/meta-tools', 'reference/commands', 'reference/configuration', 'reference/environment', 'reference/glossary'] },
+        {
+          label: 'Project',
+          items: ['project/performance', 'project/comparison', 'project/architecture', 'project/contributing', 'project/faq', 'project/changelog'],
+        },
+      ],
+    }),
+  ],
+});

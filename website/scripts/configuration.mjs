@@ -1,0 +1,109 @@
+// The configuration reference and the schema that the configuration builder checks against, from docs/config.schema.json,
+// which `mcpzip config schema` prints.
+import Ajv from 'ajv';
+import Ajv2020 from 'ajv/dist/2020.js';
+import standalone from 'ajv/dist/standalone/index.js';
+import { fail, need, page, write, writeJson } from './lib.mjs';
+
+export const SCHEMA = 'docs/config.schema.json';
+
+export function readSchema() {
+  return JSON.parse(need(SCHEMA, '`mcpzip config schema > docs/config.schema.json` writes it.'));
+}
+
+/** A validator of the schema; `compile` gives a function with `errors`. */
+export function validator(options = {}) {
+  const schema = readSchema();
+  const Validator = /2020-12/.test(schema.$schema ?? '') ? Ajv2020.default ?? Ajv2020 : Ajv.default ?? Ajv;
+  const ajv = new Validator({ allErrors: true, strict: false, logger: false, ...options });
+  return { ajv, validate: ajv.compile(schema) };
+}
+
+const cell = (text) => text.replaceAll('|', '\\|').replaceAll('\n', ' ').replaceAll('<', '&lt;').replaceAll('{', '&#123;');
+const literal = (value) => `\`${JSON.stringify(value).replaceAll('|', '\\|')}\``;
+
+export function configuration() {
+  const schema = readSchema();
+  // The builder's check, compiled to a plain function, so that the page needs no validator.
+  const { ajv, validate } = validator({ code: { source: true, esm: true } });
+  const code = (standalone.default ?? standalone)(ajv, validate);
+  const helpers = [...code.matchAll(/const (\w+) = require\("([^"]+)"\)\.default;?/g)];
+  const imports = helpers.map(([, name, path]) => `import ${name}Module from ${JSON.stringify(path.endsWith('.js') ? path : `${path}.js`)};\nconst ${name} = ${name}Module.default ?? ${name}Module;`);
+  write('src/generated/validate.js', `// @ts-nocheck\n${imports.join('\n')}\n${helpers.reduce((text, [line]) => text.replace(line, ''), code)}\n`);
+  writeJson('src/generated/schema.json', schema);
+  const definition = (node) => {
+    if (!node?.$ref) return node ?? {};
+    const target = node.$ref.replace(/^#\//, '').split('/').reduce((at, step) => at?.[step], schema);
+    return { ...(target ?? fail(`${SCHEMA}: ${node.$ref} leads nowhere`)), ...node, $ref: undefined };
+  };
+  // What a value may be, in a few words.
+  const kind = (raw) => {
+    const node = definition(raw);
+    const choices = node.anyOf ?? node.oneOf;
+    if (node.const !== undefined) return literal(node.const);
+    if (node.enum) return node.enum.map(literal).join(', ');
+    if (choices) return [...new Set(choices.map(kind))].filter(Boolean).join(' or ');
+    if (node.type === 'array') return `list of ${kind(node.items) || 'values'}`;
+    const types = [node.type ?? []].flat().map((type) => ({ boolean: '`true` or `false`', integer: 'whole number' })[type] ?? type);
+    return types.join(' or ');
+  };
+  const rows = (node, prefix) => Object.entries(node.properties ?? {}).flatMap(([key, raw]) => {
+    const value = definition(raw);
+    const name = prefix ? `${prefix}.${key}` : key;
+    const row = `| \`${name}\` | ${cell(value.description ?? fail(`${SCHEMA}: ${name} has no description`))} | ${kind(raw)} | ${value.default === undefined ? '' : literal(value.default)} |`;
+    const inner = (value.anyOf ?? value.oneOf ?? []).map(definition).concat(value).find(({ properties }) => properties);
+    return inner ? [row, ...rows(inner, name)] : [row];
+  });
+  const servers = schema.properties?.mcpServers ?? fail(`${SCHEMA} has no mcpServers`);
+  const server = definition(definition(servers).additionalProperties ?? Object.values(definition(servers).patternProperties ?? {})[0]);
+  const entry = server.properties ? server : (server.anyOf ?? server.oneOf ?? server.allOf ?? []).map(definition).reduce((all, { properties }) => ({ properties: { ...all.properties, ...properties } }), {});
+  const { mcpServers, ...others } = schema.properties;
+  const table = (list) => `| Key | Meaning | Value | Default |\n|---|---|---|---|\n${list.join('\n')}`;
+  write('src/content/docs/reference/configuration.md', page('Configuration', 'Every key of the configuration file', `
+This page is made from the configuration's JSON Schema, which \`mcpzip config schema\` prints. Editors complete the keys when the file
+names that schema in \`$schema\`. The [configuration builder](/try/configuration-builder/) makes a file by a form.
+
+## The file
+
+| System | Place |
+|---|---|
+| Linux | \`~/.config/mcpzip/config.json\` |
+| macOS | \`~/Library/Application Support/mcpzip/config.json\` |
+| Windows | \`%APPDATA%\\mcpzip\\config\\config.json\` |
+
+\`--config FILE\` or \`MCPZIP_CONFIG\` names another. Comments and trailing commas are fine. \`\${NAME}\` and \`\${NAME:-default}\` in any
+string are filled in from the environment. Edits are picked up while \`mcpzip\` runs; an edit that cannot be read changes nothing and is
+reported. One bad entry never costs the others.
+
+## An example
+
+\`\`\`json
+${JSON.stringify(EXAMPLE, null, 2)}
+\`\`\`
+
+## A server
+
+Each member of \`mcpServers\` is a server: its name, 1 to 64 of letters, digits, \`-\`, \`_\` and \`.\`, without \`__\`, and its entry. An entry has
+a \`command\` or a \`url\`, in the form that clients use, so that it can be pasted.
+
+${table(rows(entry, ''))}
+
+## Everything else
+
+${table(rows({ properties: others }, ''))}
+`));
+}
+
+const EXAMPLE = {
+  mcpServers: {
+    files: { command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem@2026.8.31', '.'] },
+    github: {
+      command: 'github-mcp-server',
+      args: ['stdio'],
+      env: { GITHUB_PERSONAL_ACCESS_TOKEN: '${GITHUB_TOKEN:-}' },
+      tools: { deny: ['delete_*'], ask: ['@destructive'] },
+    },
+    linear: { url: 'https://mcp.linear.app/mcp', timeout: '90s' },
+  },
+  results: { budget: 50000 },
+};

@@ -1,0 +1,28 @@
+// Pages that are files of the repository too.
+import { need, page, write } from './lib.mjs';
+
+const PAGES = {
+  'docs/search.md': '/guides/search/', 'docs/answers.md': '/guides/small-answers/', 'docs/doctor.md': '/guides/troubleshooting/',
+  'docs/performance.md': '/project/performance/', 'docs/releasing.md': '/project/contributing/#releases',
+  'ARCHITECTURE.md': '/project/architecture/', 'CHANGELOG.md': '/project/changelog/', 'CONTRIBUTING.md': '/project/contributing/',
+  'README.md': '/introduction/', 'SECURITY.md': '/guides/security/', 'config.example.json': '/reference/configuration/#an-example',
+};
+
+/** A link to a file becomes one to its page; one to a file without a page stays as words. */
+export function withPages(markdown) {
+  return markdown.replace(/\[([^\]]+)\]\((?!https?:|#|mailto:|\/)([^)\s]+)\)/g, (whole, text, target) => {
+    const [file, anchor] = target.replace(/^\.\//, '').replace(/^\.\.\//, '').split('#');
+    const found = PAGES[file] ?? PAGES[`docs/${file}`];
+    return found ? `[${text}](${anchor && !found.includes('#') ? `${found}#${anchor}` : found})` : text;
+  });
+}
+
+const withoutTitle = (markdown) => markdown.replace(/^#\s.*\n/, '');
+
+export function fromRepository() {
+  const copy = (file, to, title, description, edit = (text) => text) =>
+    write(`src/content/docs/${to}.md`, page(title, description, withPages(edit(withoutTitle(need(file, 'It is part of the repository.'))))));
+  copy('ARCHITECTURE.md', 'project/architecture', 'Architecture and internals', 'The map of the code');
+  copy('CHANGELOG.md', 'project/changelog', 'Changelog', 'What changed, the newest first');
+  copy('CONTRIBUTING.md', 'project/contributing', 'Contributing', 'From a clone to the first passing test, and what a change needs');
+}

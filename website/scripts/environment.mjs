@@ -1,0 +1,33 @@
+// The reference of environment variables, from src/config/env.rs, where each name stands beside its meaning.
+import { fail, need, page, write } from './lib.mjs';
+
+export function environment() {
+  const source = need('src/config/env.rs', 'It names every variable.');
+  const named = {};
+  const entry = /(?:pub const (\w+): Variable =\s*)?Variable \{\s*name: "([^"]+)",\s*doc: "((?:[^"\\]|\\.)*)",?\s*\}/g;
+  for (const [, constant, name, doc] of source.matchAll(entry)) if (constant) named[constant] = [name, doc];
+  const list = (title) => {
+    const text = source.match(new RegExp(`pub const ${title}: &\\[Variable\\] = &\\[([\\s\\S]*?)\\n\\];`))?.[1] ?? fail(`src/config/env.rs has no ${title}`);
+    const rows = [];
+    for (const [, name, doc, constant] of text.matchAll(/Variable \{\s*name: "([^"]+)",\s*doc: "((?:[^"\\]|\\.)*)",?\s*\}|^ {4}([A-Z_]+),/gm)) {
+      rows.push(constant ? named[constant] ?? fail(`src/config/env.rs: ${constant} is not understood`) : [name, doc]);
+    }
+    return `| Variable | Meaning |\n|---|---|\n${rows.map(([name, doc]) => `| \`${name}\` | ${doc} |`).join('\n')}`;
+  };
+  write('src/content/docs/reference/environment.md', page('Environment variables', 'What mcpzip reads, and what its servers inherit', `
+This page is made from the source, where every variable has its meaning beside it.
+
+## Read by mcpzip
+
+A flag goes before its variable, and the variable before the configuration.
+
+${list('VARIABLES')}
+
+## Inherited by servers
+
+A server's process gets these, its own \`env\`, and \`MCPZIP_PARENT\`, a mark by which what it started is found. It gets nothing
+else: a key that is set in your shell reaches a server only when its \`env\` names it, as \`"TOKEN": "\${TOKEN}"\` does.
+
+${list('INHERITED')}
+`));
+}
