@@ -263,11 +263,16 @@ fn a_fault_of_a_server_is_told_and_costs_nobody_else() {
     let failures: Vec<String> = std::thread::scope(|scope| {
         let groups = CASES.chunks(CASES.len().div_ceil(3));
         let running: Vec<_> = groups
-            .map(|cases| scope.spawn(|| cases.iter().filter_map(|case| check(case).err()).collect::<Vec<_>>()))
+            .map(|cases| scope.spawn(|| cases.iter().filter_map(|case| outcome(case).err()).collect::<Vec<_>>()))
             .collect();
         running.into_iter().flat_map(|running| running.join().expect("a check says what is wrong")).collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// One check that panics does not hide the others.
+fn outcome(case: &Case) -> Result<(), String> {
+    std::panic::catch_unwind(|| check(case)).unwrap_or_else(|_| Err(format!("{}: no answer in time", case.fault)))
 }
 
 fn check(case: &Case) -> Result<(), String> {
