@@ -117,7 +117,7 @@ const CASES: &[Case] = &[
     },
     Case {
         fault: "it ends in the middle of an answer",
-        gets: "went away during the call (exit status: 0)",
+        gets: "sent an answer that cannot be read",
         comes: Comes::Error,
         next: Next::Works,
         server: || call([part(r#"{"jsonrpc":"2.0","id":$id,"result":{"con"#), exit(0)]),
