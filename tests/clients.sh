@@ -5,16 +5,20 @@
 # Usage: tests/clients.sh MCPZIP BIN [CLIENT...]
 #   MCPZIP  the program under test
 #   BIN     a directory with `claude`, `codex`, `gemini`, `opencode` and `copilot`, as npm makes it:
-#           npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai @github/copilot
+#           npm install --prefix DIR @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
+#             opencode-ai@1.18.33 @github/copilot@1.0.102 @modelcontextprotocol/server-everything
 #           (for Claude Code also: cd DIR/node_modules/@anthropic-ai/claude-code && node install.cjs)
-# Needs no net and no account. Each client has a home of its own, which goes at the end.
+#   MOCK    (a variable) the stand-in for Claude Code's model, ../shared/clients/mock_anthropic.py where there is none
+# Needs no net and no account. Each client has a home of its own, which goes at the end. Takes about a minute and a half.
 set -u
 [ $# -ge 2 ] || { sed -n '2,/^set -u/p' "$0" | grep '^#' | cut -c3-; exit 2; }
 MCPZIP=$(realpath "$1") BIN=$(realpath "$2"); shift 2
 CLIENTS=${*:-claude codex gemini opencode copilot}
 FAILED=0
 WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
+MOCK=${MOCK:-$(dirname "$0")/../../shared/clients/mock_anthropic.py}
+MOCK_PID=""
+trap '[ -z "$MOCK_PID" ] || kill "$MOCK_PID" 2>/dev/null; rm -rf "$WORK"' EXIT
 
 # A server that answers, under a name that is not mcpzip's own.
 mkdir "$WORK/bin"
@@ -47,10 +51,47 @@ check() {
   [ -z "${CONNECTED:-}" ] || echo "$shown" | grep -i mcpzip | grep -qi "$CONNECTED" || fail "mcpzip is not connected: $shown"
   for name in $MOVED; do echo "$shown" | grep -q "$name" && fail "still shows $name"; done
   for name in $STAYED; do echo "$shown" | grep -q "$name" || fail "lost $name, which had to stay"; done
-  for name in $MOVED; do in_home mcpzip servers --json | grep -q "\"$name\"" || fail "mcpzip has no $name"; done
+  known=$(in_home mcpzip servers --json)
+  for name in $MOVED; do echo "$known" | grep -q "\"$name\"" || fail "mcpzip has no $name"; done
+  [ "$CLIENT" != claude ] || session
   in_home mcpzip undo >/dev/null || fail "undo"
   after=$(files)
   [ "$before" = "$after" ] || fail "not byte-identical after undo: $(diff <(echo "$before") <(echo "$after"))"
+}
+
+# session: a real Claude Code whose model follows a script: it searches, describes and executes a tool of a real server behind
+# mcpzip, one of this project alone, and one that its user has denied.
+session() {
+  [ -f "$MOCK" ] && [ -x "$BIN/mcp-server-everything" ] || { echo "    no session: $MOCK or mcp-server-everything is missing"; return; }
+  local api="$HOME_DIR/api" port
+  mkdir -p "$api"
+  cat >"$HOME_DIR/script.json" <<JSON
+[{"tool": "mcp__mcpzip__search_tools", "input": {"query": "echo a message back"}},
+ {"tool": "mcp__mcpzip__describe_tool", "input": {"name": "everything__echo"}},
+ {"tool": "mcp__mcpzip__execute_tool", "input": {"name": "everything__echo", "arguments": {"message": "from far"}}},
+ {"tool": "mcp__mcpzip__search_tools", "input": {"query": "count the words of a text", "server": "localone"}},
+ {"tool": "mcp__mcpzip__execute_tool", "input": {"name": "everything__get-env"}},
+ {"text": "FINAL"}]
+JSON
+  python3 "$MOCK" --script "$HOME_DIR/script.json" --log "$api" --port-file "$HOME_DIR/port" 2>"$HOME_DIR/mock.err" &
+  MOCK_PID=$!
+  for _ in $(seq 100); do [ -s "$HOME_DIR/port" ] && break; sleep 0.05; done
+  port=$(cat "$HOME_DIR/port")
+  in_home env ANTHROPIC_BASE_URL="http://127.0.0.1:$port" ANTHROPIC_API_KEY=sk-ant-dummy-for-the-mock \
+    claude -p go --allowedTools "mcp__mcpzip__*" --output-format stream-json --verbose >"$HOME_DIR/session.jsonl"
+  kill "$MOCK_PID" 2>/dev/null; wait "$MOCK_PID" 2>/dev/null; MOCK_PID=""
+  python3 - "$api/transcript.jsonl" <<'PY' || { fail "the session"; tail -5 "$HOME_DIR/session.jsonl"; }
+import json, re, sys
+turns = [json.loads(line) for line in open(sys.argv[1])]
+results = [r if isinstance(r, str) else r["text"] for t in turns if t["kind"] == "turn" for r in t.get("results", [])]
+wanted = [r"everything__echo\(", r'"inputSchema"', r"[Ee]cho: ?from far", r"localone__", r"rules"]
+for number, pattern in enumerate(wanted):
+    said = results[number] if number < len(results) else "(nothing)"
+    print("    " + " ".join(said.split())[:100])
+    if not re.search(pattern, said):
+        print(f"    {number}: no {pattern!r} in {said!r}")
+        sys.exit(1)
+PY
 }
 
 for CLIENT in $CLIENTS; do
@@ -60,11 +101,19 @@ for CLIENT in $CLIENTS; do
   MOVED="texts units" STAYED="" CONNECTED=""
   case $CLIENT in
     claude)
-      FILES=".claude.json project/.mcp.json .claude/settings.json" LIST="claude mcp list" CONNECTED=connected STAYED="own shared"
+      FILES=".claude.json project/.mcp.json .claude/settings.json project/.claude/settings.local.json"
+      LIST="claude mcp list" CONNECTED=connected MOVED="texts units localone sharedone"
       in_home claude mcp add -s user texts -- $D >/dev/null || fail "add"
       in_home claude mcp add -s user units -e "K=\${K:-none}" -- demo-tools __demo-server units "$HOME_DIR/store" >/dev/null || fail "add"
-      in_home claude mcp add -s local own -- $D >/dev/null || fail "add"
-      in_home claude mcp add -s project shared -- $D >/dev/null || fail "add"
+      in_home claude mcp add -s local localone -- $D >/dev/null || fail "add"
+      in_home claude mcp add -s project sharedone -- $D >/dev/null || fail "add"
+      if [ -x "$BIN/mcp-server-everything" ]; then
+        in_home claude mcp add -s user everything -- mcp-server-everything >/dev/null || fail "add"
+        MOVED="$MOVED everything"
+      fi
+      mkdir -p "$HOME_DIR/.claude" "$HOME_DIR/project/.claude"
+      printf '{"permissions": {"deny": ["mcp__everything__get-env"]}}\n' >"$HOME_DIR/.claude/settings.json"
+      printf '{"enabledMcpjsonServers": ["sharedone"]}\n' >"$HOME_DIR/project/.claude/settings.local.json"
       check claude-code ;;
     codex)
       FILES=".codex/config.toml" LIST="codex mcp list"
@@ -74,7 +123,10 @@ for CLIENT in $CLIENTS; do
       in_home codex mcp add units --env K=v -- demo-tools __demo-server units "$HOME_DIR/store" >/dev/null || fail "add"
       check codex ;;
     gemini)
-      FILES=".gemini/settings.json project/.gemini/settings.json" LIST="gemini mcp list"
+      FILES=".gemini/settings.json project/.gemini/settings.json" LIST="gemini mcp list" CONNECTED=connected
+      # In a folder that is not trusted it starts nothing.
+      mkdir -p "$HOME_DIR/.gemini"
+      printf '{"%s": "TRUST_FOLDER"}\n' "$HOME_DIR/project" >"$HOME_DIR/.gemini/trustedFolders.json"
       in_home gemini mcp add -s user texts demo-tools __demo-server text "$HOME_DIR/store" >/dev/null || fail "add"
       in_home gemini mcp add -s user units demo-tools __demo-server units "$HOME_DIR/store" >/dev/null || fail "add"
       check gemini-cli ;;

@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use std::cell::OnceCell;
+
 use anyhow::{Result, bail};
 use serde_json::json;
 
@@ -27,6 +29,8 @@ pub(crate) struct Stand {
     pub(crate) mcpzip: std::path::PathBuf,
     is_verbose: bool,
     own: String,
+    /// By way: a home in which all of [`Stand::many`] are known, and can be found by meaning.
+    homes: Vec<OnceCell<Home>>,
 }
 
 /// Processes of one way, before one or more servers.
@@ -56,8 +60,9 @@ impl Stand {
             "",
         )?;
         let ours = Profile::parse(include_str!("../profiles/mcpzip.json"), &mcpzip.display().to_string())?;
-        let ways = [direct, relay, ours].into_iter().chain(others).collect();
-        Ok(Self { ways, is_quick, mcpzip: mcpzip.to_owned(), is_verbose, own: own_text })
+        let ways: Vec<Profile> = [direct, relay, ours].into_iter().chain(others).collect();
+        let homes = ways.iter().map(|_| OnceCell::new()).collect();
+        Ok(Self { ways, is_quick, mcpzip: mcpzip.to_owned(), is_verbose, own: own_text, homes })
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -84,6 +89,25 @@ impl Stand {
                 .to_vec()
         };
         Servers { commands: (0..count).map(command).collect(), tools: (each + 1) * count, is_semantic }
+    }
+
+    /// Many tools, as many as bars are about: ten thousand in twenty servers.
+    pub(crate) fn many(&self) -> Servers {
+        self.servers(20, self.choose(10_000, 200), true)
+    }
+
+    /// A home in which a way has learned all of these; making the first takes minutes, as each tool is embedded.
+    pub(crate) fn learned(&self, way: usize) -> Result<&Home> {
+        if let Some(home) = self.homes[way].get() {
+            return Ok(home);
+        }
+        self.say(&format!("{} learns of {} tools …", self.ways[way].name, self.many().tools));
+        let home = Home::new()?;
+        let mut peer = self.start(way, &self.many(), &home)?;
+        peer.initialize()?;
+        self.prepare(way, &mut peer, &self.many())?;
+        drop(peer);
+        Ok(self.homes[way].get_or_init(|| home))
     }
 
     /// Starts a way, in a home that may have been used before.

@@ -55,16 +55,16 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "From the registry")]
     pub(super) from_registry: Option<String>,
     /// This version of it, rather than the newest
-    #[arg(long, value_name = "VERSION", requires = "from_registry", help_heading = "From the registry")]
+    #[arg(long, value_name = "VERSION", help_heading = "From the registry")]
     pub(super) version: Option<String>,
     /// What it needs to know; may be given several times
-    #[arg(long, value_name = "NAME=VALUE", requires = "from_registry", help_heading = "From the registry")]
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "From the registry")]
     pub(super) set: Vec<String>,
     /// Which of the things it offers is to be used
-    #[arg(long = "use", value_name = "WAY", value_parser = ["npm", "pypi", "oci", "nuget", "remote"], requires = "from_registry", help_heading = "From the registry")]
+    #[arg(long = "use", value_name = "WAY", value_parser = ["npm", "pypi", "oci", "nuget", "remote"], help_heading = "From the registry")]
     pub(super) way: Option<String>,
     /// Do not ask whether its command may be run
-    #[arg(long, short, requires = "from_registry", help_heading = "From the registry")]
+    #[arg(long, short, help_heading = "From the registry")]
     pub(super) yes: bool,
     /// Replace a server of this name
     #[arg(long, visible_alias = "replace")]
@@ -90,6 +90,9 @@ pub(super) async fn run(
 ) -> Result<(), Exit> {
     if arguments.from_registry.is_some() {
         return from_registry::run(arguments, paths, environment, output).await;
+    }
+    if !arguments.set.is_empty() || arguments.version.is_some() || arguments.way.is_some() || arguments.yes {
+        return Err(Exit::failed("`--set`, `--version`, `--use` and `--yes` go with `--from-registry`"));
     }
     let (entry, hints) = arguments.entry()?;
     let addition = Addition { name: &arguments.name, entry, force: arguments.force, check: !arguments.no_check, hints };

@@ -76,6 +76,13 @@ impl fmt::Display for Exit {
         write!(f, "{:#}", self.error)?;
         match self.error.downcast_ref::<config::Error>() {
             Some(config::Error::Missing { .. }) => {
+                if let Some(older) = config::older_config_file(&config::Environment::process()) {
+                    let older = older.display();
+                    write!(
+                        f,
+                        "\nhint: `mcpzip migrate --from mcpzip-0.1` takes over the one of mcpzip 0.1 at {older}"
+                    )?;
+                }
                 f.write_str("\nhint: `mcpzip demo` needs no configuration; the README shows how to write one")
             }
             _ => Ok(()),

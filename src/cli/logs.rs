@@ -52,13 +52,15 @@ pub(super) fn run(arguments: &Arguments, directory: &Path, output: &Output) -> R
         return Ok(());
     }
     last.iter().for_each(|line| output.line(harmless(line)));
-    while arguments.follow {
+    if !arguments.follow {
+        return Ok(());
+    }
+    loop {
         for line in follow.lines().with_context(|| unreadable(&path))? {
             output.line(harmless(&line));
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(())
 }
 
 fn unreadable(path: &Path) -> String {

@@ -1,17 +1,23 @@
-//! `mcpzip migrate`: takes over the servers that clients have.
+//! `mcpzip migrate`: takes over the servers that clients have, or those of an older mcpzip.
 
-use clap::Args;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::diagnostics::Exit;
+use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::{Machine, client_names, clients_of, scope_names};
-use crate::clients::{Choice, Edit, Item, Plan, Rule, Scope, Survey, Verdict, unified_diff};
+use crate::clients::{Choice, Client, Edit, Import, Item, Plan, Rule, Scope, Survey, Verdict, unified_diff};
+use crate::config::older_config_file;
+use crate::secret::Masker;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip migrate --dry-run
-  mcpzip migrate --client claude-code --client cursor --only github --yes")]
+  mcpzip migrate --client claude-code --client cursor --only github --yes
+  mcpzip migrate --from mcpzip-0.1")]
 pub(super) struct Arguments {
     /// Only show what would be done
     #[arg(long)]
@@ -28,12 +34,25 @@ pub(super) struct Arguments {
     /// Only the server of this name, even if it is a proxy; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Move servers also where a rule of the client that protects them would stop working
+    /// Move servers also where a rule of the client that protects them cannot be carried over
     #[arg(long)]
     drop_rules: bool,
+    /// Take over the configuration of an older mcpzip in place of the clients' servers
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["client", "scope", "only", "drop_rules"])]
+    from: Option<Source>,
 }
 
-pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Source {
+    /// The layout of 0.1, in `~/.config/compressed-mcp-proxy`
+    #[value(name = "mcpzip-0.1")]
+    Older,
+}
+
+pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    if arguments.from == Some(Source::Older) {
+        return import(arguments, machine, output);
+    }
     let survey = Survey::of(&clients_of(&arguments.client), &machine.around);
     let choice = Choice {
         scopes: arguments.scope.iter().filter_map(|scope| Scope::named(scope)).collect(),
@@ -41,22 +60,44 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         drop_rules: arguments.drop_rules,
     };
     let launch = machine.launch()?;
-    let environment = &machine.around.environment;
-    let plan = Plan::new(&survey, &choice, &machine.paths.config_file, &launch, environment);
+    let plan = Plan::new(&survey, &choice, &machine.paths.config_file, &launch, &machine.around);
     let plan = plan.map_err(anyhow::Error::from)?;
+    let screen = Screen { output, masker: &plan.masker, home: &machine.around.home };
     if !output.is_json() {
-        show(&survey, &plan, output);
+        screen.show(&survey, &plan);
     }
+    mention_older(machine, output);
     let outcome = carry_out(arguments, &plan, machine, output);
+    let logins = match &outcome {
+        Ok(Some(_)) => take_over_logins(&plan.unwrapped, machine, output).await,
+        _ => Vec::new(),
+    };
     if output.is_json() {
         let mut report = report(&survey, &plan);
         report["undo"] = outcome.as_ref().ok().and_then(Option::as_ref).map_or(Value::Null, |run| json!(run));
+        report["logins"] = json!(logins);
         output.json(&report);
     } else if let Ok(Some(run)) = &outcome {
-        output.line(good("done; restart the clients"));
-        output.line(faint(format!("`mcpzip undo` takes it back (run {run})")));
+        done(run, output);
     }
     outcome.map(drop)
+}
+
+fn done(run: &str, output: &Output) {
+    output.line(good("done; restart the clients"));
+    output.line(faint(format!("`mcpzip undo` takes it back (run {run})")));
+}
+
+/// Says that there is an older configuration, where there is none of ours.
+fn mention_older(machine: &Machine, output: &Output) {
+    if !machine.paths.config_file.exists()
+        && let Some(older) = older_config_file(&machine.around.environment)
+    {
+        output.note(&format!(
+            "there is a configuration of mcpzip 0.1 at {}; `mcpzip migrate --from mcpzip-0.1` takes it over",
+            older.display()
+        ));
+    }
 }
 
 /// Does it, if it is wanted; gives the run's name.
@@ -67,12 +108,22 @@ fn carry_out(arguments: &Arguments, plan: &Plan, machine: &Machine, output: &Out
     if !plan.blocking.is_empty() {
         let servers: Vec<&str> = plan.blocking.iter().map(|rule| rule.server.as_str()).collect();
         return Err(Exit::failed(format!(
-            "nothing was done: rules of the clients that protect {} would stop working behind mcpzip.\n\
+            "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
              Move other servers alone with `--only NAME`, or these without their rules with `--drop-rules`",
             names(&servers)
         )));
     }
-    if plan.edits.is_empty() {
+    apply(arguments, &plan.edits, "migrate", machine, output)
+}
+
+fn apply(
+    arguments: &Arguments,
+    edits: &[Edit],
+    command: &str,
+    machine: &Machine,
+    output: &Output,
+) -> Result<Option<String>, Exit> {
+    if arguments.dry_run || edits.is_empty() {
         return Ok(None);
     }
     if !arguments.yes {
@@ -84,31 +135,174 @@ fn carry_out(arguments: &Arguments, plan: &Plan, machine: &Machine, output: &Out
             return Ok(None);
         }
     }
-    Ok(Some(machine.journal().apply("migrate", &plan.edits).map_err(anyhow::Error::from)?))
+    Ok(Some(machine.journal().apply(command, edits).map_err(anyhow::Error::from)?))
 }
 
-pub(super) fn show(survey: &Survey, plan: &Plan, output: &Output) {
-    for (path, problem) in &survey.unreadable {
-        output.line(format!("{} {}: {problem}", bad("not read"), path.display()));
+/// The logins that `mcp-remote` has for servers that are reached without it now; what became of each.
+pub(super) async fn take_over_logins(servers: &[String], machine: &Machine, output: &Output) -> Vec<Value> {
+    if servers.is_empty() {
+        return Vec::new();
     }
-    let mut last = None;
-    for item in &plan.items {
-        let place = (item.client, item.scope, &item.path);
-        if last != Some(place) {
-            output.line(format!("{} {}", strong(item.client.title()), faint(item.path.display())));
-            last = Some(place);
+    // Without a usable configuration there is no account either; `serve` says why.
+    let Ok(accounts) = Accounts::new(&machine.paths, machine.around.environment.clone()) else { return Vec::new() };
+    let mut logins = Vec::new();
+    for (server, account) in accounts.all().filter(|(server, _)| servers.iter().any(|name| name == server.as_str())) {
+        let Some(inherited) = account.inherited() else { continue };
+        let outcome = match account.take_over(inherited).await {
+            Ok(_) => "taken over".to_owned(),
+            Err(error) => {
+                format!("not taken over: {:#}; `mcpzip login {server}` logs in anew", anyhow::Error::from(error))
+            }
+        };
+        if !output.is_json() {
+            output.line(format!("{} login of mcp-remote {outcome}", strong(server)));
         }
-        output.line(format!("  {}", plan.masker.mask(&line(item))));
+        logins.push(json!({ "server": server.as_str(), "outcome": outcome }));
     }
-    if plan.items.is_empty() {
-        output.line(faint("no client has a server that could move"));
+    accounts.finish().await;
+    logins
+}
+
+fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    let Some(older) = older_config_file(&machine.around.environment) else {
+        return Err(Exit::failed(
+            "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json",
+        ));
+    };
+    let import = Import::new(&older, &machine.paths.config_file).map_err(anyhow::Error::from)?;
+    let screen = Screen { output, masker: &import.masker, home: &machine.around.home };
+    let edits: Vec<Edit> = import.edit.into_iter().collect();
+    if !output.is_json() {
+        output.line(format!("{} {}", strong("mcpzip 0.1"), faint(screen.path(&older))));
+        import.items.iter().for_each(|item| screen.item(item));
+        screen.notes("To know:", &import.notes);
+        edits.iter().for_each(|edit| screen.edit(edit));
     }
-    rules("These protect a server, and would stop working:", &plan.blocking, plan, output);
-    rules("These will not match any more:", &plan.lost, plan, output);
-    for edit in &plan.edits {
-        output.line(format!("\n{}", strong(edit.path.display())));
-        for line in diff(edit, plan).lines() {
-            output.line(match line.as_bytes().first() {
+    let outcome = apply(arguments, &edits, "migrate --from mcpzip-0.1", machine, output);
+    if output.is_json() {
+        let mut report = json!({
+            "servers": import.items.iter().map(|item| server(item, &import.masker, "mcpzip-0.1")).collect::<Vec<_>>(),
+            "notes": import.notes,
+            "files": edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
+        });
+        report["undo"] = outcome.as_ref().ok().and_then(Option::as_ref).map_or(Value::Null, |run| json!(run));
+        output.json(&report);
+    } else if let Ok(Some(run)) = &outcome {
+        done(run, output);
+    }
+    outcome.map(drop)
+}
+
+/// The preview of a plan, as a person reads it.
+pub(super) fn show(survey: &Survey, plan: &Plan, machine: &Machine, output: &Output) {
+    Screen { output, masker: &plan.masker, home: &machine.around.home }.show(survey, plan);
+}
+
+/// Where a preview is shown.
+struct Screen<'a> {
+    output: &'a Output,
+    masker: &'a Masker,
+    home: &'a Path,
+}
+
+impl Screen<'_> {
+    pub(super) fn show(&self, survey: &Survey, plan: &Plan) {
+        for (path, problem) in &survey.unreadable {
+            self.output.line(format!("{} {}: {problem}", bad("not read"), self.path(path)));
+        }
+        let mut last: Option<(Client, Scope, &PathBuf)> = None;
+        for item in &plan.items {
+            let place = (item.client, item.scope, &item.path);
+            if last != Some(place) {
+                let scope = if item.scope == Scope::User { String::new() } else { format!(", {}", item.scope.name()) };
+                self.output.line(format!("{}{scope} {}", strong(item.client.title()), faint(self.path(&item.path))));
+                last = Some(place);
+            }
+            self.item(item);
+        }
+        if plan.items.is_empty() {
+            self.output.line(faint("no client has a server that could move"));
+        }
+        self.rules("These protect a server, and cannot be carried over:", &plan.blocking);
+        self.rules("These become rules of mcpzip:", &plan.carried);
+        self.rules("These stop working:", &plan.lost);
+        self.notes("To know:", &plan.warnings);
+        plan.edits.iter().for_each(|edit| self.edit(edit));
+    }
+
+    /// A sentence or two, broken between words where the terminal is too narrow for them.
+    fn say(&self, indent: usize, text: &str) {
+        let text = self.masker.mask(text);
+        let width = usize::from(console::Term::stdout().size().1).max(40);
+        let (mut line, mut used) = (" ".repeat(indent), indent);
+        for (at, word) in text.split(' ').enumerate() {
+            let length = console::measure_text_width(word);
+            if at > 0 && used + 1 + length > width && used > indent + 2 {
+                self.output.line(&line);
+                (line, used) = (" ".repeat(indent + 2), indent + 2);
+            } else if at > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += length;
+        }
+        self.output.line(line);
+    }
+
+    /// Below the home directory, as people write it.
+    fn path(&self, path: &Path) -> String {
+        match path.strip_prefix(self.home) {
+            Ok(rest) if !rest.as_os_str().is_empty() => Path::new("~").join(rest).display().to_string(),
+            _ => path.display().to_string(),
+        }
+    }
+
+    fn item(&self, item: &Item) {
+        self.say(2, &line(item));
+        for note in &item.notes {
+            self.say(6, &faint(note));
+        }
+    }
+
+    fn rules(&self, title: &str, rules: &[Rule]) {
+        if rules.is_empty() {
+            return;
+        }
+        self.output.line(format!("\n{}", strong(title)));
+        let mut last = None;
+        for rule in rules {
+            if last != Some((rule.client, &rule.server)) {
+                self.output.line(format!("  {} of {}", strong(&rule.server), rule.client.title()));
+                last = Some((rule.client, &rule.server));
+            }
+            let becomes = match rule.is_carried() {
+                true => good(rule.carried.text()),
+                false if rule.is_blocking() => bad(rule.carried.text()),
+                false => faint(rule.carried.text()),
+            };
+            self.say(4, &format!("{} {}: {becomes}", rule.kind.name(), rule.text));
+            let wider = rule.project.as_ref().filter(|_| rule.is_carried());
+            let wider =
+                wider.map(|project| format!(", which was for {} alone", self.path(project))).unwrap_or_default();
+            self.say(6, &faint(format!("{} in {}{wider}", rule.key, self.path(&rule.path))));
+        }
+    }
+
+    fn notes(&self, title: &str, notes: &[String]) {
+        if notes.is_empty() {
+            return;
+        }
+        self.output.line(format!("\n{}", strong(title)));
+        for note in notes {
+            self.say(2, &format!("- {note}"));
+        }
+    }
+
+    fn edit(&self, edit: &Edit) {
+        self.output.line(format!("\n{}", strong(self.path(&edit.path))));
+        for line in diff(edit, self.masker).lines() {
+            self.output.line(match line.as_bytes().first() {
                 Some(b'+') => good(line),
                 Some(b'-') => bad(line),
                 _ => faint(line),
@@ -136,42 +330,36 @@ pub(super) fn line(item: &Item) -> String {
     }
 }
 
-fn rules(title: &str, rules: &[Rule], plan: &Plan, output: &Output) {
-    if rules.is_empty() {
-        return;
-    }
-    output.line(format!("\n{}", bad(title)));
-    for rule in rules {
-        let text =
-            format!("  {} {} {}", rule.kind.name(), rule.text, faint(format!("{} {}", rule.path.display(), rule.key)));
-        output.line(plan.masker.mask(&text));
-    }
+fn diff(edit: &Edit, masker: &Masker) -> String {
+    let diff = unified_diff(edit.before.as_deref().unwrap_or_default(), &edit.after);
+    masker.mask(&diff).into_owned()
 }
 
-fn diff(edit: &Edit, plan: &Plan) -> String {
-    let diff = unified_diff(edit.before.as_deref().unwrap_or_default(), &edit.after);
-    plan.masker.mask(&diff).into_owned()
+fn file(edit: &Edit, masker: &Masker) -> Value {
+    json!({ "file": edit.path, "diff": diff(edit, masker) })
+}
+
+fn server(item: &Item, masker: &Masker, client: &str) -> Value {
+    let (verdict, name, reason) = match &item.verdict {
+        Verdict::Moves { name, .. } => ("moves", Some(name), None),
+        Verdict::Conflicts { name } => ("conflicts", Some(name), None),
+        Verdict::Stays(reason) => ("stays", None, Some(masker.mask(reason).into_owned())),
+    };
+    json!({
+        "client": client,
+        "scope": item.scope.name(),
+        "file": item.path,
+        "server": item.server,
+        "verdict": verdict,
+        "name": name,
+        "reason": reason,
+        "left_behind": item.left_behind,
+        "notes": item.notes,
+    })
 }
 
 pub(super) fn report(survey: &Survey, plan: &Plan) -> Value {
     let masked = |text: &str| plan.masker.mask(text).into_owned();
-    let servers = plan.items.iter().map(|item| {
-        let (verdict, name, reason) = match &item.verdict {
-            Verdict::Moves { name, .. } => ("moves", Some(name), None),
-            Verdict::Conflicts { name } => ("conflicts", Some(name), None),
-            Verdict::Stays(reason) => ("stays", None, Some(masked(reason))),
-        };
-        json!({
-            "client": item.client.name(),
-            "scope": item.scope.name(),
-            "file": item.path,
-            "server": item.server,
-            "verdict": verdict,
-            "name": name,
-            "reason": reason,
-            "left_behind": item.left_behind,
-        })
-    });
     let rules = |rules: &[Rule]| -> Vec<Value> {
         let rule = |rule: &Rule| {
             json!({
@@ -179,19 +367,23 @@ pub(super) fn report(survey: &Survey, plan: &Plan) -> Value {
                 "server": rule.server,
                 "kind": rule.kind.name(),
                 "rule": masked(&rule.text),
+                "becomes": masked(&rule.carried.text()),
                 "file": rule.path,
                 "key": rule.key,
+                "project": rule.project,
             })
         };
         rules.iter().map(rule).collect()
     };
     let unreadable = survey.unreadable.iter().map(|(path, problem)| json!({ "file": path, "problem": problem }));
     json!({
-        "servers": servers.collect::<Vec<_>>(),
+        "servers": plan.items.iter().map(|item| server(item, &plan.masker, item.client.name())).collect::<Vec<_>>(),
         "blocking_rules": rules(&plan.blocking),
+        "carried_rules": rules(&plan.carried),
         "lost_rules": rules(&plan.lost),
+        "warnings": plan.warnings.iter().map(|text| masked(text)).collect::<Vec<_>>(),
         "unreadable": unreadable.collect::<Vec<_>>(),
-        "files": plan.edits.iter().map(|edit| json!({ "file": edit.path, "diff": diff(edit, plan) })).collect::<Vec<_>>(),
+        "files": plan.edits.iter().map(|edit| file(edit, &plan.masker)).collect::<Vec<_>>(),
     })
 }
 

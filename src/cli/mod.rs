@@ -280,7 +280,7 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
         return init::run(&arguments, &setup::Machine::new(paths, environment, has_own_config)?, output).await;
     }
     if matches!(command, Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)) {
-        return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output);
+        return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output).await;
     }
     let start = if matches!(command, Command::Status(_)) { Start::Nothing } else { Start::Unknown };
     let app = App::new(paths, environment, start, Mode::MetaTools)?;
@@ -313,10 +313,10 @@ fn of_entries(command: &Command, place: &remove::Place<'_>) -> Result<(), Exit> 
     }
 }
 
-/// These block on files only, and nothing else runs meanwhile.
-fn of_clients(command: &Command, machine: &setup::Machine, output: &Output) -> Result<(), Exit> {
+/// These block on files, and nothing else runs meanwhile.
+async fn of_clients(command: &Command, machine: &setup::Machine, output: &Output) -> Result<(), Exit> {
     match command {
-        Command::Migrate(arguments) => migrate::run(arguments, machine, output),
+        Command::Migrate(arguments) => migrate::run(arguments, machine, output).await,
         Command::Connect(arguments) => connect::run_connect(arguments, machine, output),
         Command::Disconnect(arguments) => connect::run_disconnect(arguments, machine, output),
         Command::Undo(arguments) => undo::run(arguments, machine, output),

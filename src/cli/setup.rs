@@ -26,6 +26,7 @@ impl Machine {
             environment,
             // Where it is gone, there is no project either.
             directory: std::env::current_dir().ok(),
+            managed: Some(Platform::current().managed()),
         };
         Ok(Self { around, paths, has_own_config })
     }

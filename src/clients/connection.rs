@@ -86,7 +86,7 @@ pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
 
 pub(super) fn own_entries(place: &Place, node: &Node) -> Vec<String> {
     let servers = node.at(&place.container).map(Node::members).unwrap_or_default();
-    let is_own = |entry: &Node| reading::read(place.client, entry).is_ok_and(|entry| entry.is_mcpzip());
+    let is_own = |entry: &Node| reading::read(place.client, entry, None).is_ok_and(|entry| entry.is_mcpzip());
     servers.into_iter().filter(|(_, entry)| is_own(entry)).map(|(name, _)| name.to_owned()).collect()
 }
 

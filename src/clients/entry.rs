@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Client, Node, Place, Text, TextError};
+use super::{Client, Node, Place, Syntax, Text, TextError};
 use crate::config::Environment;
 
 /// The name of the entry, where the user wants no other.
@@ -66,7 +66,13 @@ pub(super) fn write(
     if place.client == Client::Goose || place.client == Client::Continue {
         entry.insert(0, ("name", Node::text(name)));
     }
-    text.set(&place.path_of(name), &Node::map(entry))?;
+    let is_first = text.node().at(&place.container).is_none_or(|servers| matches!(servers, Node::Null));
+    if place.client == Client::Continue && place.syntax == Syntax::Yaml && is_first {
+        // A list there, which the first of them makes.
+        text.set(&place.container, &Node::List(vec![Node::map(entry)]))?;
+    } else {
+        text.set(&place.path_of(name), &Node::map(entry))?;
+    }
     if !is_shown_directly(text, place, name) {
         show_directly(text, name);
     }

@@ -21,18 +21,6 @@ pub enum Connection {
 }
 
 impl Plan {
-    /// A plan to do nothing, to be added to.
-    #[must_use]
-    pub fn empty() -> Self {
-        Self {
-            items: Vec::new(),
-            edits: Vec::new(),
-            blocking: Vec::new(),
-            lost: Vec::new(),
-            masker: crate::secret::Masker::default(),
-        }
-    }
-
     /// Our configuration as it will be.
     ///
     /// # Errors

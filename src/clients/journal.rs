@@ -13,9 +13,10 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::diff;
-use super::lock::{ClientLock, Exclusive};
+use super::lock::{Lock, exclusive};
 use super::plan::{Edit, Step};
 use super::{Client, Node, Syntax, Text};
+use crate::config::link_target;
 use crate::files;
 
 const RECORD: &str = "record.json";
@@ -147,7 +148,7 @@ impl Journal {
     /// # Errors
     /// When a file is not as it was read, or cannot be written. All files are then as they were.
     pub fn apply(&self, command: &str, edits: &[Edit]) -> Result<String, JournalError> {
-        let _exclusive = Exclusive::take(&self.directory).map_err(disk(&self.directory))?;
+        let _exclusive = exclusive(&self.directory).map_err(disk(&self.directory))?;
         let _locks = locks(edits.iter().map(|edit| (edit.client, edit.path.as_path())))?;
         for edit in edits {
             check(edit)?;
@@ -219,7 +220,7 @@ impl Journal {
                 newest.ok_or(JournalError::Nothing)?.id
             }
         };
-        let _exclusive = Exclusive::take(&self.directory).map_err(disk(&self.directory))?;
+        let _exclusive = exclusive(&self.directory).map_err(disk(&self.directory))?;
         let mut record = self.load(&id)?;
         let client = |file: &FileRecord| file.client.as_deref().and_then(Client::named);
         let _locks = locks(record.files.iter().map(|file| (client(file), file.path.as_path())))?;
@@ -383,10 +384,10 @@ impl StepRecord {
     }
 }
 
-fn locks<'a>(files: impl Iterator<Item = (Option<Client>, &'a Path)>) -> Result<Vec<ClientLock>, JournalError> {
+fn locks<'a>(files: impl Iterator<Item = (Option<Client>, &'a Path)>) -> Result<Vec<Lock>, JournalError> {
     let mut locks = Vec::new();
     for (client, path) in files {
-        locks.extend(ClientLock::take(client, path).map_err(disk(path))?);
+        locks.extend(Lock::take(client, path).map_err(disk(path))?);
     }
     Ok(locks)
 }
@@ -403,9 +404,7 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
 
 /// Replaces a file whole; of a symbolic link, what it leads to.
 fn put(path: &Path, text: &str) -> Result<(), JournalError> {
-    // A link may lead to a file that is not there yet.
-    let linked = || Some(path.parent()?.join(fs::read_link(path).ok()?));
-    let target = fs::canonicalize(path).ok().or_else(linked).unwrap_or_else(|| path.to_owned());
+    let target = link_target(path).map_err(disk(path))?;
     files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
 }
 

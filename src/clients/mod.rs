@@ -5,19 +5,25 @@
 //! here looks at the process: home directory and variables come in as [`Surroundings`], so that tests have their own.
 
 mod connection;
+mod desktop;
 mod diff;
 mod entry;
 mod extension;
+mod fixed;
 mod inspection;
 mod journal;
 mod lock;
 mod names;
 mod node;
+mod older;
 mod place;
 mod plan;
 mod reading;
 mod references;
+mod remote;
 mod rules;
+mod servers;
+
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -26,16 +32,19 @@ mod text;
 use std::path::PathBuf;
 
 pub use connection::{Connected, Disconnected, connect, disconnect};
+pub use desktop::desktop_path;
 pub use diff::unified_diff;
 pub use entry::Launch;
 pub use extension::Connection;
+pub use fixed::Fixed;
 pub use inspection::{OwnEntry, mend, own_entries};
 pub use journal::{Journal, JournalError, Restored, RunState, Summary};
 pub use node::Node;
+pub use older::Import;
 pub use place::{Place, Scope};
 pub use plan::{Choice, Edit, Item, Plan, PlanError, Verdict};
 pub use reading::{Entry, Target};
-pub use rules::{Rule, RuleKind};
+pub use rules::{Carried, Rule, RuleKind};
 pub use survey::{Found, Survey};
 pub use text::{Syntax, Text, TextError};
 
@@ -100,6 +109,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The directory whose project's files are looked at too.
     pub directory: Option<PathBuf>,
+    /// Where an administrator keeps settings for Claude Code.
+    pub managed: Option<PathBuf>,
 }
 
 impl Platform {
@@ -113,6 +124,16 @@ impl Platform {
         } else {
             Self::Linux
         }
+    }
+
+    /// Where an administrator keeps settings for Claude Code.
+    #[must_use]
+    pub fn managed(self) -> PathBuf {
+        PathBuf::from(match self {
+            Self::Linux => "/etc/claude-code",
+            Self::Mac => "/Library/Application Support/ClaudeCode",
+            Self::Windows => r"C:\Program Files\ClaudeCode",
+        })
     }
 }
 

@@ -1,12 +1,15 @@
 //! What a migration would do: a verdict for each server, and each file as it would be.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::rules::Rights;
+use super::servers::Servers;
 use super::survey::{Source, read_source};
-use super::{Client, Entry, Found, Launch, Node, Place, Rule, Scope, Survey, Syntax, Text, TextError};
-use super::{entry, names, references};
-use crate::config::Environment;
+use super::{
+    Carried, Client, Entry, Fixed, Found, Launch, Node, Place, Rule, Scope, Surroundings, Survey, Syntax, Text,
+    TextError,
+};
+use super::{desktop, entry, names};
 use crate::secret::Masker;
 
 /// What of all that was found is meant.
@@ -16,12 +19,12 @@ pub struct Choice {
     pub scopes: Vec<Scope>,
     /// These servers, by the client's name; all where there are none. A server that is named is moved though it is a proxy.
     pub only: Vec<String>,
-    /// Whether servers move that a rule protects.
+    /// Whether servers move that a rule protects which cannot be carried over.
     pub drop_rules: bool,
 }
 
 /// What would be done, all of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// A verdict for each server.
     pub items: Vec<Item>,
@@ -29,8 +32,14 @@ pub struct Plan {
     pub edits: Vec<Edit>,
     /// The rules that keep servers from moving.
     pub blocking: Vec<Rule>,
-    /// The rules that would stop working, though they protect nothing.
+    /// The rules that the proxy has afterwards.
+    pub carried: Vec<Rule>,
+    /// The rules that stop working, because they protect nothing or the user wants it so.
     pub lost: Vec<Rule>,
+    /// The servers of ours that were behind `mcp-remote`, which may have logins there.
+    pub unwrapped: Vec<String>,
+    /// What else the user should know, a sentence each.
+    pub warnings: Vec<String>,
     /// Hides the secrets of all servers.
     pub masker: Masker,
 }
@@ -50,6 +59,8 @@ pub struct Item {
     pub verdict: Verdict,
     /// Its keys that have no counterpart.
     pub left_behind: Vec<String>,
+    /// What is different with it afterwards.
+    pub notes: Vec<String>,
 }
 
 /// What becomes of a server.
@@ -155,23 +166,38 @@ impl Plan {
         choice: &Choice,
         config_file: &Path,
         launch: &Launch,
-        environment: &Environment,
+        around: &Surroundings,
     ) -> Result<Self, PlanError> {
         let unreadable = |problem| PlanError::Unreadable { path: config_file.to_owned(), problem };
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
         let mut servers = Servers::of(&config.text);
+        let mut unwrapped = Vec::new();
         let (mut items, mut moving, mut blocking) = (Vec::new(), Vec::new(), Vec::new());
         let is_meant = |found: &&Found| {
             (choice.scopes.is_empty() || choice.scopes.contains(&found.scope()))
                 && (choice.only.is_empty() || choice.only.contains(&found.name))
         };
         for found in survey.found.iter().filter(is_meant) {
+            let mut notes = Vec::new();
             let verdict = match stays(found, survey, choice, &mut blocking) {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
                     moving.push(found);
-                    servers.take(entry, found)
+                    if entry.is_unwrapped {
+                        notes.push("without mcp-remote, straight to its URL".to_owned());
+                    }
+                    if found.is_unapproved {
+                        notes.push("switched off, as you have not said at the client yet that it may run".to_owned());
+                    }
+                    let rights = Rights::of(rules_of(survey, found), found.place.project.as_ref());
+                    let verdict = servers.take(entry, found, &rights, &mut notes);
+                    if let (true, Verdict::Moves { name, .. } | Verdict::Conflicts { name }) =
+                        (entry.is_unwrapped, &verdict)
+                    {
+                        unwrapped.push(name.clone());
+                    }
+                    verdict
                 }
             };
             let left_behind = found.entry.as_ref().map(|entry| entry.left_behind.clone()).unwrap_or_default();
@@ -182,28 +208,45 @@ impl Plan {
                 server: found.name.clone(),
                 verdict,
                 left_behind,
+                notes,
             });
+        }
+        if choice.scopes.is_empty() && choice.only.is_empty() {
+            items.extend(survey.fixed.iter().map(Item::of));
         }
         let launch = Launch { variables: servers.variables(), ..launch.clone() };
         let mut edits = Vec::new();
-        edits.extend(servers.edit(config_file, &config)?);
-        let mut places: Vec<&Place> = Vec::new();
-        for found in &moving {
-            if !places.contains(&&found.place) {
-                places.push(&found.place);
-            }
-        }
-        for place in places {
-            let leaving: Vec<&str> =
-                moving.iter().filter(|found| found.place == *place).map(|found| found.name.as_str()).collect();
-            edits.extend(client_edit(survey, place, &leaving, &launch, environment)?);
-        }
-        let is_lost =
-            |rule: &&Rule| moving.iter().any(|found| found.name == rule.server && found.place.client == rule.client);
-        let lost = survey.rules.iter().filter(is_lost).cloned().collect();
+        let mut text = config.text.clone();
+        let failed = |source| PlanError::Edit { path: config_file.to_owned(), source };
+        let steps = servers.write(&mut text).map_err(failed)?;
+        edits.extend(Edit::new(None, config_file, Syntax::Json, &config, &text, steps));
+        edits.extend(client_edits(survey, &moving, &launch, around)?);
+        let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));
+        let about_moving = survey.rules.iter().filter(is_about_moving).cloned();
+        let (carried, lost): (Vec<Rule>, Vec<Rule>) = about_moving.partition(Rule::is_carried);
         let secrets = survey.found.iter().filter_map(|found| found.entry.as_ref().ok()).flat_map(Entry::secrets);
-        Ok(Self { items, edits, blocking, lost, masker: Masker::new(secrets) })
+        let masker = Masker::new(secrets);
+        let warnings = warnings(survey, &moving, &servers, &carried, around);
+        Ok(Self { items, edits, blocking, carried, lost, warnings, unwrapped, masker })
     }
+}
+
+impl Item {
+    fn of(fixed: &Fixed) -> Self {
+        Self {
+            client: fixed.client,
+            scope: Scope::User,
+            path: fixed.path.clone(),
+            server: fixed.name.clone(),
+            verdict: Verdict::Stays(fixed.reason.to_owned()),
+            left_behind: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+fn rules_of<'s>(survey: &'s Survey, found: &Found) -> impl Iterator<Item = &'s Rule> {
+    survey.rules.iter().filter(|rule| rule.is_about(found))
 }
 
 /// Why a server stays, if it does; the rules that keep it are added to `blocking`.
@@ -213,17 +256,12 @@ fn stays(found: &Found, survey: &Survey, choice: &Choice, blocking: &mut Vec<Rul
         Ok(_) if found.is_mcpzip => return Some("is mcpzip itself".to_owned()),
         Ok(entry) => entry,
     };
-    if found.scope() != Scope::User {
-        let project = found.place.project.as_deref().unwrap_or(Path::new("")).display();
-        return Some(format!("belongs to the project {project}; mcpzip would show it in every other one too"));
-    }
     if let Some(proxy) = entry.other_proxy()
         && !choice.only.contains(&found.name)
     {
         return Some(format!("is another proxy, `{proxy}`; `--only {}` moves it", found.name));
     }
-    let about = |rule: &&Rule| rule.kind.protects() && rule.server == found.name && rule.client == found.place.client;
-    let protecting: Vec<Rule> = survey.rules.iter().filter(about).cloned().collect();
+    let protecting: Vec<Rule> = rules_of(survey, found).filter(|rule| rule.is_blocking()).cloned().collect();
     let first = protecting.first()?;
     if choice.drop_rules {
         return None;
@@ -233,111 +271,122 @@ fn stays(found: &Found, survey: &Survey, choice: &Choice, blocking: &mut Vec<Rul
     Some(reason)
 }
 
-/// The client's file with our entry and without those that leave.
-fn client_edit(
+/// The clients' files without the servers that leave. Our entry comes into the file that is the user's alone: one of a
+/// project may be everybody's, and would start a program that others don't have.
+fn client_edits(
     survey: &Survey,
-    place: &Place,
-    leaving: &[&str],
+    moving: &[&Found],
     launch: &Launch,
-    environment: &Environment,
-) -> Result<Option<Edit>, PlanError> {
-    let failed = |source| PlanError::Edit { path: place.path.clone(), source };
-    let source = survey.files.get(&place.path).expect("its servers were read from it");
-    let mut text = source.text.clone();
-    let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| place.path_of(name)).collect();
-    let is_connected = survey.found.iter().any(|found| found.place == *place && found.is_mcpzip);
-    if !is_connected {
-        let is_taken = |name: &str| text.node().at(&place.path_of(name)).is_some() && !leaving.contains(&name);
-        let name = names::free(entry::NAME, "proxy", is_taken);
-        // One that leaves may have the name: then it goes first.
-        if leaving.contains(&name.as_str()) {
-            text.remove(&place.path_of(&name)).map_err(failed)?;
-        }
-        entry::write(&mut text, place, &name, launch, environment).map_err(failed)?;
-        paths.extend(entry::paths(place, &name));
-        paths.sort();
-        paths.dedup();
-        for other in leaving.iter().filter(|other| **other != name) {
-            text.remove(&place.path_of(other)).map_err(failed)?;
-        }
-    } else {
-        for name in leaving {
-            text.remove(&place.path_of(name)).map_err(failed)?;
-        }
-    }
-    Ok(Edit::new(Some(place.client), &place.path, place.syntax, source, &text, paths))
-}
-
-/// The servers of `mcpzip`, those to come included.
-struct Servers {
-    all: Vec<(String, Node)>,
-    new: BTreeSet<String>,
-}
-
-const SERVERS: &str = "mcpServers";
-
-impl Servers {
-    fn of(config: &Text) -> Self {
-        let known = config.node().get(SERVERS).map(Node::members).unwrap_or_default();
-        let all = known.into_iter().map(|(name, node)| (name.to_owned(), node.clone())).collect();
-        Self { all, new: BTreeSet::new() }
-    }
-
-    fn get(&self, name: &str) -> Option<&(String, Node)> {
-        self.all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
-    }
-
-    /// Takes a server in, unless it is there.
-    fn take(&mut self, entry: &Entry, found: &Found) -> Verdict {
-        let node = entry.to_node();
-        let name = names::valid(&found.name);
-        let told_apart = format!("{name}-{}", found.place.client.name());
-        for known in [&name, &told_apart] {
-            if let Some((known, there)) = self.get(known)
-                && is_same_server(there, &node)
-            {
-                return Verdict::Moves { name: known.clone(), is_known: true };
+    around: &Surroundings,
+) -> Result<Vec<Edit>, PlanError> {
+    let mut places: Vec<Place> = Vec::new();
+    for found in moving {
+        for place in [found.place.client.user_place(around), found.place.clone()] {
+            if !places.contains(&place) {
+                places.push(place);
             }
         }
-        let is_conflict = self.get(&name).is_some();
-        let name = names::free(&name, found.place.client.name(), |name| self.get(name).is_some());
-        self.all.push((name.clone(), node));
-        self.new.insert(name.clone());
-        if is_conflict { Verdict::Conflicts { name } } else { Verdict::Moves { name, is_known: false } }
     }
-
-    fn variables(&self) -> Vec<String> {
-        let names = self.all.iter().flat_map(|(_, node)| references::variables(&node.to_json()));
-        names.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    fn edit(&self, path: &Path, source: &Source) -> Result<Option<Edit>, PlanError> {
-        let mut text = source.text.clone();
-        let mut paths = Vec::new();
-        for (name, node) in self.all.iter().filter(|(name, _)| self.new.contains(name)) {
-            let way = vec![SERVERS.to_owned(), name.clone()];
-            text.set(&way, node).map_err(|source| PlanError::Edit { path: path.to_owned(), source })?;
-            paths.push(way);
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for place in places.iter().filter(|place| is_touched(place, survey, moving)) {
+        if !paths.contains(&place.path) {
+            paths.push(place.path.clone());
         }
-        Ok(Edit::new(None, path, Syntax::Json, source, &text, paths))
     }
+    let mut edits = Vec::new();
+    for path in paths {
+        let inside: Vec<&Place> = places.iter().filter(|place| place.path == path).collect();
+        let first = inside[0];
+        let unreadable = |problem| PlanError::Unreadable { path: path.clone(), problem };
+        let source = match survey.files.get(&path) {
+            Some(source) => source.clone(),
+            None => read_source(&path, first.syntax).map_err(unreadable)?,
+        };
+        let mut text = source.text.clone();
+        let mut steps = Vec::new();
+        for place in &inside {
+            let failed = |source| PlanError::Edit { path: path.clone(), source };
+            let leaving: Vec<&str> =
+                moving.iter().filter(|found| found.place == **place).map(|found| found.name.as_str()).collect();
+            steps
+                .extend(leave(&mut text, place, &leaving, needs_entry(place, survey), launch, around).map_err(failed)?);
+        }
+        steps.sort();
+        steps.dedup();
+        edits.extend(Edit::new(Some(first.client), &path, first.syntax, &source, &text, steps));
+    }
+    Ok(edits)
 }
 
-/// Whether two entries lead to the same server, however it is used.
-fn is_same_server(one: &Node, other: &Node) -> bool {
-    let plain = |node: &Node| {
-        let aside =
-            ["disabled", "description", "timeout", "idle_timeout", "max_concurrent", "expose", "tools", "trust"];
-        let is_default = |key: &str, value: &Node| {
-            matches!((key, value), ("args" | "env" | "headers", Node::List(_) | Node::Map(_)) if value.is_same(&Node::Null))
-                || key == "type" && value.as_text().is_some_and(|kind| kind != "sse")
-        };
-        let members = node.members().into_iter();
-        Node::map(
-            members
-                .filter(|(key, value)| !aside.contains(key) && !is_default(key, value))
-                .map(|(key, value)| (key, value.clone())),
-        )
-    };
-    plain(one).is_same(&plain(other))
+fn is_touched(place: &Place, survey: &Survey, moving: &[&Found]) -> bool {
+    needs_entry(place, survey) || moving.iter().any(|found| found.place == *place)
+}
+
+fn needs_entry(place: &Place, survey: &Survey) -> bool {
+    let is_connected = |found: &Found| found.place == *place && found.is_mcpzip;
+    place.scope == Scope::User && !survey.found.iter().any(is_connected)
+}
+
+/// Takes servers out, and puts our entry in; the values that change.
+fn leave(
+    text: &mut Text,
+    place: &Place,
+    leaving: &[&str],
+    needs_entry: bool,
+    launch: &Launch,
+    around: &Surroundings,
+) -> Result<Vec<Vec<String>>, TextError> {
+    let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| place.path_of(name)).collect();
+    let mut own = String::new();
+    if needs_entry {
+        let is_taken = |name: &str| text.node().at(&place.path_of(name)).is_some() && !leaving.contains(&name);
+        own = names::free(entry::NAME, "proxy", is_taken);
+        // One that leaves may have the name: then it goes first.
+        if leaving.contains(&own.as_str()) {
+            text.remove(&place.path_of(&own))?;
+        }
+        entry::write(text, place, &own, launch, &around.environment)?;
+        paths.extend(entry::paths(place, &own));
+    }
+    for name in leaving.iter().filter(|name| **name != own) {
+        text.remove(&place.path_of(name))?;
+    }
+    Ok(paths)
+}
+
+/// What the user should know before they say yes.
+fn warnings(
+    survey: &Survey,
+    moving: &[&Found],
+    servers: &Servers,
+    carried: &[Rule],
+    around: &Surroundings,
+) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut shared: Vec<&Path> =
+        moving.iter().filter(|found| found.scope() == Scope::Project).map(|found| found.place.path.as_path()).collect();
+    shared.dedup();
+    for path in shared {
+        told.push(format!(
+            "{} may be shared with others: they lose these servers when they get your change of it (`--scope user --scope local` leaves it alone)",
+            path.display()
+        ));
+    }
+    let mut clients: Vec<Client> = moving.iter().map(|found| found.place.client).collect();
+    clients.extend(survey.found.iter().filter(|found| found.is_mcpzip).map(|found| found.place.client));
+    clients.sort();
+    clients.dedup();
+    let asks = carried.iter().any(|rule| matches!(rule.carried, Carried::Ask(_)));
+    let silent: Vec<&str> = clients
+        .iter()
+        .filter(|client| matches!(client, Client::GeminiCli | Client::OpenCode))
+        .map(|client| client.title())
+        .collect();
+    if asks && !silent.is_empty() {
+        told.push(format!("{} cannot ask the user: what is to be asked about is refused there", silent.join(" and ")));
+    }
+    if !moving.is_empty() {
+        told.extend(desktop::warnings(servers.all(), &clients, around));
+    }
+    told
 }

@@ -6,7 +6,8 @@
 use std::path::{Path, is_separator};
 
 use super::references::{self, Role, translate};
-use super::{Client, Node};
+use super::rules::Carried;
+use super::{Client, Node, remote};
 use crate::config::{secret_arguments, secret_parameters};
 use crate::secret::{Secret, is_secret_name};
 
@@ -21,8 +22,10 @@ pub struct Entry {
     pub timeout: Option<u64>,
     /// What it is for.
     pub description: Option<String>,
-    /// What would restrict or free single tools, as it is written; the proxy knows no such rule.
+    /// What restricts or frees single tools.
     pub tool_rules: Vec<ToolRule>,
+    /// Whether it was a program that only passed on to a URL.
+    pub is_unwrapped: bool,
     /// The keys that have no counterpart and change nothing of what the server is.
     pub left_behind: Vec<String>,
 }
@@ -59,8 +62,8 @@ pub enum Target {
 pub struct ToolRule {
     /// The key.
     pub key: String,
-    /// Whether it keeps tools from being used; otherwise it frees them from questions.
-    pub is_limit: bool,
+    /// What becomes of it.
+    pub carried: Carried,
     /// Its value.
     pub value: String,
 }
@@ -70,8 +73,8 @@ const URL_KEYS: &[&str] = &["url", "serverUrl", "httpUrl", "uri", "endpoint"];
 const ENV_KEYS: &[&str] = &["env", "environment", "envs"];
 const CWD_KEYS: &[&str] = &["cwd", "working_directory", "workingDirectory"];
 const HEADER_KEYS: &[&str] = &["headers", "http_headers"];
-const LIMIT_KEYS: &[&str] =
-    &["disabledTools", "disabled_tools", "enabled_tools", "includeTools", "excludeTools", "available_tools"];
+const DENYING_KEYS: &[&str] = &["disabledTools", "disabled_tools", "excludeTools"];
+const ALLOWING_KEYS: &[&str] = &["enabled_tools", "includeTools", "available_tools"];
 const FREEING_KEYS: &[&str] =
     &["autoApprove", "alwaysAllow", "trust", "default_tools_approval_mode", "default_tools_enabled"];
 
@@ -106,28 +109,36 @@ const QUIET_KEYS: &[&str] = &[
     "version",
 ];
 
-/// Reads the entry `name` of `client`.
+/// Reads an entry of `client`, which belongs to `project` if it is one of a project: what is relative there is meant from it.
 ///
 /// # Errors
 /// When the server cannot be moved: why not.
-pub(super) fn read(client: Client, entry: &Node) -> Result<Entry, String> {
+pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Result<Entry, String> {
     if !matches!(entry, Node::Map(_)) {
         return Err("is not an entry for a server".to_owned());
     }
     needs_client(client, entry)?;
-    let reader = Reader { client, entry };
+    let reader = Reader { client, entry, project };
     let target = match (reader.command()?, reader.url()?) {
         (Some(_), Some(_)) => return Err("has both a command and a URL; which one counts is not clear".to_owned()),
         (None, None) => return Err("has neither a command nor a URL".to_owned()),
         (Some((command, first)), None) => reader.local(command, first)?,
         (None, Some((key, url))) => reader.remote(key, url)?,
     };
+    let mut tool_rules = reader.tool_rules();
+    let unwrapped = remote::unwrapped(&target);
+    let is_unwrapped = unwrapped.is_some();
+    let target = unwrapped.map_or(target, |unwrapped| {
+        tool_rules.extend(unwrapped.tool_rules);
+        unwrapped.target
+    });
     Ok(Entry {
         target,
+        is_unwrapped,
         is_disabled: reader.flag("disabled") == Some(true) || reader.flag("enabled") == Some(false),
         timeout: reader.timeout(),
         description: entry.get("description").and_then(Node::as_text).map(str::to_owned),
-        tool_rules: reader.tool_rules(),
+        tool_rules,
         left_behind: reader.left_behind(),
     })
 }
@@ -166,6 +177,7 @@ fn needs_client(client: Client, entry: &Node) -> Result<(), String> {
 struct Reader<'e> {
     client: Client,
     entry: &'e Node,
+    project: Option<&'e Path>,
 }
 
 impl<'e> Reader<'e> {
@@ -179,7 +191,29 @@ impl<'e> Reader<'e> {
     }
 
     fn text(&self, text: &str, role: Role) -> Result<String, String> {
-        translate(self.client, text, role)
+        match self.project.and_then(Path::to_str) {
+            // Both mean the project's directory, where there is one.
+            Some(project) => {
+                let text = text.replace("${workspaceFolder}", project).replace("${workspaceRoot}", project);
+                translate(self.client, &text, role)
+            }
+            None => translate(self.client, text, role),
+        }
+    }
+
+    /// A path as it is from anywhere.
+    ///
+    /// # Errors
+    /// When it is relative, and it is not known to what.
+    fn rooted(&self, key: &str, path: String) -> Result<String, String> {
+        match self.project {
+            _ if !is_relative(&path) => Ok(path),
+            Some(project) => {
+                let whole: std::path::PathBuf = project.join(&path).components().collect();
+                Ok(whole.to_string_lossy().into_owned())
+            }
+            None => Err(format!("its {key} `{path}` is relative to the directory that the client runs in")),
+        }
     }
 
     /// The program, and the arguments that stand in one list with it.
@@ -216,9 +250,7 @@ impl<'e> Reader<'e> {
         });
         let args = args.collect::<Result<Vec<_>, _>>()?;
         let command = self.text(command, Role::Command)?;
-        if is_relative(&command) && command.contains(is_separator) {
-            return Err(format!("its command `{command}` is relative to the directory that the client runs in"));
-        }
+        let command = if command.contains(is_separator) { self.rooted("command", command)? } else { command };
         let env_node = ENV_KEYS.iter().find_map(|key| inner.get(key).or_else(|| self.entry.get(key)));
         let mut env = self.pairs("env", env_node)?;
         for name in self.entry.get("env_vars").map(Node::items).unwrap_or_default() {
@@ -229,13 +261,10 @@ impl<'e> Reader<'e> {
         let cwd = match self.first(CWD_KEYS) {
             Some((key, node)) => {
                 let written = node.as_text().ok_or_else(|| format!("has a `{key}` that is no text"))?;
-                let cwd = self.text(written, Role::Command)?;
-                if is_relative(&cwd) {
-                    return Err(format!("its `{key}` `{cwd}` is relative to the directory that the client runs in"));
-                }
-                Some(cwd)
+                Some(self.rooted(&format!("`{key}`"), self.text(written, Role::Command)?)?)
             }
-            None => None,
+            // Clients start a project's servers in it, and people write their arguments so.
+            None => self.project.map(|project| project.to_string_lossy().into_owned()),
         };
         Ok(Target::Local { command, args, env, cwd })
     }
@@ -345,42 +374,79 @@ impl<'e> Reader<'e> {
     }
 
     fn tool_rules(&self) -> Vec<ToolRule> {
-        let rule = |key: &str, is_limit: bool, value: &Node| ToolRule {
-            key: key.to_owned(),
-            is_limit,
-            value: value.to_json(),
+        let mut rules = Vec::new();
+        let mut add = |key: &str, value: &Node, carried: Carried| {
+            rules.push(ToolRule { key: key.to_owned(), carried, value: value.to_json() });
         };
+        let present = |key: &str| self.entry.get(key).filter(|value| !matches!(value, Node::Null));
+        let named = |key: &'static str| Some((key, present(key)?));
+        for (key, value) in DENYING_KEYS.iter().filter_map(|key| named(key)) {
+            match names(value) {
+                Some(tools) if tools.is_empty() => {}
+                Some(tools) => add(key, value, Carried::Deny(tools)),
+                None => add(key, value, Carried::Lost("is of a form that is not known here")),
+            }
+        }
+        for (key, value) in ALLOWING_KEYS.iter().filter_map(|key| named(key)) {
+            match names(value) {
+                // There, it means all.
+                Some(tools) if tools.is_empty() && key == "available_tools" => {}
+                Some(tools) => add(key, value, Carried::Only(tools)),
+                None => add(key, value, Carried::Lost("is of a form that is not known here")),
+            }
+        }
         let says_something = |value: &Node| match value {
-            Node::Null => false,
             Node::List(items) => !items.is_empty(),
             Node::Flag(flag) => *flag,
             _ => true,
         };
-        let mut rules = Vec::new();
-        for (keys, is_limit) in [(LIMIT_KEYS, true), (FREEING_KEYS, false)] {
-            let found = keys.iter().filter_map(|key| Some((*key, self.entry.get(key)?)));
-            rules.extend(
-                found.filter(|(_, value)| says_something(value)).map(|(key, value)| rule(key, is_limit, value)),
-            );
+        for (key, value) in FREEING_KEYS.iter().filter_map(|key| named(key)) {
+            match (key, value) {
+                ("default_tools_approval_mode", Node::Text(mode)) if mode == "prompt" => {
+                    add(key, value, Carried::Ask(vec!["*".to_owned()]));
+                }
+                ("default_tools_enabled", Node::Flag(false)) => {
+                    add(key, value, Carried::Lost("leaves tools that are switched on one by one"));
+                }
+                _ if says_something(value) => add(key, value, Carried::Needless),
+                _ => {}
+            }
         }
-        // No tool at all is as much a limit as a few; `["*"]` is none.
-        if let Some(tools) = self.entry.get("tools")
-            && *tools != Node::texts(["*"])
-            && !matches!((self.client, tools), (_, Node::Null) | (Client::Codex, Node::Map(_)))
-        {
-            rules.push(rule("tools", true, tools));
-        }
-        for rule in rules.iter_mut().filter(|rule| rule.key == "default_tools_approval_mode") {
-            rule.is_limit = rule.value.contains("prompt");
+        match (self.client, present("tools")) {
+            // Rules for single tools, which are read with the client's others.
+            (Client::Codex, Some(Node::Map(_))) | (_, None) => {}
+            (_, Some(tools)) if *tools == Node::texts(["*"]) => {}
+            // No tool at all is as much a limit as a few.
+            (Client::CopilotCli, Some(tools)) if names(tools).is_some() => {
+                add("tools", tools, Carried::Only(names(tools).unwrap_or_default()));
+            }
+            (_, Some(tools)) => add("tools", tools, Carried::Lost("is of a form that is not known here")),
         }
         rules
     }
 
     fn left_behind(&self) -> Vec<String> {
-        let groups = [COMMAND_KEYS, URL_KEYS, ENV_KEYS, CWD_KEYS, HEADER_KEYS, LIMIT_KEYS, FREEING_KEYS, QUIET_KEYS];
+        let groups = [
+            COMMAND_KEYS,
+            URL_KEYS,
+            ENV_KEYS,
+            CWD_KEYS,
+            HEADER_KEYS,
+            DENYING_KEYS,
+            ALLOWING_KEYS,
+            FREEING_KEYS,
+            QUIET_KEYS,
+        ];
         let is_known = |key: &str| groups.iter().any(|keys| keys.contains(&key));
         self.entry.members().into_iter().map(|(key, _)| key.to_owned()).filter(|key| !is_known(key)).collect()
     }
+}
+
+/// Names of tools. Some clients have parameters behind them, which widen nothing.
+fn names(list: &Node) -> Option<Vec<String>> {
+    let Node::List(items) = list else { return None };
+    let name = |item: &Node| item.as_text()?.split('(').next().map(|name| name.trim().to_owned());
+    items.iter().map(name).collect()
 }
 
 fn is_relative(path: &str) -> bool {
@@ -505,7 +571,7 @@ fn is_own(program: &str) -> bool {
 }
 
 /// A program's name in a path or a package's: no directory, no ending, no version.
-fn program_name(word: &str) -> &str {
+pub(super) fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)

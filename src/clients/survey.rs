@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::reading::{self, Entry};
 use super::rules::{self, Rule};
-use super::{Client, Node, Place, Scope, Surroundings, Syntax, Text};
+use super::{Client, Fixed, Node, Place, Scope, Surroundings, Syntax, Text, fixed};
 
 /// All that was found.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub struct Survey {
     pub found: Vec<Found>,
     /// What names single servers or tools of theirs outside of their entries, or in them.
     pub rules: Vec<Rule>,
+    /// The servers that are in no list that could be edited.
+    pub fixed: Vec<Fixed>,
     /// The files that could not be read, and why.
     pub unreadable: Vec<(PathBuf, String)>,
     pub(super) files: BTreeMap<PathBuf, Source>,
@@ -31,6 +33,8 @@ pub struct Found {
     pub entry: Result<Entry, String>,
     /// Whether that is `mcpzip`.
     pub is_mcpzip: bool,
+    /// Whether the user has yet to say at the client that it may run.
+    pub is_unapproved: bool,
 }
 
 /// A file as it was read.
@@ -47,6 +51,7 @@ impl Survey {
         let mut survey = Self {
             found: Vec::new(),
             rules: Vec::new(),
+            fixed: Vec::new(),
             unreadable: Vec::new(),
             files: BTreeMap::new(),
             places: Vec::new(),
@@ -64,9 +69,10 @@ impl Survey {
             let projects = client.project_places(around).into_iter().filter(|place| place.path != user.path);
             places.extend(projects.collect::<Vec<_>>());
             for place in places {
-                survey.read(place);
+                survey.read(place, around);
             }
         }
+        survey.fixed = fixed::find(&survey, clients, around);
         survey.rules = rules::find(&survey, clients, around);
         survey
     }
@@ -93,18 +99,30 @@ impl Survey {
         }
     }
 
-    fn read(&mut self, place: Place) {
+    fn read(&mut self, place: Place, around: &Surroundings) {
         let Some(text) = self.open(&place) else { return };
         let servers = text.node().at(&place.container).map(Node::members).unwrap_or_default();
         for (name, node) in servers {
-            let mut entry = reading::read(place.client, node);
-            if is_switched_off(&place, name, text.node())
+            let mut entry = reading::read(place.client, node, place.project.as_deref());
+            let user = self.files.get(&place.client.user_place(around).path).map(|source| source.text.node());
+            let approval = approval(&place, name, user, around);
+            if (is_switched_off(&place, name, text.node()) || approval != Approval::Given)
                 && let Ok(entry) = &mut entry
             {
                 entry.is_disabled = true;
             }
             let is_mcpzip = entry.as_ref().is_ok_and(Entry::is_mcpzip);
-            self.found.push(Found { place: place.clone(), name: name.to_owned(), entry, is_mcpzip });
+            let mut found = Found {
+                place: place.clone(),
+                name: name.to_owned(),
+                entry,
+                is_mcpzip,
+                is_unapproved: approval == Approval::Missing,
+            };
+            if let Some(reason) = fixed::blocked(&found, around).filter(|_| !is_mcpzip) {
+                found.entry = Err(reason);
+            }
+            self.found.push(found);
         }
         self.places.push(place);
     }
@@ -118,6 +136,39 @@ impl Found {
     }
 }
 
+/// What the user said of a server that somebody else put into the project.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Approval {
+    Given,
+    Missing,
+    Refused,
+}
+
+/// Claude Code asks before it starts a server of `.mcp.json`, and keeps the answers in settings and, formerly, by project.
+fn approval(place: &Place, name: &str, user: Option<&Node>, around: &Surroundings) -> Approval {
+    if place.client != Client::ClaudeCode || place.scope != Scope::Project {
+        return Approval::Given;
+    }
+    let project = place.project.as_deref().unwrap_or(Path::new(""));
+    let directories = [around.claude_directory(), project.join(".claude")];
+    let files = directories.iter().flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
+    let settings: Vec<Source> = files.filter_map(|path| read_source(&path, Syntax::Json).ok()).collect();
+    let older = user.and_then(|user| user.get("projects")?.get(&project.to_string_lossy()));
+    let places: Vec<&Node> = settings.iter().map(|source| source.text.node()).chain(older).collect();
+    let has = |key: &str| {
+        places.iter().any(|node| node.get(key).is_some_and(|list| list.items().contains(&Node::text(name))))
+    };
+    if has("disabledMcpjsonServers") {
+        Approval::Refused
+    } else if has("enabledMcpjsonServers")
+        || places.iter().any(|node| node.get("enableAllProjectMcpServers") == Some(&Node::Flag(true)))
+    {
+        Approval::Given
+    } else {
+        Approval::Missing
+    }
+}
+
 /// Whether the client keeps a server from starting by a list outside of the server's entry.
 fn is_switched_off(place: &Place, name: &str, node: &Node) -> bool {
     let is_in = |node: Option<&Node>| node.is_some_and(|list| list.items().contains(&Node::text(name)));
@@ -125,6 +176,10 @@ fn is_switched_off(place: &Place, name: &str, node: &Node) -> bool {
         Client::GeminiCli => {
             let allowed = node.at(&["mcp", "allowed"]).filter(|allowed| matches!(allowed, Node::List(_)));
             is_in(node.at(&["mcp", "excluded"])) || allowed.is_some_and(|allowed| !is_in(Some(allowed)))
+        }
+        Client::ClaudeCode if place.scope == Scope::Local => {
+            let project = place.project.as_deref().unwrap_or(Path::new("")).to_string_lossy();
+            is_in(node.at(&["projects", &project, "disabledMcpServers"]))
         }
         Client::CopilotCli => {
             let settings = read_source(&place.path.with_file_name("settings.json"), Syntax::Json);

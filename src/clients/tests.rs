@@ -6,7 +6,7 @@ use super::*;
 
 fn around(platform: Platform, variables: &[(&str, &str)]) -> Surroundings {
     let environment = Environment::from_iter(variables.iter().copied());
-    Surroundings { home: PathBuf::from("/home/me"), platform, environment, directory: None }
+    Surroundings { home: PathBuf::from("/home/me"), platform, environment, directory: None, managed: None }
 }
 
 #[test]

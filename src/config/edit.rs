@@ -64,8 +64,8 @@ pub enum EditError {
 /// What `change` gives, or why the file cannot be edited.
 pub fn edit<T, E: From<EditError>>(path: &Path, mut change: impl FnMut(&mut Document) -> Result<T, E>) -> Result<T, E> {
     let disk = |source| EditError::Disk { path: path.to_owned(), source };
-    let target = target_of(path).map_err(disk)?;
-    let _lock = Lock::take(&target).map_err(disk)?.ok_or_else(|| EditError::Busy { path: path.to_owned() })?;
+    let target = link_target(path).map_err(disk)?;
+    let _lock = FileLock::take(&target).map_err(disk)?.ok_or_else(|| EditError::Busy { path: path.to_owned() })?;
     for _ in 0..MOST_ATTEMPTS {
         let before = read(&target).map_err(disk)?;
         let text = match before.clone().map(String::from_utf8) {
@@ -97,7 +97,10 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The file that links at `path` lead to; it need not exist.
-fn target_of(path: &Path) -> io::Result<PathBuf> {
+///
+/// # Errors
+/// When a link cannot be read, or there are too many.
+pub fn link_target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::symlink_metadata(&path) {
@@ -113,15 +116,19 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "too many symbolic links"))
 }
 
-/// The right to edit a file, until it is dropped.
-struct Lock {
+/// The right to edit a file, until it is dropped; a file beside it, which goes with it, keeps other processes out.
+#[derive(Debug)]
+pub struct FileLock {
     path: PathBuf,
     _file: File,
 }
 
-impl Lock {
-    /// Waits for the lock of `target`; nothing when others keep it too long.
-    fn take(target: &Path) -> io::Result<Option<Self>> {
+impl FileLock {
+    /// Waits for the lock of `target`, up to ten seconds; nothing when others keep it longer.
+    ///
+    /// # Errors
+    /// When the directory cannot be written to.
+    pub fn take(target: &Path) -> io::Result<Option<Self>> {
         let directory = target.parent().unwrap_or(Path::new(""));
         files::create_private_directory(directory)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -144,7 +151,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FileLock {
     fn drop(&mut self) {
         // It would lie about in a home directory. Elsewhere an open file cannot be removed, and it stays.
         if cfg!(unix) {

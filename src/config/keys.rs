@@ -34,8 +34,8 @@ pub(super) enum Value {
     /// A line, or a list with at least a program.
     Command,
     Object(Table),
-    /// An object of servers' entries.
-    Servers(Table),
+    /// An object of servers' entries, each with the keys of [`ENTRY`].
+    Servers,
     /// An object that is not looked into.
     Opaque,
     /// Whatever it is.
@@ -56,7 +56,7 @@ pub(super) const TYPES: &[&str] = &["stdio", "http", "streamable-http", "sse"];
 /// The whole file.
 pub(super) const FILE: Table = &[
     key("$schema", Value::Any, "The JSON Schema of this file, for editors."),
-    key("mcpServers", Value::Servers(ENTRY), "The servers by name, in the form that MCP clients use."),
+    key("mcpServers", Value::Servers, "The servers by name, in the form that MCP clients use."),
     with_default("call_timeout", Value::Time, "\"120s\"", "What a call may take: `\"90s\"`, `\"2m\"`, or seconds."),
     with_default("idle_timeout", IDLE_TIMEOUT, "\"adaptive\"", "When an unused connection closes."),
     key("search", Value::Object(SEARCH), "How tools are found."),

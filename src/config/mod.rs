@@ -34,7 +34,7 @@ mod watch;
 pub use certificates::Certificates;
 pub use change::{Change, ChangeError, Changed, change_servers};
 pub use document::{Document, DocumentError};
-pub use edit::{EditError, edit};
+pub use edit::{EditError, FileLock, edit, link_target};
 pub use entry_text::EntryText;
 pub use env::Environment;
 pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};

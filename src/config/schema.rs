@@ -80,7 +80,7 @@ fn value(value: &Value) -> Json {
             schema.insert("type".to_owned(), json!(["object", "null"]));
             Json::Object(schema)
         }
-        Value::Servers(_) => json!({
+        Value::Servers => json!({
             "type": ["object", "null"],
             "propertyNames": { "pattern": "^[A-Za-z0-9_.-]{1,64}$", "not": { "pattern": "__|^[mM][cC][pP][zZ][iI][pP]$" } },
             "additionalProperties": { "$ref": "#/$defs/server" },
@@ -136,7 +136,7 @@ mod tests {
             Value::Command => (vec![json!("x"), json!(["x", "y"])], vec![json!([]), json!(1)]),
             Value::Object(_) | Value::Opaque => (vec![json!({})], vec![json!([])]),
             Value::Any => (vec![json!("x"), json!(1)], vec![]),
-            Value::Servers(_) => (vec![], vec![json!([]), json!({ "a__b": { "command": "x" } })]),
+            Value::Servers => (vec![], vec![json!([]), json!({ "a__b": { "command": "x" } })]),
         }
     }
 

@@ -5,10 +5,11 @@
 //! again. All four pairs are joined here; where a legacy server's question meets a modern client,
 //! `open_calls.rs` keeps the call.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::caller::{CallHost, Caller, Questions};
@@ -211,7 +212,8 @@ impl Needs {
 /// The members of a result that is no answer yet but says what is needed for one.
 pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
     // Results may be large, and those that need input are rare.
-    memchr::memmem::find(result, b"input_required")?;
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"input_required"));
+    WORD.find(result)?;
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
     let object = Object::parse(raw).ok()?;
     let is_required = object.text("resultType").as_deref() == Some("input_required")

@@ -48,6 +48,8 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_'
 pub struct Registry {
     /// Without a last `/`.
     base: String,
+    /// The same without a password in it.
+    shown: String,
     client: Client,
     cache: Cache,
 }
@@ -95,6 +97,7 @@ impl Registry {
         let base = base.trim().trim_end_matches('/');
         let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| Error::Address { base: wire::clean(base) })?;
+        let shown = format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
         // It is there already when a client was made before; any provider will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder()
@@ -110,8 +113,8 @@ impl Registry {
         let builder = if is_local { builder.no_proxy() } else { builder };
         let builder = if url.scheme() == "http" && is_local { builder.tls_certs_only([]) } else { builder };
         let client =
-            builder.build().map_err(|error| Error::Unreachable { base: base.to_owned(), reason: words(&error) })?;
-        Ok(Self { base: base.to_owned(), client, cache: Cache::new(cache_dir) })
+            builder.build().map_err(|error| Error::Unreachable { base: shown.clone(), reason: words(&error) })?;
+        Ok(Self { base: base.to_owned(), shown, client, cache: Cache::new(cache_dir) })
     }
 
     /// The newest versions of servers whose names have `query` in them, at most `limit`.
@@ -200,11 +203,12 @@ impl Registry {
     }
 
     async fn fetch(&self, url: &Url) -> Result<Vec<u8>, Error> {
-        let unreachable = |error: &reqwest::Error| Error::Unreachable { base: self.base.clone(), reason: words(error) };
+        let unreachable =
+            |error: &reqwest::Error| Error::Unreachable { base: self.shown.clone(), reason: words(error) };
         let request = self.client.get(url.clone()).header(reqwest::header::ACCEPT, "application/json");
         let mut response = request.send().await.map_err(|error| unreachable(&error))?;
         if response.status() != StatusCode::OK {
-            return Err(Error::Status { base: self.base.clone(), status: response.status().as_u16() });
+            return Err(Error::Status { base: self.shown.clone(), status: response.status().as_u16() });
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {

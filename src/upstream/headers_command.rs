@@ -125,7 +125,11 @@ impl Helper {
         let printed = async {
             let (stdout, stderr) = running.streams();
             // One that prints too much is not waited for: it may go on for ever, or be ended by the pipe that nobody reads.
-            let (printed, ()) = tokio::try_join!(whole(stdout), async { Ok(drain(stderr, log).await) })?;
+            let drained = async {
+                drain(stderr, log).await;
+                Ok(())
+            };
+            let (printed, ()) = tokio::try_join!(whole(stdout), drained)?;
             let status = running.child.wait().await.map_err(|error| format!("could not be waited for ({error})"))?;
             if !status.success() {
                 return Err(format!("failed ({status}); its stderr is in the server's log"));

@@ -262,3 +262,42 @@ fn the_doctor_reads_well_on_a_terminal() {
         assert!(screen.contains(words), "`{words}` is missing:\n{screen}");
     }
 }
+
+#[test]
+fn a_server_that_wants_a_login_is_told_of() {
+    use crate::support::authority::{Authority, Manner};
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({})).log_level("error");
+    close(&setup);
+    setup.save();
+    close_config(&setup);
+    let report = doctor(&setup, &["web"]).code(6).json();
+    let login = finding(&report, "server-login");
+    assert_eq!((&login["subject"], &login["mend"]), (&json!("web"), &json!("Run `mcpzip login web`.")));
+    assert!(findings(&report, "server-failed").is_empty(), "{report:#}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_client_from_the_desktop_has_another_path_and_perhaps_another_mcpzip() {
+    let setup = healthy().entry("tool", r#"{"command": "mcpzip-test-tool"}"#);
+    let bin = setup.home().path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    for (name, text) in [("mcpzip-test-tool", "exit 1"), ("mcpzip", "echo mcpzip 0.1.0")] {
+        std::fs::write(bin.join(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        set_mode(&bin.join(name), 0o700);
+    }
+    let cursor = setup.home().path("home/.cursor/mcp.json");
+    std::fs::create_dir(cursor.parent().unwrap()).unwrap();
+    let other = json!({ "mcpServers": { "zip": { "command": bin.join("mcpzip"), "args": ["serve"] } } });
+    std::fs::write(&cursor, other.to_string()).unwrap();
+    let setup = setup.variable("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
+    setup.save();
+    close_config(&setup);
+    let report = doctor(&setup, &[]).code(1).json();
+    let desktop = finding(&report, "command-desktop-path");
+    assert_eq!(desktop["subject"], "tool");
+    assert!(desktop["what"].as_str().unwrap().contains("Cursor"), "{desktop}");
+    let version = finding(&report, "client-other-version");
+    assert!(version["what"].as_str().unwrap().contains("version 0.1.0"), "{version}");
+}

@@ -241,7 +241,8 @@ fn what_is_missing_or_wrong_is_named_and_nothing_is_written() {
         assert_eq!(text(&setup), before);
     }
     let _ = run(&setup, &["add", "w", "--from-registry", id, "--", "x"]).code(2);
-    let _ = run(&setup, &["add", "w", "--set", "a=b", "--", "x"]).code(2);
+    let lone = run(&setup, &["add", "w", "--set", "a=b", "--", "x"]).code(1);
+    assert!(lone.stderr.contains("go with `--from-registry`"), "{lone}");
 }
 
 #[test]

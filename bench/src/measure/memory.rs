@@ -5,12 +5,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::start::group;
-use crate::home::Home;
 use crate::peer::Peer;
 use crate::stand::{MCPZIP, RELAY, Stand};
 use crate::table::{Bar, Table};
 
-const SERVERS: usize = 20;
 /// One of the bytes that systems count in.
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
@@ -22,18 +20,11 @@ pub(super) fn measure(stand: &Stand, _table: &mut Table) -> Result<()> {
 
 #[cfg(target_os = "linux")]
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
-    let tools = stand.choose(10_000, 200);
-    let servers = stand.servers(SERVERS, tools, true);
+    let servers = stand.many();
     let ways = stand.ways.len();
     let mut rows = vec![vec![None; ways]; 5];
     for way in RELAY..ways {
-        let home = Home::new()?;
-        {
-            let mut peer = stand.start(way, &servers, &home)?;
-            peer.initialize()?;
-            stand.prepare(way, &mut peer, &servers)?;
-        }
-        let mut peer = stand.start(way, &servers, &home)?;
+        let mut peer = stand.start(way, &servers, stand.learned(way)?)?;
         peer.initialize()?;
         stand.prepare(way, &mut peer, &servers)?;
         let settle = || std::thread::sleep(stand.choose(Duration::from_secs(6), Duration::from_millis(300)));
@@ -59,7 +50,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         calls(&mut peer, &small, stand.choose(100_000, 1000))?;
         rows[4][way] = Some(resident(id)? - before);
     }
-    let known = format!("{} tools known", group(tools));
+    let known = format!("{} tools known", group(servers.tools / 100 * 100));
     let mut rows = rows.into_iter();
     let mut add = |what: String, bar| table.add(what, "MB", bar, rows.next().unwrap_or_default());
     add(format!("resident memory, idle, {known}"), Some(Bar::AtMost(20.0)));

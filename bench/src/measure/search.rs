@@ -17,11 +17,11 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     for size in sizes {
         searches(stand, table, *size, false)?;
     }
-    searches(stand, table, stand.choose(10_000, 100), true)
+    searches(stand, table, stand.choose(10_000, 200), true)
 }
 
 fn searches(stand: &Stand, table: &mut Table, size: usize, is_semantic: bool) -> Result<()> {
-    let servers = stand.servers(stand.choose(20, 2), size, is_semantic);
+    let servers = if is_semantic { stand.many() } else { stand.servers(stand.choose(20, 2), size, false) };
     let bars = match (size, is_semantic) {
         (10_000, false) => [Some(Bar::AtMost(1.0)), Some(Bar::AtMost(3.0)), Some(Bar::AtMost(0.1))],
         (10_000, true) => [Some(Bar::AtMost(10.0)), Some(Bar::AtMost(25.0)), None],
@@ -33,8 +33,9 @@ fn searches(stand: &Stand, table: &mut Table, size: usize, is_semantic: bool) ->
         if profile.search("").is_none() || (is_semantic && way != MCPZIP) {
             continue;
         }
-        let home = Home::new()?;
-        let mut peer = stand.start(way, &servers, &home)?;
+        let fresh = Home::new()?;
+        let home = if is_semantic { stand.learned(way)? } else { &fresh };
+        let mut peer = stand.start(way, &servers, home)?;
         peer.initialize()?;
         stand.prepare(way, &mut peer, &servers)?;
         let mut times = Vec::new();

@@ -4,33 +4,29 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::start::group;
-use crate::home::Home;
 use crate::peer::Request;
 use crate::stand::{DIRECT, Stand};
 use crate::table::{Bar, Table};
 use crate::tools;
 
-const SERVERS: usize = 20;
-
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     let tokenizer = tiktoken_rs::o200k_base()?;
     let tokens = |text: &str| count(tokenizer.encode_ordinary(text).len());
-    let tools = stand.choose(10_000, 200);
-    let servers = stand.servers(SERVERS, tools, false);
+    let servers = stand.many();
+    let tools = servers.tools / 100 * 100;
     let ways = stand.ways.len();
     let mut rows = vec![vec![None; ways]; 6];
     for (way, profile) in stand.ways.iter().enumerate() {
         if way != DIRECT && profile.search("").is_none() {
             continue;
         }
-        let home = Home::new()?;
-        let mut peer = stand.start(way, &servers, &home)?;
+        let mut peer = stand.start(way, &servers, stand.learned(way)?)?;
         peer.initialize()?;
         stand.prepare(way, &mut peer, &servers)?;
         let list: Value = serde_json::from_slice(peer.ask(&Request::method("tools/list"))?)?;
         let definitions = list["result"]["tools"].as_array().context("no tools")?;
         // One server has a share of all tools; a client without a proxy shows those of all.
-        let share = if way == DIRECT { count(SERVERS) } else { 1.0 };
+        let share = if way == DIRECT { count(servers.commands.len()) } else { 1.0 };
         let text: String = definitions.iter().map(Value::to_string).collect();
         rows[0][way] = Some(count(text.len()) * share);
         rows[1][way] = Some(tokens(&text) * share);

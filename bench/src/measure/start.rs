@@ -10,24 +10,17 @@ use crate::stand::Stand;
 use crate::table::{Bar, Table};
 use crate::tools;
 
-const SERVERS: usize = 20;
-
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
-    let tools = stand.choose(10_000, 200);
-    let servers = stand.servers(SERVERS, tools, false);
+    let servers = stand.many();
+    let tools = servers.tools / 100 * 100;
     for (is_warm, rounds) in [(false, stand.choose(5, 1)), (true, stand.choose(25, 2))] {
         let ways = stand.ways.len();
         let (mut answered, mut found) = (vec![Vec::new(); ways], vec![Vec::new(); ways]);
-        let homes = (0..ways).map(|_| Home::new()).collect::<Result<Vec<_>>>()?;
-        for (way, home) in homes.iter().enumerate().filter(|_| is_warm) {
-            let mut peer = stand.start(way, &servers, home)?;
-            peer.initialize()?;
-            stand.prepare(way, &mut peer, &servers)?;
-        }
         for round in 0..rounds {
-            for (way, home) in homes.iter().enumerate() {
+            for way in 0..ways {
                 let fresh = Home::new()?;
-                let mut peer = stand.start(way, &servers, if is_warm { home } else { &fresh })?;
+                let home = if is_warm { stand.learned(way)? } else { &fresh };
+                let mut peer = stand.start(way, &servers, home)?;
                 answered[way].push(peer.initialize()?);
                 if let Some(search) = stand.ways[way].search(&tools::query(3 * round)) {
                     peer.text(&search)?;

@@ -13,7 +13,7 @@ use super::finding::{Finding, Fix};
 use super::kinds;
 use super::programs;
 use crate::app::App;
-use crate::clients::{Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, mend, own_entries};
+use crate::clients::{Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, mend, own_entries};
 
 /// How long another copy of us has to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -93,7 +93,7 @@ async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<
         examination.add(Finding::new(&kinds::CLIENT_DISABLED, subject, format!("{place} is switched off")));
     }
     let shell_path = environment.get("PATH").unwrap_or_default();
-    let path = match programs::desktop_path(machine.around.platform) {
+    let path = match desktop_path(machine.around.platform) {
         Some(path) if client.is_graphical() => path,
         _ => shell_path,
     };
@@ -155,8 +155,7 @@ fn duplicates(
     machine: &Machine,
     examination: &mut Examination,
 ) {
-    let environment = &machine.around.environment;
-    let plan = Plan::new(survey, &Choice::default(), &machine.paths.config_file, launch, environment);
+    let plan = Plan::new(survey, &Choice::default(), &machine.paths.config_file, launch, &machine.around);
     let Ok(plan) = plan else { return };
     for item in &plan.items {
         let is_connected = entries.iter().any(|entry| entry.place.client == item.client);

@@ -72,7 +72,7 @@ kinds! {
         mend "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
     CONFIG_OLDER: Note "config-older-layout", "there is a configuration of the older layout",
         why "Its servers are not used by this version.",
-        mend "Look at the file that is named, and take over what you still want.";
+        mend "Run `mcpzip migrate --from mcpzip-0.1`, which shows what it would take over.";
     SERVER_ENTRY: Error "server-entry", "a server's entry cannot be used",
         why "The server is left out; the others work.",
         mend "Look at the line and column that are named, and correct the entry.";

@@ -22,11 +22,16 @@ pub(super) async fn examine(app: &App, machine: &Machine, only: Option<&ServerNa
         let Some(account) = proxy.account(name) else { continue };
         has_account = true;
         match account.status().await {
-            Ok(Some(status)) if !status.missing_scopes.is_empty() => {
-                let scopes = printable(&status.missing_scopes.join(", "));
-                examination.add(Finding::new(&kinds::LOGIN_SCOPES, name.as_str(), format!("it lacks {scopes}")));
+            Ok(status) => {
+                let missing = status.as_ref().map(|status| status.missing_scopes.join(", ")).unwrap_or_default();
+                if !missing.is_empty() {
+                    let what = format!("it lacks {}", printable(&missing));
+                    examination.add(Finding::new(&kinds::LOGIN_SCOPES, name.as_str(), what));
+                }
+                if let Some(seen) = examination.servers.iter_mut().find(|seen| seen.name == name.as_str()) {
+                    seen.login = status;
+                }
             }
-            Ok(_) => {}
             Err(error) => {
                 examination.add(Finding::new(&kinds::LOGIN_UNREADABLE, name.as_str(), format!("{error:#}")));
             }

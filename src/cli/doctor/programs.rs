@@ -7,7 +7,7 @@ use super::Examination;
 use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
-use crate::clients::{Client, Platform, Survey};
+use crate::clients::{Client, Survey, desktop_path};
 use crate::config::{Environment, Stdio, Transport};
 use crate::tool::ServerName;
 
@@ -39,15 +39,6 @@ pub(super) fn examine(app: &App, machine: &Machine, only: Option<&ServerName>, e
             let what = format!("`{shown}` is on the PATH of this shell, but {title} may have `{path}` only");
             examination.add(Finding::new(&kinds::COMMAND_DESKTOP_PATH, name.as_str(), what));
         }
-    }
-}
-
-/// The PATH of programs that are started from the desktop, where it is shorter than that of shells.
-pub(super) fn desktop_path(platform: Platform) -> Option<&'static str> {
-    match platform {
-        Platform::Linux => Some("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"),
-        Platform::Mac => Some("/usr/bin:/bin:/usr/sbin:/sbin"),
-        Platform::Windows => None,
     }
 }
 

@@ -45,8 +45,10 @@ fn servers(examination: &Examination, output: &Output) {
         };
         let pad = " ".repeat(widest - server.name.len());
         let time = server.seconds.map(|seconds| format!(", {seconds:.2} s")).unwrap_or_default();
-        let words = server.software.iter().chain(&server.revision).map(String::as_str).collect::<Vec<_>>();
-        let aside = if words.is_empty() { String::new() } else { faint(format!(" ({})", words.join(", protocol "))) };
+        let login = server.login.as_ref().map(|login| format!("logged in at {}", printable(&login.issuer)));
+        let revision = server.revision.as_ref().map(|revision| format!("protocol {revision}"));
+        let words: Vec<String> = server.software.iter().cloned().chain(revision).chain(login).collect();
+        let aside = if words.is_empty() { String::new() } else { faint(format!(" ({})", words.join(", "))) };
         output.line(format!("  {}{pad}  {state}  {} tools{time}{aside}", strong(&server.name), server.tools));
     }
 }

@@ -15,6 +15,7 @@ use crate::catalog::ServerTools;
 use crate::config::Trust;
 use crate::proxy::{Progress, join_all};
 use crate::tool::ServerName;
+use crate::upstream::oauth::LoginStatus;
 
 /// How long a server has; the listing itself gives up sooner.
 const LIMIT: Duration = Duration::from_secs(45);
@@ -35,6 +36,8 @@ pub(super) struct Seen {
     /// The revision of the protocol that it speaks.
     pub(super) revision: Option<String>,
     pub(super) software: Option<String>,
+    /// The login there, where there is one.
+    pub(super) login: Option<LoginStatus>,
 }
 
 pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &mut Examination, output: &Output) {
@@ -73,6 +76,7 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
             seconds: time.map(|time| (time.as_secs_f64() * 100.0).round() / 100.0),
             revision: known.and_then(|known| known.revision()).map(|revision| revision.to_string()),
             software: server.software.as_deref().map(printable),
+            login: None,
         });
         let Some(time) = time else { continue };
         if proxy.wants_login(&name) {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::diagnostics::Exit;
 use super::migrate;
@@ -105,10 +105,14 @@ async fn walk(arguments: &Arguments, machine: &Machine, output: &Output) -> Resu
         }
     }
     if !output.is_json() {
-        migrate::show(&draft.survey, &draft.plan, output);
+        migrate::show(&draft.survey, &draft.plan, machine, output);
     }
     let undo = carry_out(arguments, &draft, machine, is_asking, output)?;
-    report(arguments, &draft, &trials, undo.as_deref(), output);
+    let logins = match &undo {
+        Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
+        None => Vec::new(),
+    };
+    report(arguments, &draft, &trials, (undo.as_deref(), &logins), output);
     Ok(())
 }
 
@@ -160,7 +164,7 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
         return Ok(BTreeSet::new());
     }
     let survey = Survey::of(clients, &machine.around);
-    let plan = plan(&survey, &Choice::default(), machine)?;
+    let plan = plan(&survey, &choice([]), machine)?;
     let movable: Vec<&Item> = plan.items.iter().filter(|item| !matches!(item.verdict, Verdict::Stays(_))).collect();
     if !is_asking {
         return Ok(movable.into_iter().map(|item| item.server.clone()).collect());
@@ -182,10 +186,9 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
 fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     let survey = Survey::of(&wishes.clients, &machine.around);
     let mut plan = if wishes.moving.is_empty() {
-        Plan::empty()
+        Plan::default()
     } else {
-        let choice = Choice { only: wishes.moving.iter().cloned().collect(), ..Choice::default() };
-        plan(&survey, &choice, machine)?
+        plan(&survey, &choice(wishes.moving.iter().cloned()), machine)?
     };
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
@@ -211,9 +214,14 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     Ok(Draft { survey, plan, new, connections })
 }
 
+/// The user's own servers. Those that a project has for all who work in it are `migrate`'s: others would miss them.
+fn choice(only: impl IntoIterator<Item = String>) -> Choice {
+    Choice { scopes: vec![Scope::User, Scope::Local], only: only.into_iter().collect(), ..Choice::default() }
+}
+
 fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exit> {
     let launch = machine.launch()?;
-    let made = Plan::new(survey, choice, &machine.paths.config_file, &launch, &machine.around.environment);
+    let made = Plan::new(survey, choice, &machine.paths.config_file, &launch, &machine.around);
     Ok(made.map_err(anyhow::Error::from)?)
 }
 
@@ -265,7 +273,13 @@ fn carry_out(
     Ok(Some(machine.journal().apply("init", &draft.plan.edits).map_err(anyhow::Error::from)?))
 }
 
-fn report(arguments: &Arguments, draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
+fn report(
+    arguments: &Arguments,
+    draft: &Draft,
+    trials: &[Tried],
+    (undo, logins): (Option<&str>, &[Value]),
+    output: &Output,
+) {
     if output.is_json() {
         let clients = draft.connections.iter().map(|(client, connection)| {
             let (state, name) = match connection {
@@ -279,6 +293,7 @@ fn report(arguments: &Arguments, draft: &Draft, trials: &[Tried], undo: Option<&
             "new_servers": draft.new,
             "tests": trials.iter().map(Tried::to_json).collect::<Vec<_>>(),
             "clients": clients.collect::<Vec<_>>(),
+            "logins": logins,
             "changed": undo.is_some(),
             "undo": undo,
         }));

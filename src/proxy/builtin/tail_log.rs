@@ -6,6 +6,9 @@ use crate::telemetry::{OWN_LINE, tail};
 const LINES: usize = 50;
 const MOST_LINES: usize = 500;
 
+/// Lines of a log that are looked at: what we wrote between them is left out.
+const LOOKED_AT: usize = 5000;
+
 /// A longer line is cut there, in characters.
 const LONGEST_LINE: usize = 400;
 
@@ -23,7 +26,7 @@ impl Proxy {
         let Some(logs) = self.logs.clone() else { return Reply::tool_error("no logs are kept in this run") };
         let path = logs.join(format!("{server}.log"));
         let wanted = wanted.clamp(1, MOST_LINES);
-        let tail = self.tasks.spawn_blocking(move || tail(&path, MOST_LINES));
+        let tail = self.tasks.spawn_blocking(move || tail(&path, LOOKED_AT));
         let lines = match tail.await {
             Ok(Ok(lines)) => lines,
             Ok(Err(error)) => {

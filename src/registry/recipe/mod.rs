@@ -334,6 +334,10 @@ impl<'a> Recipe<'a> {
                     if !matches!(argument.kind.as_str(), "named" | "positional") {
                         return odd("an argument is of the type", &argument.kind);
                     }
+                    let is_asked = argument.input.value.is_none() && !is_bare(argument);
+                    if is_asked && argument.input.is_required == Some(true) && label(argument).is_empty() {
+                        return Err(Unusable::Odd("it needs an argument that has no name".to_owned()));
+                    }
                 }
             }
             Source::Remote(remote) => {

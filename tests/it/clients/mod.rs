@@ -6,5 +6,8 @@ mod crash;
 mod edited;
 mod good;
 mod messy;
+mod older;
+mod projects;
 mod rules;
 mod staying;
+mod unwrapped;

@@ -40,6 +40,11 @@ fn what_only_the_client_can_do_keeps_a_server_there() {
         ("kiro", r#"{"command": "/opt/x/mcpzip.exe", "args": ["serve", "--direct"]}"#, "mcpzip itself"),
         ("kiro", r#"{"command": "sh", "args": ["-c", "exec mcpzip serve"]}"#, "mcpzip itself"),
         ("kiro", r#"{"command": "npx", "args": ["-y", "mcpzip@latest", "serve"]}"#, "mcpzip itself"),
+        (
+            "claude-code",
+            r#"{"command": "npx", "args": ["mcp-remote", "https://x.example", "--static-oauth-client-info", "${input:a}"]}"#,
+            "${input:a}",
+        ),
         ("kiro", r#"{"command": "uvx", "args": ["mcp-proxy", "--named", "x"]}"#, "another proxy"),
         ("kiro", r#"{"command": "docker", "args": ["mcp", "gateway", "run"]}"#, "another proxy"),
     ] {
@@ -87,37 +92,6 @@ fn another_proxy_moves_when_it_is_named() {
         .argument("--only=x")
         .moves("x", json!({ "command": "mcp-proxy", "args": ["a"] }))
         .check();
-}
-
-#[test]
-fn servers_of_a_project_are_never_those_of_all() {
-    let machine = Machine::new();
-    machine.put(
-        ".claude.json",
-        r#"{"mcpServers": {"u": {"command": "u"}}, "projects": {"/work/one": {"mcpServers": {"l": {"command": "l"}}}}}"#,
-    );
-    for (file, content) in [
-        (".mcp.json", r#"{"mcpServers": {"p1": {"command": "p"}}}"#),
-        (".vscode/mcp.json", r#"{"servers": {"p2": {"command": "p"}}}"#),
-        (".codex/config.toml.not", ""),
-        (".continue/mcpServers/a.yaml", "name: a\nmcpServers:\n  - name: p3\n    command: p\n"),
-        (".continue/mcpServers/b.json", r#"{"mcpServers": {"p4": {"command": "p"}}}"#),
-        (".github/mcp.json", r#"{"mcpServers": {"p5": {"command": "p"}}}"#),
-        (".roo/mcp.json", r#"{"mcpServers": {"p6": {"command": "p"}}}"#),
-        (".zed/settings.json", r#"{"context_servers": {"p7": {"command": "p", "args": []}}}"#),
-        ("opencode.jsonc", r#"{"mcp": {"p8": {"type": "local", "command": ["p"]}}}"#),
-    ] {
-        machine.put(file, content);
-    }
-    let report = machine.migrate(&[]);
-    for server in ["l", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8"] {
-        let (verdict, reason) = verdict(&report, server);
-        assert!(verdict == "stays" && reason.contains("project"), "{server} {verdict}: {reason}");
-    }
-    assert_eq!(machine.servers(), json!({ "u": { "command": "u" } }));
-    assert!(machine.read(".claude.json").contains(r#""l": {"command": "l"}"#));
-    let report = machine.migrate(&["--scope", "project"]);
-    assert_eq!(report["servers"].as_array().unwrap().len(), 8, "{report:#}");
 }
 
 #[test]

@@ -135,6 +135,12 @@ impl Setup {
         Client::start(self.home.clone(), self.command(arguments))
     }
 
+    /// Starts a command that serves its stdin and stdout, with the configuration as it is.
+    #[track_caller]
+    pub(crate) fn start_command(&self, command: Command) -> Client {
+        Client::start(self.home.clone(), command)
+    }
+
     /// Starts `mcpzip serve` and greets it as a client of the newest revision that has a handshake.
     #[track_caller]
     pub(crate) fn connect(&self) -> Client {

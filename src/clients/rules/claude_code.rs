@@ -1,0 +1,215 @@
+//! Claude Code's settings, hooks, agents, commands and skills: the user's, those of every project that is known, and those
+//! that an administrator has set, which are read and never touched.
+
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+use super::super::survey::{Found, Survey};
+use super::super::{Client, Node, Surroundings, Syntax, Text};
+use super::{Carried, Mention, Rule, RuleKind, plain};
+
+/// Where settings are, and the project that they hold for.
+type Settings = (PathBuf, Option<PathBuf>);
+
+pub(super) fn find(survey: &Survey, servers: &[&Found], around: &Surroundings, rules: &mut Vec<Rule>) {
+    let user = Client::ClaudeCode.user_place(around).path;
+    let projects = survey.files.get(&user).and_then(|source| source.text.node().get("projects"));
+    let projects = projects.map(Node::members).unwrap_or_default();
+    let own = around.claude_directory();
+    let above = around.directory.iter().flat_map(|here| here.ancestors());
+    let places = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
+    let mut directories: Vec<Settings> = vec![(own.clone(), None)];
+    directories
+        .extend(places.map(|place| (place.join(".claude"), Some(place.to_owned()))).filter(|(at, _)| *at != own));
+    directories.sort();
+    directories.dedup();
+    let mut mentions = Vec::new();
+    if let Some(managed) = &around.managed {
+        settings(&managed.join("managed-settings.json"), None, &mut mentions);
+    }
+    for (directory, project) in &directories {
+        for file in ["settings.json", "settings.local.json"] {
+            settings(&directory.join(file), project.as_deref(), &mut mentions);
+        }
+        frontmatter(directory, project.as_deref(), &mut mentions);
+    }
+    for (project, node) in &projects {
+        let listed = node.get("allowedTools").map(Node::items).unwrap_or_default();
+        for tool in listed.iter().filter_map(Node::as_text).filter(|tool| tool.contains("mcp__")) {
+            let mention = Mention::new(&user, format!("projects.{project}.allowedTools"), tool, RuleKind::Allow);
+            mentions.push(Mention { project: Some((*project).into()), ..mention });
+        }
+        // A server of one project is read as switched off.
+        let off = node.get("disabledMcpServers").map(Node::items).unwrap_or_default();
+        let is_off = |found: &&&Found| found.place.project.is_none() && off.contains(&Node::text(&found.name));
+        for found in servers.iter().filter(is_off) {
+            let key = format!("projects.{project}.disabledMcpServers");
+            let mention = Mention::new(&user, key, &found.name, RuleKind::Deny);
+            rules.push(mention.about(found, Carried::NotIn((*project).into())));
+        }
+    }
+    for mention in &mentions {
+        for found in servers.iter().filter(|found| mention.reaches(found)) {
+            let tools: Vec<String> = mention.text.split('|').filter_map(|part| tool_of(part, &found.name)).collect();
+            if tools.is_empty() {
+                continue;
+            }
+            rules.push(mention.clone().about(found, carried(mention, tools)));
+        }
+    }
+}
+
+fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
+    let is_permission = mention.key.starts_with("permissions.");
+    match mention.kind {
+        RuleKind::Allow => Carried::Needless,
+        _ if is_permission && mention.text.contains('(') => {
+            Carried::Lost("looks at parameters, which the proxy's rules do not")
+        }
+        RuleKind::Deny if is_permission => Carried::Deny(tools),
+        RuleKind::Ask if is_permission => Carried::Ask(tools),
+        RuleKind::Hook => Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input"),
+        RuleKind::Tools if mention.key.starts_with("hooks.") => {
+            Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input")
+        }
+        _ => Carried::Lost("holds for one agent, command or skill alone"),
+    }
+}
+
+fn settings(path: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
+    let Ok(text) = std::fs::read_to_string(path) else { return };
+    let Ok(text) = Text::parse(Syntax::Json, &text) else { return };
+    let node = text.node();
+    let mut add = |key: String, text: &str, kind| {
+        let project = project.map(Path::to_owned);
+        mentions.push(Mention { project, ..Mention::new(path, key, text, kind) });
+    };
+    for (key, kind) in [("deny", RuleKind::Deny), ("ask", RuleKind::Ask), ("allow", RuleKind::Allow)] {
+        let listed = node.at(&["permissions", key]).map(Node::items).unwrap_or_default();
+        for rule in listed.iter().filter_map(Node::as_text).filter(|rule| rule.contains("mcp__")) {
+            add(format!("permissions.{key}"), rule, kind);
+        }
+    }
+    for (event, hooks) in node.get("hooks").map(Node::members).unwrap_or_default() {
+        // Only those before a call can keep it from being made.
+        let is_before = matches!(event, "PreToolUse" | "PermissionRequest");
+        let kind = if is_before { RuleKind::Hook } else { RuleKind::Tools };
+        let matchers = hooks.items().iter().filter_map(|hook| hook.get("matcher")?.as_text());
+        for matcher in matchers.filter(|matcher| matcher.contains("mcp__")) {
+            add(format!("hooks.{event}"), matcher, kind);
+        }
+    }
+}
+
+/// The lists of tools in the heads of agents, commands and skills.
+fn frontmatter(directory: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
+    let mut files = Vec::new();
+    for folder in ["agents", "commands", "skills"] {
+        markdown(&directory.join(folder), 0, &mut files);
+    }
+    for path in files {
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let Some(head) = text.strip_prefix("---").and_then(|rest| rest.split("\n---").next()) else { continue };
+        let mut key = "";
+        for line in head.lines() {
+            if let Some((name, _)) = line.split_once(':')
+                && !line.starts_with([' ', '-', '\t'])
+            {
+                key = name.trim();
+            }
+            let kind = match key {
+                "disallowedTools" | "disallowed-tools" => RuleKind::Deny,
+                "tools" | "allowed-tools" => RuleKind::Tools,
+                _ => continue,
+            };
+            let is_word = |c: char| c.is_ascii_alphanumeric() || "_-*".contains(c);
+            for name in line.split(|c: char| !is_word(c)).filter(|word| word.starts_with("mcp__")) {
+                mentions.push(Mention { project: project.map(Path::to_owned), ..Mention::new(&path, key, name, kind) });
+            }
+        }
+    }
+}
+
+fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() && depth < 4 {
+            markdown(&path, depth + 1, files);
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            files.push(path);
+        }
+    }
+}
+
+/// The tools of `server` that a rule, or a part of a hook's pattern, is about, as a pattern. One about all servers stays
+/// true behind the proxy, unless it names tools.
+fn tool_of(rule: &str, server: &str) -> Option<String> {
+    let known = plain(server);
+    let (_, rest) = rule.split_once("mcp__")?;
+    let rest = rest.split('(').next().unwrap_or_default().trim_end_matches(['$', ')']);
+    let all = || "*".to_owned();
+    let tool_pattern = |tool: &str| if tool.is_empty() { all() } else { tool.replace(".*", "*") };
+    if rest == known {
+        return Some(all());
+    }
+    if let Some(tool) = rest.strip_prefix(known.as_str()).and_then(|rest| rest.strip_prefix("__")) {
+        return Some(tool_pattern(tool));
+    }
+    let (written, tool) = rest.split_once("__").unwrap_or((rest, ""));
+    let is_any = |text: &str| matches!(text, "" | "*" | ".*" | ".+");
+    if is_any(written) {
+        return (!is_any(tool)).then(|| tool_pattern(tool));
+    }
+    let pattern = if written.contains(".*") { written.to_owned() } else { written.replace('*', ".*") };
+    let is_match = Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(&known));
+    is_match.then(|| tool_pattern(tool))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_about_a_server_and_some_of_its_tools() {
+        for (rule, server, tools) in [
+            ("mcp__github", "github", Some("*")),
+            ("mcp__github__*", "github", Some("*")),
+            ("mcp__github__delete_repo", "github", Some("delete_repo")),
+            ("mcp__github__delete_*", "github", Some("delete_*")),
+            ("mcp__github__get.*", "github", Some("get*")),
+            ("mcp__my_server__x", "my server", Some("x")),
+            ("mcp__a__b__c", "a__b", Some("c")),
+            ("mcp__git*__x", "github", Some("x")),
+            ("mcp__git*", "github", Some("*")),
+            ("mcp__*__delete_*", "github", Some("delete_*")),
+            ("mcp__*", "github", None),
+            ("mcp__*__*", "github", None),
+            ("mcp__gitlab__x", "github", None),
+            ("mcp__githubber", "github", None),
+            ("Bash(rm *)", "github", None),
+        ] {
+            assert_eq!(tool_of(rule, server).as_deref(), tools, "{rule} {server}");
+        }
+    }
+
+    #[test]
+    fn what_an_administrator_denies_is_carried_over() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| std::fs::write(home.path().join(file), text).unwrap();
+        write(".claude.json", r#"{"mcpServers": {"git": {"command": "x"}}}"#);
+        write("managed-settings.json", r#"{"permissions": {"deny": ["mcp__git__push"]}}"#);
+        let around = Surroundings {
+            home: home.path().to_owned(),
+            platform: super::super::super::Platform::Linux,
+            environment: crate::config::Environment::default(),
+            directory: None,
+            managed: Some(home.path().to_owned()),
+        };
+        let survey = Survey::of(&[Client::ClaudeCode], &around);
+        assert_eq!(survey.rules.len(), 1, "{:?}", survey.rules);
+        assert_eq!(survey.rules[0].carried, Carried::Deny(vec!["push".to_owned()]));
+    }
+}

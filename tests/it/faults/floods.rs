@@ -1,0 +1,66 @@
+//! Too much at once: memory stays bounded, and others go on.
+
+use serde_json::json;
+
+use super::Outcome;
+use crate::support::script::{answer, fill, line};
+use crate::support::{Client, Server, Setup};
+
+pub(super) const OUTCOMES: &[Outcome] = &[
+    Outcome {
+        fault: "a server floods with messages that nobody asked for, 100 MB of them",
+        gets: "its answer, after them",
+        then: "memory stays below 100 MB; other servers answer meanwhile",
+    },
+    Outcome {
+        fault: "a server writes 300 MB without a line end",
+        gets: "`more than the limit of 67108864`",
+        then: "memory stays below 160 MB; other servers answer meanwhile",
+    },
+];
+
+const MEGABYTE: usize = 1024 * 1024;
+
+/// The most memory that a process had so far, in bytes.
+fn peak(client: &Client) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", client.process())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+}
+
+#[test]
+fn a_server_that_floods_fills_no_memory() {
+    let news = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":""#;
+    let flood = (0..100).map(|_| fill(news, MEGABYTE, r#""}}"#));
+    let done = line(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"done"}]}}"#);
+    let setup = Setup::new()
+        .server("bad", Server::new().tool("t", flood.chain([done])))
+        .server("good", Server::new().tool("u", [answer("fine")]))
+        .setting("search", json!({ "semantic": false }));
+    let mut client = setup.log_level("error").connect();
+    assert_eq!(client.execute("good__u").text(), "fine");
+    let call = client.begin_execute("bad__t");
+    for _ in 0..20 {
+        assert_eq!(client.execute("good__u").text(), "fine");
+    }
+    assert_eq!(client.answer(call).text(), "done");
+    assert!(peak(&client) < 100 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    client.finish();
+}
+
+#[test]
+fn a_line_without_an_end_fills_no_memory() {
+    let endless = fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"x":""#, 300 * MEGABYTE, r#""}}"#);
+    let setup = Setup::new()
+        .server("bad", Server::new().tool("t", [endless]))
+        .server("good", Server::new().tool("u", [answer("fine")]))
+        .setting("search", json!({ "semantic": false }));
+    let mut client = setup.log_level("error").connect();
+    assert_eq!(client.execute("good__u").text(), "fine");
+    let call = client.begin_execute("bad__t");
+    assert_eq!(client.execute("good__u").text(), "fine");
+    let told = client.answer(call).tool_error();
+    assert!(told.contains("more than the limit of 67108864"), "{told}");
+    assert!(peak(&client) < 160 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    client.finish();
+}

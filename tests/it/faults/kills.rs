@@ -1,0 +1,89 @@
+//! `kill -9` at any moment, of two processes at once, while lists, the configuration and results are written.
+//!
+//! A run of all five hundred: `MCPZIP_TEST_KILLS=500 cargo test --test it faults::kills`.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::support::script::answer;
+use crate::support::{Client, Server, Setup, until};
+
+pub(super) const OUTCOMES: &[Outcome] = &[Outcome {
+    fault: "two processes, again and again, while lists are taken, servers are added and removed, results are stored",
+    gets: "",
+    then: "the configuration is whole and has every server that was there; the next start finds and calls; no file is damaged",
+}];
+
+/// How often, when nobody says.
+const KILLS: u64 = 20;
+
+#[test]
+fn no_kill_damages_anything() {
+    #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
+    let kills = std::env::var("MCPZIP_TEST_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(KILLS);
+    let large = "x".repeat(20_000);
+    let tools = |round: u64| {
+        let server = Server::new().tool("work", [answer("done")]).tool("large", [answer(&large)]);
+        // Another list each time, so that there is something to write.
+        server.tool(&format!("round_{round}"), [])
+    };
+    let setup = Setup::new()
+        .server("a", tools(0))
+        .server("b", Server::new().tool("play", [answer("played")]))
+        .setting("management", json!("full"))
+        .setting("results", json!({ "budget": 100, "kept_for": "1h" }));
+    setup.save();
+    let extra = Setup::new().server("c", Server::new().tool("t", [answer("c")]));
+    extra.save();
+    let entry = config(&extra)["mcpServers"]["c"].clone();
+    for round in 0..kills {
+        let mut clients = [serve(&setup), serve(&setup)];
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.begin("search_tools", r#"{"query":"does play"}"#);
+            client.begin_execute("a__large");
+            let change = match (round + number as u64) % 2 {
+                0 => json!({ "operation": "add", "servers": { format!("extra{number}"): entry } }),
+                _ => json!({ "operation": "remove", "names": [format!("extra{number}")] }),
+            };
+            client.begin("execute_tool", &json!({ "name": "mcpzip__servers", "arguments": change }).to_string());
+        }
+        // Each round at another moment of the work.
+        std::thread::sleep(Duration::from_millis(round * 37 % 211));
+        for client in &mut clients {
+            client.try_signal(Signal::KILL);
+            client.wait();
+            let stderr = client.stderr();
+            assert!(!stderr.contains("a fault inside") && !stderr.contains("damaged"), "round {round}: {stderr}");
+        }
+        let config = config(&setup);
+        assert!(
+            config["mcpServers"]["a"].is_object() && config["mcpServers"]["b"].is_object(),
+            "round {round}: {config}"
+        );
+        assert_eq!(config["management"], "full", "round {round}: {config}");
+        // This writes its script alone; the configuration stays as it is.
+        let _ = setup.clone().server("a", tools(round + 1));
+    }
+    let mut client = serve(&setup);
+    until("the tools", || client.search("does play").contains("b__play").then_some(()));
+    assert_eq!(client.execute("a__work").text(), "done");
+    assert!(client.execute("a__large").text().contains("read_result"));
+    assert!(!client.stderr().contains("damaged"), "{}", client.stderr());
+    client.finish();
+}
+
+/// `mcpzip serve` with the configuration as the last one left it.
+fn serve(setup: &Setup) -> Client {
+    let mut client = setup.start_command(setup.command(&["serve"]));
+    client.shake_hands("2025-11-25");
+    client
+}
+
+#[track_caller]
+fn config(setup: &Setup) -> Value {
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("the configuration is damaged ({error}): {text}"))
+}

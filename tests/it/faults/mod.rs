@@ -1,0 +1,64 @@
+//! Faults, one after the other: what the client gets for each, and that nothing else suffers.
+//!
+//! `docs/faults.md` is made of these tables, and a test holds it to them: what stands there was seen to happen. The page is
+//! written anew by `MCPZIP_WRITE_DOCS=1 cargo test --test it faults::page`.
+
+#[cfg(target_os = "linux")]
+mod floods;
+#[cfg(unix)]
+mod kills;
+mod steps;
+#[cfg(unix)]
+mod system;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A line of the page: what goes wrong, what the client of it gets, and what is so afterwards.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome {
+    pub(super) fault: &'static str,
+    pub(super) gets: &'static str,
+    pub(super) then: &'static str,
+}
+
+const INTRODUCTION: &str = "\
+# Faults
+
+What happens when something goes wrong. Each row is a test that makes the fault happen to the real program, reads the answer that
+the client gets, and has another server work before, during and after it (`cargo test --test it faults::`). This page is written by
+those tests.
+";
+
+fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    let mut add = |title: &str, outcomes: &mut dyn Iterator<Item = Outcome>| {
+        // Writing to memory cannot fail.
+        let _ = writeln!(page, "\n## {title}\n\n| fault | what the client gets | then |\n|---|---|---|");
+        for Outcome { fault, gets, then } in outcomes {
+            let _ = writeln!(page, "| {fault} | {gets} | {then} |");
+        }
+    };
+    add("A server, step by step", &mut steps::outcomes());
+    #[cfg(unix)]
+    add("The system and the files", &mut system::OUTCOMES.iter().copied());
+    #[cfg(target_os = "linux")]
+    add("Too much at once", &mut floods::OUTCOMES.iter().copied());
+    #[cfg(unix)]
+    add("`kill -9`", &mut kills::OUTCOMES.iter().copied());
+    page
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_page_of_faults_says_what_the_tests_see() {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/faults.md"));
+    #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
+    if std::env::var_os("MCPZIP_WRITE_DOCS").is_some() {
+        std::fs::write(path, page()).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(path).unwrap() == page(),
+        "docs/faults.md is not what the tests say; write it anew"
+    );
+}

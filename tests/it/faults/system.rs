@@ -1,0 +1,181 @@
+//! Faults of the system and of the files: few descriptors, no room on the disk, a clock that was set back, an edit that is
+//! nonsense, a hundred servers that do not work.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+
+use super::Outcome;
+use crate::support::script::{answer, exit, hang};
+use crate::support::{Client, Server, Setup, until};
+
+pub(super) const OUTCOMES: &[Outcome] = &[
+    Outcome {
+        fault: "40 descriptors at most, and 30 servers",
+        gets: "those that could be started work; the others: `did not start: cannot run … Too many open files`",
+        then: "those that run go on",
+    },
+    Outcome {
+        fault: "nothing can be written: the disk is full",
+        gets: "search and calls work",
+        then: "the next start knows nothing from before",
+    },
+    Outcome {
+        fault: "the clock was set back by a year",
+        gets: "search from the cache, calls, and lists that are taken anew",
+        then: "",
+    },
+    Outcome {
+        fault: "the configuration is replaced by nonsense",
+        gets: "all goes on with the one before; the log says so",
+        then: "the next good edit is taken",
+    },
+    Outcome {
+        fault: "200 servers, half of which end at their start or never answer",
+        gets: "the tools of the other hundred, found and called",
+        then: "`mcpzip__status` has a reason for each",
+    },
+];
+
+/// Starts `mcpzip serve` under limits that a shell sets first.
+fn start_under(setup: &Setup, limits: &str) -> Client {
+    setup.save();
+    let plain = setup.command(&["serve"]);
+    let mut command = std::process::Command::new("sh");
+    command
+        .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .env_clear()
+        .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(plain.get_current_dir().unwrap_or(Path::new("/")))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut client = setup.start_command(command);
+    client.shake_hands("2025-11-25");
+    client
+}
+
+fn works() -> Server {
+    Server::new().tool("work", [answer("done")])
+}
+
+#[test]
+fn few_descriptors_cost_only_what_they_do_not_suffice_for() {
+    let setup = (0..30).fold(Setup::new(), |setup, number| setup.server(&format!("s{number}"), works()));
+    let mut client = start_under(&setup, "ulimit -n 40");
+    let (mut good, mut refused) = (0, 0);
+    for number in 0..30 {
+        let got = client.execute(&format!("s{number}__work"));
+        if got.is_tool_error() {
+            assert!(got.text().contains("Too many open files") || got.text().contains("not known"), "{}", got.text());
+            refused += 1;
+        } else {
+            assert_eq!(got.text(), "done");
+            good += 1;
+        }
+    }
+    assert!(good > 2 && refused > 2, "{good} work and {refused} do not");
+    assert!(!client.stderr().contains("a fault inside"), "{}", client.stderr());
+    client.close_stdin();
+    client.wait();
+}
+
+#[test]
+fn a_full_disk_costs_only_what_was_to_be_kept() {
+    let setup = Setup::new().server("a", works()).setting("results", json!({ "budget": 10 }));
+    let mut client = start_under(&setup, "ulimit -f 0; trap '' XFSZ");
+    until("the tool", || client.search("does work").contains("a__work").then_some(()));
+    assert_eq!(client.execute("a__work").text(), "done");
+    client.call("proxy_refresh", "{}").text();
+    assert_eq!(client.execute("a__work").text(), "done");
+    assert!(!client.stderr().contains("a fault inside"), "{}", client.stderr());
+    client.close_stdin();
+    client.wait();
+}
+
+#[test]
+fn a_clock_that_was_set_back_costs_nothing() {
+    let setup = Setup::new().server("a", works());
+    let mut client = setup.connect();
+    until("the tool", || client.search("does work").contains("a__work").then_some(()));
+    client.finish();
+    // What was written before is of next year then.
+    let next_year = SystemTime::now() + Duration::from_secs(365 * 24 * 3600);
+    for directory in [setup.cache_path(), setup.home().path("state")] {
+        set_time(&directory, next_year);
+    }
+    let setup = setup.server("b", Server::new().tool("play", [answer("played")]));
+    let mut client = setup.connect();
+    assert!(client.search("does work").contains("a__work"));
+    until("the new tool", || client.search("does play").contains("b__play").then_some(()));
+    assert_eq!(client.execute("a__work").text(), "done");
+    let status = client.call("proxy_status", "{}").text();
+    assert!(!status.contains("kept from before"), "{status}");
+    assert!(!client.stderr().contains("a fault inside"), "{}", client.stderr());
+    client.finish();
+}
+
+fn set_time(path: &Path, time: SystemTime) {
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            set_time(&entry.path(), time);
+        } else if let Ok(file) = std::fs::File::options().append(true).open(entry.path()) {
+            file.set_modified(time).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_configuration_that_becomes_nonsense_changes_nothing() {
+    let setup = Setup::new().server("a", works());
+    let mut client = setup.connect();
+    assert_eq!(client.execute("a__work").text(), "done");
+    for (number, nonsense) in ["{", "\0\0\0\0", "mcpServers: {}"].into_iter().enumerate() {
+        setup.save_text(nonsense);
+        until("the edit to be refused", || {
+            (client.stderr().matches("the edited configuration is not used").count() > number).then_some(())
+        });
+        assert_eq!(client.execute("a__work").text(), "done", "{nonsense:?}");
+    }
+    setup.clone().server("b", works()).save();
+    until("the good edit", || client.search("does work").contains("b__work").then_some(()));
+    client.finish();
+}
+
+#[test]
+fn of_two_hundred_servers_the_good_half_works() {
+    let mut setup = Setup::new().log_level("error");
+    for number in 0..200 {
+        let server = match number % 4 {
+            0 => Server::new().at_start([exit(1)]),
+            2 => Server::new().on("initialize", [hang()]),
+            _ => works(),
+        };
+        setup = setup.server(&format!("s{number}"), server);
+    }
+    let mut client = setup.connect();
+    // Starting a hundred processes takes its time on a busy machine.
+    for _ in 0..6 {
+        let id = client.begin_execute("s199__work");
+        if !client.answer(id).is_tool_error() {
+            break;
+        }
+    }
+    for number in [1, 99, 101, 199] {
+        until("a good one to work", || {
+            (client.execute(&format!("s{number}__work")).as_str().contains("done")).then_some(())
+        });
+    }
+    until("a good one to be found", || client.search("does work").contains("__work").then_some(()));
+    let status = until("the reasons", || {
+        let status = client.call("proxy_status", "{}").text();
+        (status.matches("ended during the handshake").count() == 50).then_some(status)
+    });
+    assert!(status.contains("200 servers"), "{status}");
+    client.close_stdin();
+    client.wait();
+}
