@@ -45,7 +45,7 @@ export default defineConfig({
         { label: 'Reference', items: ['reference/meta-tools', 'reference/commands', 'reference/configuration', 'reference/environment', 'reference/glossary'] },
         {
           label: 'Project',
-          items: ['project/performance', 'project/comparison', 'project/architecture', 'project/contributing', 'project/faq', 'project/changelog'],
+          items: ['project/performance', 'project/faults', 'project/comparison', 'project/architecture', 'project/contributing', 'project/faq', 'project/changelog'],
         },
       ],
     }),

@@ -2,7 +2,7 @@
 // compares the two, so that the recorded one cannot grow old unseen.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fail, page, program, run, website, write } from './lib.mjs';
+import { cell, fail, page, program, run, website, write } from './lib.mjs';
 
 export const RECORDED = join(website, 'src/data/commands.json');
 
@@ -49,7 +49,6 @@ export function entries(text) {
   return found.map(([term, lines]) => [term, lines.join(' ')]);
 }
 
-const cell = (text) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
 const GLOBAL = /^Options for all commands/;
 
 export function commands() {

@@ -3,7 +3,7 @@
 import Ajv from 'ajv';
 import Ajv2020 from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
-import { fail, need, page, write, writeJson } from './lib.mjs';
+import { cell, fail, need, page, write, writeJson } from './lib.mjs';
 
 export const SCHEMA = 'docs/config.schema.json';
 
@@ -19,7 +19,6 @@ export function validator(options = {}) {
   return { ajv, validate: ajv.compile(schema) };
 }
 
-const cell = (text) => text.replaceAll('|', '\\|').replaceAll('\n', ' ').replaceAll('<', '&lt;').replaceAll('{', '&#123;');
 const literal = (value) => `\`${JSON.stringify(value).replaceAll('|', '\\|')}\``;
 
 export function configuration() {
@@ -41,10 +40,11 @@ export function configuration() {
     const node = definition(raw);
     const choices = node.anyOf ?? node.oneOf;
     if (node.const !== undefined) return literal(node.const);
-    if (node.enum) return node.enum.map(literal).join(', ');
+    if (node.enum) return node.enum.filter((value) => value !== null).map(literal).join(', ');
     if (choices) return [...new Set(choices.map(kind))].filter(Boolean).join(' or ');
-    if (node.type === 'array') return `list of ${kind(node.items) || 'values'}`;
-    const types = [node.type ?? []].flat().map((type) => ({ boolean: '`true` or `false`', integer: 'whole number' })[type] ?? type);
+    const kinds = [node.type ?? []].flat().filter((type) => type !== 'null');
+    if (kinds[0] === 'array') return `list of ${{ string: 'texts' }[node.items?.type] ?? (kind(node.items) || 'values')}`;
+    const types = kinds.map((type) => ({ boolean: '`true` or `false`', integer: 'whole number', string: 'text' })[type] ?? type);
     return types.join(' or ');
   };
   const rows = (node, prefix) => Object.entries(node.properties ?? {}).flatMap(([key, raw]) => {
@@ -73,7 +73,7 @@ names that schema in \`$schema\`. The [configuration builder](/try/configuration
 
 \`--config FILE\` or \`MCPZIP_CONFIG\` names another. Comments and trailing commas are fine. \`\${NAME}\` and \`\${NAME:-default}\` in any
 string are filled in from the environment. Edits are picked up while \`mcpzip\` runs; an edit that cannot be read changes nothing and is
-reported. One bad entry never costs the others.
+reported. One bad entry never costs the others. \`null\` is the same as leaving a key out.
 
 ## An example
 

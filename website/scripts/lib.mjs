@@ -76,3 +76,11 @@ export function number(cell) {
 
 export const page = (title, description, body) =>
   `---\ntitle: ${JSON.stringify(title)}\ndescription: ${JSON.stringify(description)}\neditUrl: false\n---\n\n${body.trim()}\n`;
+
+/** A text as a cell of a table: code stays as it is, angle brackets elsewhere are no HTML. */
+export const cell = (text) => text
+  .replaceAll('|', '\\|')
+  .replaceAll('\n', ' ')
+  .split('`')
+  .map((part, index) => (index % 2 ? part : part.replaceAll('<', '&lt;')))
+  .join('`');

@@ -10,8 +10,8 @@ import { problem, terminal as drawn } from './pictures.mjs';
 import { QUERIES, SERVERS } from './playground.mjs';
 
 const check = process.argv.includes('--check');
-// Embedding and asking take a minute; the check leaves them out unless it is told `--all`.
-const isWhole = !check || process.argv.includes('--all');
+// Embedding and asking take a minute or two; the check leaves that out unless it is told `--all`, and recording with `--quick`.
+const isWhole = check ? process.argv.includes('--all') : !process.argv.includes('--quick');
 const binary = program() ?? fail('no mcpzip was built: `cargo build`, or set MCPZIP_BIN');
 const home = mkdtempSync(join(tmpdir(), 'mcpzip-record-'));
 const environment = { PATH: process.env.PATH, HOME: home, TERM: 'xterm-256color', COLUMNS: '100' };
@@ -22,11 +22,11 @@ try {
   keep(join(website, 'src/data/clients.json'), clients());
   for (const theme of ['light', 'dark']) keepText(`docs/images/problem-${theme}.svg`, problem(theme));
   if (isWhole) keep(join(website, 'src/data/playground.json'), await playground(), sameHits);
-  if (!check) keepText('docs/images/terminal.svg', session());
+  if (isWhole && !check) keepText('docs/images/terminal.svg', session());
 } finally {
   rmSync(home, { recursive: true, force: true });
 }
-if (stale.length) fail(`not what the program says now: ${stale.join(', ')}. Run \`npm run record\` and look at the changes.`);
+if (stale.length) fail(`not what the program says now: ${stale.join(', ')}. Run \`npm run record -- --quick\` and look at the changes.`);
 
 function keep(file, value, same = (old, now) => JSON.stringify(old) === JSON.stringify(now)) {
   const old = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
