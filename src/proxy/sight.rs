@@ -180,7 +180,8 @@ impl Proxy {
         // A client of the modern era is asked by the answer to its own request only, and what it says holds for no other.
         let is_askable = !caller.revision.is_modern();
         if is_askable && self.has_projects() {
-            self.ask_roots(&caller.client, caller.capabilities, &caller.outbox).await;
+            // Asked once per client: in a box, so that the task of each request has no room for it.
+            Box::pin(self.ask_roots(&caller.client, caller.capabilities, &caller.outbox)).await;
         }
         let place = caller.client.place();
         self.arrived(&place);
