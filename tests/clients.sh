@@ -9,7 +9,7 @@
 #             opencode-ai@1.18.33 @github/copilot@1.0.102 @modelcontextprotocol/server-everything
 #           (for Claude Code also: cd DIR/node_modules/@anthropic-ai/claude-code && node install.cjs)
 #   MOCK    (a variable) the stand-in for Claude Code's model, ../shared/clients/mock_anthropic.py where there is none
-# Needs no net and no account. Each client has a home of its own, which goes at the end. Takes about a minute and a half.
+# Needs no net and no account. Each client has a home of its own, which goes at the end. Takes about two minutes.
 set -u
 [ $# -ge 2 ] || { sed -n '2,/^set -u/p' "$0" | grep '^#' | cut -c3-; exit 2; }
 MCPZIP=$(realpath "$1") BIN=$(realpath "$2"); shift 2

@@ -181,7 +181,7 @@ fn an_edit_moves_a_server_from_project_to_project() {
     let mut client = setup.connect();
     assert_eq!(seen(&mut client, 2), ["all", "first"]);
     let (one, two) = (setup.home().path("one"), setup.home().path("two"));
-    let edited = setup.clone().server_with("first", named("first"), json!({ "projects": [two] })).server_with(
+    let edited = setup.server_with("first", named("first"), json!({ "projects": [two] })).server_with(
         "second",
         named("second"),
         json!({ "projects": [one] }),
