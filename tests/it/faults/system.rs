@@ -141,7 +141,7 @@ fn a_configuration_that_becomes_nonsense_changes_nothing() {
         });
         assert_eq!(client.execute("a__work").text(), "done", "{nonsense:?}");
     }
-    setup.clone().server("b", works()).save();
+    setup.server("b", works()).save();
     until("the good edit", || client.search("does work").contains("b__work").then_some(()));
     client.finish();
 }
