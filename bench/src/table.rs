@@ -31,8 +31,8 @@ pub(crate) struct Row {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bar {
     AtMost(f64),
-    AtMostTimesRelay(f64),
-    AtLeastTimesRelay(f64),
+    TimesRelayAtMost(f64),
+    TimesRelayAtLeast(f64),
 }
 
 impl Bar {
@@ -41,8 +41,8 @@ impl Bar {
         let relay = values.get(RELAY).copied().flatten();
         Some(match self {
             Self::AtMost(most) => value <= most,
-            Self::AtMostTimesRelay(factor) => value <= factor * relay?,
-            Self::AtLeastTimesRelay(factor) => value >= factor * relay?,
+            Self::TimesRelayAtMost(factor) => value <= factor * relay?,
+            Self::TimesRelayAtLeast(factor) => value >= factor * relay?,
         })
     }
 }
@@ -51,8 +51,8 @@ impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AtMost(most) => write!(f, "≤ {}", number(*most)),
-            Self::AtMostTimesRelay(factor) => write!(f, "≤ {factor} × relay"),
-            Self::AtLeastTimesRelay(factor) => write!(f, "≥ {factor} × relay"),
+            Self::TimesRelayAtMost(factor) => write!(f, "≤ {factor} × relay"),
+            Self::TimesRelayAtLeast(factor) => write!(f, "≥ {factor} × relay"),
         }
     }
 }
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn bars_are_judged_by_what_they_say() {
         let mut table = Table::new("here".into(), ["direct", "relay", "mcpzip"].map(str::to_owned).to_vec());
-        table.add("a", "µs", Some(Bar::AtMostTimesRelay(1.4)), vec![Some(1.0), Some(10.0), Some(14.0)]);
-        table.add("b", "calls/s", Some(Bar::AtLeastTimesRelay(0.5)), vec![Some(1.0), Some(10.0), Some(4.0)]);
+        table.add("a", "µs", Some(Bar::TimesRelayAtMost(1.4)), vec![Some(1.0), Some(10.0), Some(14.0)]);
+        table.add("b", "calls/s", Some(Bar::TimesRelayAtLeast(0.5)), vec![Some(1.0), Some(10.0), Some(4.0)]);
         table.add_own("c", "ms", Some(Bar::AtMost(3.0)), 1234.5);
         table.add_own("d", "ms", None, 0.5);
         assert_eq!(

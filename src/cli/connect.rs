@@ -70,7 +70,7 @@ pub(super) fn run_connect(arguments: &ConnectArguments, machine: &Machine, outpu
             carry_out("connect", &arguments.place, machine, output, &place, (edit, &names, words))?;
             if !machine.paths.config_file.exists() && !output.is_json() {
                 let path = machine.paths.config_file.display();
-                output.note(&format!("there is no configuration at {path} yet: `mcpzip migrate` makes one"));
+                output.note(&format!("there is no configuration at {path} yet: `mcpzip init` makes one"));
             }
         }
     }

@@ -83,7 +83,7 @@ impl fmt::Display for Exit {
                         "\nhint: `mcpzip migrate --from mcpzip-0.1` takes over the one of mcpzip 0.1 at {older}"
                     )?;
                 }
-                f.write_str("\nhint: `mcpzip demo` needs no configuration; the README shows how to write one")
+                f.write_str("\nhint: `mcpzip init` makes one; `mcpzip demo` needs none")
             }
             _ => Ok(()),
         }

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::from_registry::{Answers, origin};
 use super::output::{Output, bad, faint, good, strong};
@@ -17,7 +18,7 @@ use crate::registry::{Given, Listing, Merged, Registry, Way, merge};
   mcpzip update --all --dry-run")]
 pub(super) struct Arguments {
     /// The servers
-    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all", add = completions::of_servers())]
     names: Vec<String>,
     /// All that came from the registry
     #[arg(long)]

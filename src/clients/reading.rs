@@ -52,6 +52,8 @@ pub enum Target {
         is_sse: bool,
         /// Sent with each request.
         headers: Vec<(String, String)>,
+        /// A command that gives more of them.
+        headers_helper: Option<Node>,
         /// What a login needs, in our keys.
         oauth: Vec<(&'static str, Node)>,
     },
@@ -98,6 +100,7 @@ const QUIET_KEYS: &[&str] = &[
     "bearer_token_env_var",
     "env_http_headers",
     "oauth_resource",
+    "headersHelper",
     "requestOptions",
     "alwaysLoad",
     "displayName",
@@ -147,7 +150,7 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
 fn needs_client(client: Client, entry: &Node) -> Result<(), String> {
     let own = |what: &str| Err(format!("{what}, which only {} does", client.title()));
     let has = |key: &str| entry.get(key).is_some_and(|value| !matches!(value, Node::Null));
-    if has("headersHelper") {
+    if has("headersHelper") && client != Client::ClaudeCode {
         return own("gets its headers from a program (`headersHelper`)");
     }
     if has("envFile") {
@@ -298,7 +301,8 @@ impl<'e> Reader<'e> {
         if let Some(variable) = self.entry.get("bearer_token_env_var").and_then(Node::as_text) {
             headers.push(("Authorization".to_owned(), format!("Bearer ${{{variable}}}")));
         }
-        Ok(Target::Remote { url, is_sse, headers, oauth: self.oauth()? })
+        let headers_helper = self.entry.get("headersHelper").filter(|helper| !matches!(helper, Node::Null)).cloned();
+        Ok(Target::Remote { url, is_sse, headers, headers_helper, oauth: self.oauth()? })
     }
 
     fn oauth(&self) -> Result<Vec<(&'static str, Node)>, String> {
@@ -473,7 +477,7 @@ impl Entry {
                 }
                 members.extend(cwd.iter().map(|cwd| ("cwd", Node::text(cwd))));
             }
-            Target::Remote { url, is_sse, headers, oauth } => {
+            Target::Remote { url, is_sse, headers, headers_helper, oauth } => {
                 if *is_sse {
                     members.push(("type", Node::text("sse")));
                 }
@@ -481,6 +485,8 @@ impl Entry {
                 if !headers.is_empty() {
                     members.push(("headers", pairs(headers)));
                 }
+                // The same there, under the same name.
+                members.extend(headers_helper.iter().map(|helper| ("headersHelper", helper.clone())));
                 if !oauth.is_empty() {
                     members.push(("oauth", Node::map(oauth.iter().cloned())));
                 }

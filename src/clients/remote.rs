@@ -54,7 +54,7 @@ pub(super) fn unwrapped(target: &Target) -> Option<Unwrapped> {
         "http-first" | "sse-first" => url.split(['?', '#']).next().is_some_and(|path| path.ends_with("/sse")),
         _ => return None,
     };
-    Some(Unwrapped { target: Target::Remote { url, is_sse, headers, oauth }, tool_rules })
+    Some(Unwrapped { target: Target::Remote { url, is_sse, headers, headers_helper: None, oauth }, tool_rules })
 }
 
 /// It fills in `${NAME}` itself, from the entry's variables; our form of a text that the client leaves alone is `$${NAME}`.
@@ -91,6 +91,7 @@ mod tests {
             url: url.to_owned(),
             is_sse,
             headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            headers_helper: None,
             oauth: Vec::new(),
         });
         assert_eq!(found, expected, "{args:?}");

@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn the_reader_and_the_schema_agree_on_every_key() {
         compare(FILE, &|key, value| {
-            let mut file = json!({ "mcpServers": {} });
+            // Some settings are looked at when a server needs them.
+            let mut file = json!({ "mcpServers": { "r": { "url": "https://x" } } });
             file[key] = value;
             file
         });

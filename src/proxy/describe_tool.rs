@@ -73,6 +73,11 @@ impl Proxy {
 
     /// The tool that `name` means. Where its server was never listed, that is waited for.
     pub(super) async fn find(&self, name: &str) -> Result<Tool, Failure> {
+        self.find_within(name, FIRST_LISTING).await
+    }
+
+    /// The same for whoever has no more time than `limit`.
+    pub(super) async fn find_within(&self, name: &str, limit: Duration) -> Result<Tool, Failure> {
         self.refresh.loaded().await;
         // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.
         let snapshot = self.snapshot();
@@ -80,7 +85,7 @@ impl Proxy {
         if matches!(resolution, Resolution::Unknown) {
             let server = self.unlisted_server(&snapshot, name);
             if server.is_some() || snapshot.servers().count() <= 1 {
-                Box::pin(self.refresh.known_now(server.as_ref(), FIRST_LISTING)).await;
+                Box::pin(self.refresh.known_now(server.as_ref(), limit.min(FIRST_LISTING))).await;
                 resolution = self.snapshot().resolve(name);
             }
         }

@@ -166,7 +166,7 @@ impl Proxy {
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        let tool = match self.find_logged_in(call.name, call.errand).await? {
+        let tool = match self.find_logged_in(call.name, call.limit, call.errand).await? {
             Ok(tool) => tool,
             Err(question) => return Ok(Ran { name: None, reply: question, repairs: Vec::new() }),
         };

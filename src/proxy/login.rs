@@ -102,9 +102,10 @@ impl Proxy {
     pub(super) async fn find_logged_in(
         &self,
         name: &str,
+        limit: Option<Duration>,
         errand: Option<&Errand>,
     ) -> Result<Result<Tool, Reply>, Failure> {
-        let failure = match self.find(name).await {
+        let failure = match self.find_within(name, limit.unwrap_or(LISTING)).await {
             Ok(tool) => return Ok(Ok(tool)),
             Err(failure) => failure,
         };

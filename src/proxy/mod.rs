@@ -307,7 +307,7 @@ impl Proxy {
     #[must_use]
     pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
         self.audience.joined(client, capabilities);
-        self.seen_now(client.place(), || {
+        sight::seen_now(client.place(), || {
             let exposed = self.config().exposes_any();
             Reply::Result(definitions::initialize(revision, self.mode, exposed, &self.instructions()).into())
         })
@@ -333,7 +333,7 @@ impl Proxy {
             "server/discover" | "ping" | "logging/setLevel" => caller.client.place(),
             _ => self.place_of(caller).await,
         };
-        self.seen_from(place, self.answer_method(caller, method, params, line)).await
+        sight::seen_from(place, self.answer_method(caller, method, params, line)).await
     }
 
     async fn answer_method(&self, caller: &Caller, method: &str, params: Option<&RawValue>, line: &Bytes) -> Reply {

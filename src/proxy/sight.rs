@@ -127,6 +127,16 @@ impl Sight {
     }
 }
 
+/// Runs `work` for a client in `place`. No `async fn`: that would hold `work` twice.
+pub(super) fn seen_from<F: Future>(place: Arc<[PathBuf]>, work: F) -> impl Future<Output = F::Output> {
+    DIRECTORIES.scope(place, work)
+}
+
+/// The same for what waits for nothing.
+pub(super) fn seen_now<T>(place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T {
+    DIRECTORIES.sync_scope(place, work)
+}
+
 impl Proxy {
     /// Says where this process was started, which is where its only client is.
     pub fn stands_in(&self, directories: &[PathBuf]) {
@@ -159,16 +169,6 @@ impl Proxy {
         })
     }
 
-    /// Runs `work` for a client in `place`.
-    pub(super) async fn seen_from<F: Future>(&self, place: Arc<[PathBuf]>, work: F) -> F::Output {
-        DIRECTORIES.scope(place, work).await
-    }
-
-    /// The same for what waits for nothing.
-    pub(super) fn seen_now<T>(&self, place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T {
-        DIRECTORIES.sync_scope(place, work)
-    }
-
     /// Whether a client sees a server, as far as it has said where it is.
     pub(super) fn sees(&self, client: &Client, server: &ServerName) -> bool {
         let config = self.whole_config();
@@ -180,7 +180,8 @@ impl Proxy {
         // A client of the modern era is asked by the answer to its own request only, and what it says holds for no other.
         let is_askable = !caller.revision.is_modern();
         if is_askable && self.has_projects() {
-            self.ask_roots(&caller.client, caller.capabilities, &caller.outbox).await;
+            // Asked once per client: in a box, so that the task of each request has no room for it.
+            Box::pin(self.ask_roots(&caller.client, caller.capabilities, &caller.outbox)).await;
         }
         let place = caller.client.place();
         self.arrived(&place);

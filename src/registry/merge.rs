@@ -31,25 +31,25 @@ pub fn merge(then: &Value, now: &Value, today: &Value) -> Merged {
             keys.sort();
             keys.dedup();
             for key in keys {
-                let of = |object: Option<&Value>| object.and_then(|object| object.get(key)).cloned();
-                merged.value(&[member, key], of(then), of(now), of(today));
+                let [then, now, today] = [then, now, today].map(|object| object.and_then(|object| object.get(key)));
+                merged.value(&[member, key], then, now, today);
             }
         } else if member == "args" {
             merged.list(member, then, now, today);
         } else {
-            merged.value(&[member], then.cloned(), now.cloned(), today.cloned());
+            merged.value(&[member], then, now, today);
         }
     }
     merged
 }
 
 impl Merged {
-    fn value(&mut self, path: &[&str], then: Option<Value>, now: Option<Value>, today: Option<Value>) {
+    fn value(&mut self, path: &[&str], then: Option<&Value>, now: Option<&Value>, today: Option<&Value>) {
         if today == then || today == now {
             return;
         }
         if now == then {
-            self.changes.push((path.iter().map(|key| (*key).to_owned()).collect(), today));
+            self.changes.push((path.iter().map(|key| (*key).to_owned()).collect(), today.cloned()));
         } else {
             self.kept.push(path.join("."));
         }
@@ -57,7 +57,7 @@ impl Merged {
 
     fn list(&mut self, member: &str, then: Option<&Value>, now: Option<&Value>, today: Option<&Value>) {
         let (Some(then), Some(now), Some(today)) = (texts(then), texts(now), texts(today)) else {
-            return self.value(&[member], then.cloned(), now.cloned(), today.cloned());
+            return self.value(&[member], then, now, today);
         };
         let (list, conflicts) = merge_lists(&then, &now, &today);
         self.kept.extend(conflicts.into_iter().map(|text| format!("{member} (`{text}`)")));

@@ -138,7 +138,7 @@ impl Registry {
             stale = stale.or(page.stale);
             // One odd entry costs nobody else.
             let listed = page.value.servers.into_iter().filter_map(|entry| serde_json::from_value(entry).ok());
-            found.extend(listed.filter_map(found_in));
+            found.extend(listed.filter_map(|response| found_in(&response)));
             cursor = page.value.metadata.and_then(|metadata| metadata.next_cursor).filter(|next| !next.is_empty());
             let is_new = cursor.as_ref().is_some_and(|next| seen.insert(next.clone()));
             if found.len() >= limit || !is_new {
@@ -261,7 +261,7 @@ impl Listing {
     }
 }
 
-fn found_in(response: wire::Response) -> Option<Found> {
+fn found_in(response: &wire::Response) -> Option<Found> {
     let status = wire::status(response.meta.as_ref());
     let detail = &response.server;
     if !wire::is_name(&detail.name) || !wire::is_version(&detail.version) || status == Some("deleted") {

@@ -75,7 +75,7 @@ fn where_nothing_is_wrong_the_doctor_says_so() {
     let setup = healthy();
     let outcome = doctor(&setup, &[]).code(0);
     let report = outcome.json();
-    assert_eq!(codes(&report), [String::new(); 0], "{report:#}");
+    assert_eq!(codes(&report), Vec::<String>::new(), "{report:#}");
     let notes = &report["servers"][0];
     assert_eq!((&notes["name"], &notes["tools"]), (&json!("notes"), &json!(1)), "{report:#}");
     assert!(notes["seconds"].is_f64() && notes["revision"].is_string(), "{report:#}");

@@ -181,6 +181,30 @@ mod terminal {
     }
 
     #[test]
+    fn a_person_who_leaves_while_servers_are_tried_leaves_nothing_behind() {
+        use crate::support::Server;
+        use crate::support::script::hang;
+        let house = House::new();
+        let slow = house.entry("slow", Server::new().at_start([hang()]));
+        house.write(".claude.json", &serde_json::json!({ "mcpServers": { "slow": slow } }).to_string());
+        let before = house.read(".claude.json");
+        let Some(terminal) = Terminal::run(&house.setup.command(&["init", "--client", "claude-code"])) else { return };
+        terminal.shows("Which servers");
+        terminal.press("Enter");
+        if super::has_runner() {
+            terminal.shows("Add some");
+            terminal.press("Enter");
+        }
+        crate::support::until("the server's start", || (house.setup.home().starts("slow") > 0).then_some(()));
+        terminal.press("C-c");
+        let screen = terminal.shows("[exit 1]");
+        show("Ctrl-C while servers are tried", &screen);
+        assert_eq!(house.read(".claude.json"), before);
+        assert!(!house.setup.config_path().exists());
+        crate::support::until("the servers' end", || house.setup.home().mark.processes().is_empty().then_some(()));
+    }
+
+    #[test]
     fn a_person_may_leave_at_any_question() {
         let house = house();
         let before = house.read(".claude.json");

@@ -73,15 +73,21 @@ fn answer(servers: &[Value], request: &Request, reply: &mut Reply) {
     }
 }
 
+/// Puts more members into an object.
+fn extend(object: &mut Value, members: Value) {
+    let Value::Object(members) = members else { panic!("no object: {members}") };
+    object.as_object_mut().unwrap().extend(members);
+}
+
 fn listed(name: &str, version: &str, members: Value) -> Value {
     let mut server = json!({ "name": name, "version": version, "description": format!("About {name}.") });
-    server.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    extend(&mut server, members);
     json!({ "server": server, "_meta": { "io.modelcontextprotocol.registry/official": { "status": "active" } } })
 }
 
 fn npm(identifier: &str, version: &str, members: Value) -> Value {
     let mut package = json!({ "registryType": "npm", "identifier": identifier, "version": version, "transport": { "type": "stdio" } });
-    package.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    extend(&mut package, members);
     json!({ "packages": [package] })
 }
 
@@ -179,7 +185,7 @@ fn an_entry_is_made_of_what_the_registry_says_and_secrets_stay_out() {
     });
     assert_eq!(entry(&setup, "weather"), expected);
     // Where it came from is nothing that a reader of the file would remark upon.
-    let shown = run(&setup.clone().log_level("warn"), &["list"]).code(0);
+    let shown = run(&setup.log_level("warn"), &["list"]).code(0);
     assert!(!shown.stderr.contains("unknown key"), "{shown}");
 }
 
@@ -394,7 +400,7 @@ fn an_update_follows_the_registry_and_keeps_what_the_user_changed() {
     registry.set(&[weather("1.0.0"), new]);
 
     let possible = run(&setup, &["update", "--all", "--dry-run"]).code(0).json();
-    assert_eq!((&possible["servers"][0]["change"], text(&setup)), (&json!("possible"), edited.clone()));
+    assert_eq!((&possible["servers"][0]["change"], text(&setup)), (&json!("possible"), edited));
     let updated = run(&setup, &["update", "weather", "--no-check"]).code(0).json();
     let report = &updated["servers"][0];
     assert_eq!((&report["from"], &report["to"]), (&json!("1.0.0"), &json!("2.0.0")));

@@ -23,7 +23,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     let servers = stand.many();
     let ways = stand.ways.len();
     let mut rows = vec![vec![None; ways]; 5];
-    for way in RELAY..ways {
+    for (way, profile) in stand.ways.iter().enumerate().skip(RELAY) {
         let mut peer = stand.start(way, &servers, stand.learned(way)?)?;
         peer.initialize()?;
         stand.prepare(way, &mut peer, &servers)?;
@@ -33,7 +33,6 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         let idle = resident(id)?;
         rows[0][way] = Some(idle);
         rows[1][way] = (way == MCPZIP).then(|| companions(id));
-        let profile = &stand.ways[way];
         let large = profile.call(0, crate::upstream::PAYLOAD, serde_json::json!({ "bytes": 10_000_000 }));
         peer.ask_until_good(&profile.call(0, crate::upstream::PAYLOAD, serde_json::json!({ "bytes": 1 })))?;
         // The highest mark begins anew.

@@ -30,8 +30,8 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         }
         let figures = |percent| times.iter().map(|times| Some(percentile(times, percent) * 1e6)).collect::<Vec<_>>();
         let (p50, p99) = match bytes {
-            100 => (Some(Bar::AtMostTimesRelay(1.4)), Some(Bar::AtMostTimesRelay(2.0))),
-            10_000_000 => (Some(Bar::AtMostTimesRelay(1.4)), None),
+            100 => (Some(Bar::TimesRelayAtMost(1.4)), Some(Bar::TimesRelayAtMost(2.0))),
+            10_000_000 => (Some(Bar::TimesRelayAtMost(1.4)), None),
             _ => (None, None),
         };
         table.add(format!("a call of {name}, p50, added to direct"), "µs", p50, added(&figures(50)));

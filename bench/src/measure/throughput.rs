@@ -25,7 +25,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
                 rates.sort_unstable_by(f64::total_cmp);
                 Some(rates[rates.len() / 2])
             });
-            let bar = (count == 1 && window == 64).then_some(Bar::AtLeastTimesRelay(0.4));
+            let bar = (count == 1 && window == 64).then_some(Bar::TimesRelayAtLeast(0.4));
             let of = if count == 1 { "one server".to_owned() } else { format!("{count} servers") };
             table.add(format!("{window} in flight over {of}"), "calls/s", bar, medians.collect());
         }

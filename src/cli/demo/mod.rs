@@ -66,7 +66,7 @@ pub(super) async fn run(environment: Environment, output: &Output) -> Result<(),
 }
 
 /// What the future has to say already.
-async fn poll_once<F: Future + Unpin>(future: F) -> Option<F::Output> {
+pub(super) async fn poll_once<F: Future + Unpin>(future: F) -> Option<F::Output> {
     tokio::select! {
         biased;
         outcome = future => Some(outcome),

@@ -8,11 +8,13 @@ mod popular;
 mod trial;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
+use super::demo::poll_once;
 use super::diagnostics::Exit;
 use super::migrate;
 use super::output::{Output, bad, faint, good, strong};
@@ -53,6 +55,9 @@ pub(super) struct Arguments {
     dry_run: bool,
 }
 
+/// How long a signal is waited for before something is written.
+const LAST_LOOK: Duration = Duration::from_millis(10);
+
 /// What the person wants, step by step.
 #[derive(Debug)]
 struct Wishes {
@@ -73,16 +78,35 @@ struct Draft {
 }
 
 pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
-    tokio::select! {
-        // Polled first, so that Ctrl-C in a dialog finds somebody who listens, and leaves the terminal as it was.
-        biased;
-        signal = shutdown::signal() => Err(Exit::interrupted(signal)),
-        outcome = walk(arguments, machine, output) => outcome,
+    let mut signal = std::pin::pin!(shutdown::signal());
+    // Polled once before anything is there: then Ctrl-C in a dialog ends the dialog, which gives the terminal back.
+    if let Some(signal) = poll_once(signal.as_mut()).await {
+        return Err(Exit::interrupted(signal));
     }
+    let (draft, trials) = prepare(arguments, machine, output).await?;
+    // Ctrl-C may have come while something was read; the runtime looks for it only while it waits.
+    tokio::select! {
+        biased;
+        signal = signal.as_mut() => return Err(Exit::interrupted(signal)),
+        () = tokio::time::sleep(LAST_LOOK) => {}
+    }
+    let undo = carry_out(arguments, &draft, machine, is_asking(arguments, output), output)?;
+    let logins = match &undo {
+        Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
+        None => Vec::new(),
+    };
+    report(arguments, &draft, &trials, (undo.as_deref(), &logins), output);
+    Ok(())
 }
 
-async fn walk(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
-    let is_asking = !arguments.yes && !output.is_json() && output.can_ask();
+/// Whether a person answers.
+fn is_asking(arguments: &Arguments, output: &Output) -> bool {
+    !arguments.yes && !output.is_json() && output.can_ask()
+}
+
+/// All up to the point where something is written: asks, tries, and shows what would change.
+async fn prepare(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(Draft, Vec<Tried>), Exit> {
+    let is_asking = is_asking(arguments, output);
     if !is_asking && !arguments.yes && !arguments.dry_run {
         return Err(Exit::failed("nothing was done: `--yes` does it without asking, `--dry-run` only looks"));
     }
@@ -107,13 +131,7 @@ async fn walk(arguments: &Arguments, machine: &Machine, output: &Output) -> Resu
     if !output.is_json() {
         migrate::show(&draft.survey, &draft.plan, machine, output);
     }
-    let undo = carry_out(arguments, &draft, machine, is_asking, output)?;
-    let logins = match &undo {
-        Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
-        None => Vec::new(),
-    };
-    report(arguments, &draft, &trials, (undo.as_deref(), &logins), output);
-    Ok(())
+    Ok((draft, trials))
 }
 
 /// Finds out what is wanted, by the flags or by asking.
@@ -173,7 +191,8 @@ fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Outpu
     for item in staying.filter(|item| !is_mcpzip(&survey, item)) {
         output.line(format!("  {} {}", faint(item.client.title()), plan.masker.mask(&migrate::line(item))));
     }
-    let lines: Vec<Line> = movable.iter().map(|item| server_line(item)).collect();
+    let widest = movable.iter().map(|item| item.server.chars().count()).max().unwrap_or(0).clamp(12, 36);
+    let lines: Vec<Line> = movable.iter().map(|item| server_line(item, widest)).collect();
     let chosen = dialog::choose("Which servers should move here?", &lines)?;
     let names: Vec<&str> = chosen.iter().map(|at| movable[*at].server.as_str()).collect();
     if !movable.is_empty() {
@@ -352,7 +371,7 @@ fn client_line(client: Client, survey: &Survey) -> Line {
     Line { text: format!("{:16} {servers}{connected}", client.title()), is_chosen: true }
 }
 
-fn server_line(item: &Item) -> Line {
+fn server_line(item: &Item, widest: usize) -> Line {
     let scope = if item.scope == Scope::User { String::new() } else { format!(", {}", item.scope.name()) };
     let place = format!("{}{scope}", item.client.title());
     let note = match &item.verdict {
@@ -361,7 +380,7 @@ fn server_line(item: &Item) -> Line {
         Verdict::Moves { name, .. } if *name != item.server => format!(", becomes {name}"),
         _ => String::new(),
     };
-    Line { text: format!("{:20} {place}{note}", printable(&item.server)), is_chosen: true }
+    Line { text: format!("{:widest$}  {place}{note}", printable(&item.server)), is_chosen: true }
 }
 
 fn is_mcpzip(survey: &Survey, item: &Item) -> bool {

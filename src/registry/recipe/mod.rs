@@ -172,13 +172,9 @@ impl<'a> Recipe<'a> {
                 None => add(&label, &input, is_required, is_repeated, is_env),
                 Some(value) => {
                     for (variable, inner) in input.variables.iter().flatten() {
-                        if value.contains(&format!("{{{variable}}}")) {
-                            match &inner.value {
-                                Some(_) => {}
-                                None => {
-                                    add(variable, inner, is_required || inner.is_required == Some(true), false, false)
-                                }
-                            }
+                        if inner.value.is_none() && value.contains(&format!("{{{variable}}}")) {
+                            let is_required = is_required || inner.is_required == Some(true);
+                            add(variable, inner, is_required, false, false);
                         }
                     }
                 }
@@ -484,7 +480,7 @@ impl Fill<'_> {
                 None => line.extend(values),
                 // A flag that nothing follows.
                 Some(name) if is_bare(argument) => {
-                    line.extend(Some(name).filter(|_| argument.input.is_required == Some(true)))
+                    line.extend(Some(name).filter(|_| argument.input.is_required == Some(true)));
                 }
                 Some(name) => {
                     for value in values {

@@ -2,16 +2,22 @@ use serde_json::json;
 
 use super::*;
 
+/// Puts more members into an object.
+fn extend(object: &mut serde_json::Value, members: serde_json::Value) {
+    let serde_json::Value::Object(members) = members else { panic!("no object: {members}") };
+    object.as_object_mut().unwrap().extend(members);
+}
+
 fn detail(members: serde_json::Value) -> Detail {
     let mut detail = json!({ "name": "a.b/c", "version": "1.0.0" });
-    detail.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    extend(&mut detail, members);
     serde_json::from_value(detail).unwrap()
 }
 
 fn package(kind: &str, identifier: &str, members: serde_json::Value) -> Detail {
     let mut package =
         json!({ "registryType": kind, "identifier": identifier, "version": "1.2.0", "transport": { "type": "stdio" } });
-    package.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    extend(&mut package, members);
     detail(json!({ "packages": [package] }))
 }
 

@@ -18,7 +18,7 @@ fn what_only_the_client_can_do_keeps_a_server_there() {
         ("cursor", r#"{"url": "https://x.example", "auth": {"CLIENT_ID": "a", "strange": 1}}"#, "strange"),
         ("windsurf", r#"{"serverUrl": "https://x.example", "headers": {"A": "${file:/k}"}}"#, "${file:/k}"),
         ("opencode", r#"{"type": "remote", "url": "https://x.example", "headers": {"A": "{file:./k}"}}"#, "{file:./k}"),
-        ("claude-code", r#"{"type": "http", "url": "https://x.example", "headersHelper": "h"}"#, "headersHelper"),
+        ("cursor", r#"{"type": "http", "url": "https://x.example", "headersHelper": "h"}"#, "headersHelper"),
         ("claude-code", r#"{"type": "ws", "url": "wss://x.example"}"#, "WebSocket"),
         ("claude-code", r#"{"command": "${CLAUDE_PLUGIN_ROOT}/x"}"#, "CLAUDE_PLUGIN_ROOT"),
         ("claude-code", r#"{"command": "x", "env": {"A": "$${B}"}}"#, "something else"),

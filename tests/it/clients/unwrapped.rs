@@ -24,6 +24,16 @@ fn mcp_remote_gives_way_to_its_url() {
 }
 
 #[test]
+fn a_command_for_headers_moves_along() {
+    Case::new(
+        "claude-code",
+        r#"{"mcpServers": {"x": {"type": "http", "url": "https://x.example", "headersHelper": "print-headers x"}}}"#,
+    )
+    .moves("x", json!({ "url": "https://x.example", "headersHelper": "print-headers x" }))
+    .check();
+}
+
+#[test]
 fn what_is_in_no_list_is_named_with_the_reason() {
     let machine = Machine::new();
     let plugin = machine.home("plugins/db");

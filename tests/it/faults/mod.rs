@@ -28,6 +28,8 @@ const INTRODUCTION: &str = "\
 What happens when something goes wrong. Each row is a test that makes the fault happen to the real program, reads the answer that
 the client gets, and has another server work before, during and after it (`cargo test --test it faults::`). This page is written by
 those tests.
+
+`MCPZIP_TEST_KILLS=500 cargo test --test it faults::kills` kills five hundred times in place of twenty.
 ";
 
 fn page() -> String {
