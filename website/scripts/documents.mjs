@@ -17,11 +17,21 @@ export function withPages(markdown) {
   });
 }
 
+/** A block without a language is a drawing in letters: it keeps its form, and scrolls by the keyboard too. */
+export function withDrawings(markdown) {
+  let count = 0;
+  return markdown.replace(/^```\n([\s\S]*?)^```$/gm, (_, text) => {
+    count += 1;
+    const safe = text.trimEnd().replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+    return `<pre class="plain drawing" tabindex="0" role="region" aria-label="Drawing ${count}"><code>${safe}</code></pre>`;
+  });
+}
+
 const withoutTitle = (markdown) => markdown.replace(/^#\s.*\n/, '');
 
 export function fromRepository() {
   const copy = (file, to, title, description, edit = (text) => text) =>
-    write(`src/content/docs/${to}.md`, page(title, description, withPages(edit(withoutTitle(need(file, 'It is part of the repository.'))))));
+    write(`src/content/docs/${to}.md`, page(title, description, withDrawings(withPages(edit(withoutTitle(need(file, 'It is part of the repository.')))))));
   copy('ARCHITECTURE.md', 'project/architecture', 'Architecture and internals', 'The map of the code');
   copy('docs/faults.md', 'project/faults', 'When things break', 'What clients get, and after how long, when servers, files and networks fail: measured by the tests');
   copy('CHANGELOG.md', 'project/changelog', 'Changelog', 'What changed, the newest first');

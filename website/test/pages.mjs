@@ -25,7 +25,9 @@ const site = await serve();
 const chromium = await browser();
 const pictures = process.env.SCREENSHOTS;
 if (pictures) mkdirSync(pictures, { recursive: true });
-const paths = Object.keys(pages()).sort();
+// A few pages alone: `node test/pages.mjs /guides/search/ …`.
+const named = process.argv.slice(2);
+const paths = Object.keys(pages()).sort().filter((path) => !named.length || named.includes(path));
 let heaviest = [0, ''];
 
 /** A tab of its own, with nothing remembered, that reaches this site alone. */
@@ -46,8 +48,7 @@ await Promise.all((pictures ? ALL_VIEWS : VIEWS).map(async (view) => {
     await tab.context().close();
   }
 }));
-const tab = await open(VIEWS[0]);
-await parts(tab, site.origin, findings);
+if (!named.length) await parts(await open(VIEWS[0]), site.origin, findings);
 await chromium.close();
 site.close();
 findings.end(`${paths.length} pages looked at in ${VIEWS.map(({ name }) => name).join(' and ')}; the heaviest is ${heaviest[1]} with ${Math.round(heaviest[0] / 1000)} kB`);
