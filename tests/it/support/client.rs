@@ -12,7 +12,7 @@ use super::message::{Message, start};
 use super::setup::Home;
 
 /// How long anything may take before the test fails; far more than it ever takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `mcpzip serve`. It is killed when this is dropped; a test that fails prints all that is known.
 #[derive(Debug)]
