@@ -4,10 +4,15 @@
 //! otherwise whoever lists a server could have the user's variables sent to it. A program is one of a few package
 //! runners, never one that the registry names; what it is to run is checked to be a name, so that it is no option.
 
-use std::collections::BTreeMap;
+mod fill;
+mod input;
 
 use crate::config::EntryText;
-use crate::registry::wire::{self, Argument, Detail, Named, Package};
+use crate::registry::wire::{self, Argument, Detail, Package};
+
+pub use input::{Given, Input};
+
+use fill::Fill;
 
 /// In which way a server is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,31 +52,6 @@ enum Source<'a> {
     Package(&'a Package),
     Remote(&'a wire::Remote),
 }
-
-/// Something that the user decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    /// By what it is called in `--env` and `--set`.
-    pub name: String,
-    /// What it is.
-    pub description: String,
-    /// Whether the server does not run without.
-    pub is_required: bool,
-    /// Whether it is written nowhere.
-    pub is_secret: bool,
-    /// What it is where nothing else is said.
-    pub default: Option<String>,
-    /// What it may be; anything where this is empty.
-    pub choices: Vec<String>,
-    /// Whether it may be given several times.
-    pub is_repeated: bool,
-    /// For secrets, the variable that is to hold it.
-    pub variable: String,
-    format: String,
-}
-
-/// What the user decided, by the inputs' names.
-pub type Given = BTreeMap<String, Vec<String>>;
 
 /// An entry as the registry would have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -363,60 +343,6 @@ impl<'a> Recipe<'a> {
     }
 }
 
-impl Input {
-    fn new(name: &str, input: &wire::Input, is_required: bool, is_repeated: bool, is_env: bool, server: &str) -> Self {
-        let is_secret = input.is_secret == Some(true);
-        Self {
-            name: name.to_owned(),
-            description: wire::clean(input.description.as_deref().unwrap_or_default()),
-            is_required,
-            is_secret,
-            // A secret that everybody knows is none.
-            default: input.default.clone().filter(|default| !is_secret && !default.is_empty()),
-            choices: input.choices.clone().unwrap_or_default(),
-            is_repeated,
-            variable: if is_env { name.to_owned() } else { variable(&format!("{server}_{name}")) },
-            format: input.format.clone().unwrap_or_default(),
-        }
-    }
-
-    /// Whether it has to be asked for.
-    #[must_use]
-    pub fn is_missing(&self, given: &Given) -> bool {
-        self.is_required && self.default.is_none() && !self.is_secret && !given.contains_key(&self.name)
-    }
-
-    /// What it may be, in words.
-    #[must_use]
-    pub fn expected(&self) -> String {
-        match (self.choices.as_slice(), self.format.as_str()) {
-            ([], "number") => "a number".to_owned(),
-            ([], "boolean") => "true or false".to_owned(),
-            ([], "filepath") => "a path".to_owned(),
-            ([], _) => String::new(),
-            (choices, _) => {
-                let choices: Vec<String> = choices.iter().take(20).map(|choice| wire::clean(choice)).collect();
-                format!("one of {}", choices.join(", "))
-            }
-        }
-    }
-
-    /// Whether it may be `value`, which stays as it is where a variable is in it.
-    ///
-    /// # Errors
-    /// What it may be.
-    pub fn check(&self, value: &str) -> Result<(), String> {
-        let is_right = match self.format.as_str() {
-            _ if value.contains("${") => true,
-            _ if !self.choices.is_empty() => self.choices.iter().any(|choice| choice == value),
-            "number" => value.parse::<f64>().is_ok(),
-            "boolean" => matches!(value, "true" | "false"),
-            _ => true,
-        };
-        if is_right { Ok(()) } else { Err(format!("`{}` must be {}", self.name, self.expected())) }
-    }
-}
-
 impl Entry {
     /// The entry's members.
     #[must_use]
@@ -442,116 +368,6 @@ impl Entry {
     pub fn pairs(&self) -> impl Iterator<Item = &(String, String)> {
         self.env.iter().chain(&self.headers)
     }
-}
-
-/// Puts what is given into what is asked for.
-struct Fill<'a> {
-    inputs: &'a [Input],
-    given: &'a Given,
-}
-
-/// A part of a text.
-#[derive(Debug, Clone)]
-enum Piece {
-    /// The registry's, which stands for itself.
-    Literal(String),
-    /// The user's, or a reference to a variable: as the configuration has it.
-    Written(String),
-}
-
-impl Fill<'_> {
-    fn named(&self, variables: &[Named]) -> Vec<(String, String)> {
-        let value = |variable: &Named| match variable.input.value {
-            Some(_) => self.value(&variable.input),
-            None => self.input(&variable.name).into_iter().next().map(|piece| written(vec![piece])),
-        };
-        variables.iter().filter_map(|variable| Some((variable.name.clone(), value(variable)?))).collect()
-    }
-
-    fn arguments(&self, arguments: &[Argument]) -> Vec<String> {
-        let mut line = Vec::new();
-        for argument in arguments {
-            let values: Vec<String> = match argument.input.value {
-                Some(_) => self.value(&argument.input).into_iter().collect(),
-                None => self.input(&label(argument)).into_iter().map(|piece| written(vec![piece])).collect(),
-            };
-            let name = argument.name.as_deref().filter(|_| argument.kind == "named");
-            match name.map(|name| written(vec![Piece::Literal(name.to_owned())])) {
-                None => line.extend(values),
-                // A flag that nothing follows.
-                Some(name) if is_bare(argument) => {
-                    line.extend(Some(name).filter(|_| argument.input.is_required == Some(true)));
-                }
-                Some(name) => {
-                    for value in values {
-                        line.push(name.clone());
-                        line.extend(Some(value).filter(|value| !value.is_empty()));
-                    }
-                }
-            }
-        }
-        line
-    }
-
-    /// What the user says, or else what is usual.
-    fn input(&self, name: &str) -> Vec<Piece> {
-        let Some(input) = self.inputs.iter().find(|input| input.name == name) else { return Vec::new() };
-        let given = self.given.get(name).map(Vec::as_slice).unwrap_or_default();
-        if input.is_secret {
-            // What is no reference stays out of the file.
-            let own = given.iter().find(|value| value.contains("${")).cloned();
-            let reference = (input.is_required || !given.is_empty()).then(|| format!("${{{}}}", input.variable));
-            return own.or(reference).map(Piece::Written).into_iter().collect();
-        }
-        match (given, &input.default) {
-            ([], Some(default)) => vec![Piece::Literal(default.clone())],
-            (given, _) if input.is_repeated => given.iter().cloned().map(Piece::Written).collect(),
-            (given, _) => given.iter().take(1).cloned().map(Piece::Written).collect(),
-        }
-    }
-
-    /// What the registry says, with the variables in it filled in; nothing where one of them has no value.
-    fn value(&self, input: &wire::Input) -> Option<String> {
-        let mut rest = input.value.as_deref()?;
-        let mut pieces = Vec::new();
-        while let Some((before, after)) = rest.split_once('{') {
-            pieces.push(Piece::Literal(before.to_owned()));
-            let named = after
-                .split_once('}')
-                .and_then(|(name, after)| Some((name, input.variables.as_ref()?.get(name)?, after)));
-            rest = match named {
-                Some((name, inner, after)) => {
-                    pieces.push(match &inner.value {
-                        Some(value) => Piece::Literal(value.clone()),
-                        None => self.input(name).into_iter().next()?,
-                    });
-                    after
-                }
-                None => {
-                    pieces.push(Piece::Literal("{".to_owned()));
-                    after
-                }
-            };
-        }
-        pieces.push(Piece::Literal(rest.to_owned()));
-        Some(written(pieces))
-    }
-}
-
-/// A text as the configuration writes it. Literal pieces are put together first: two of them may make a `${`.
-fn written(pieces: Vec<Piece>) -> String {
-    let (mut text, mut literal) = (String::new(), String::new());
-    for piece in pieces {
-        match piece {
-            Piece::Literal(piece) => literal.push_str(&piece),
-            Piece::Written(piece) => {
-                text.push_str(&std::mem::take(&mut literal).replace("${", "$${"));
-                text.push_str(&piece);
-            }
-        }
-    }
-    text.push_str(&literal.replace("${", "$${"));
-    text
 }
 
 fn url_input(remote: &wire::Remote) -> wire::Input {
@@ -609,13 +425,6 @@ fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.len() <= 200
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// A text as the name of a variable.
-fn variable(text: &str) -> String {
-    let name: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
 /// An image with its tag; in the older form its place and version stand beside it.

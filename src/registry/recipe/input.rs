@@ -1,0 +1,98 @@
+//! What a server wants to know of its user.
+
+use std::collections::BTreeMap;
+
+use crate::registry::wire;
+
+/// Something that the user decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// By what it is called in `--env` and `--set`.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Whether the server does not run without.
+    pub is_required: bool,
+    /// Whether it is written nowhere.
+    pub is_secret: bool,
+    /// What it is where nothing else is said.
+    pub default: Option<String>,
+    /// What it may be; anything where this is empty.
+    pub choices: Vec<String>,
+    /// Whether it may be given several times.
+    pub is_repeated: bool,
+    /// For secrets, the variable that is to hold it.
+    pub variable: String,
+    format: String,
+}
+
+/// What the user decided, by the inputs' names.
+pub type Given = BTreeMap<String, Vec<String>>;
+
+impl Input {
+    pub(super) fn new(
+        name: &str,
+        input: &wire::Input,
+        is_required: bool,
+        is_repeated: bool,
+        is_env: bool,
+        server: &str,
+    ) -> Self {
+        let is_secret = input.is_secret == Some(true);
+        Self {
+            name: name.to_owned(),
+            description: wire::clean(input.description.as_deref().unwrap_or_default()),
+            is_required,
+            is_secret,
+            // A secret that everybody knows is none.
+            default: input.default.clone().filter(|default| !is_secret && !default.is_empty()),
+            choices: input.choices.clone().unwrap_or_default(),
+            is_repeated,
+            variable: if is_env { name.to_owned() } else { variable(&format!("{server}_{name}")) },
+            format: input.format.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it has to be asked for.
+    #[must_use]
+    pub fn is_missing(&self, given: &Given) -> bool {
+        self.is_required && self.default.is_none() && !self.is_secret && !given.contains_key(&self.name)
+    }
+
+    /// What it may be, in words.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        match (self.choices.as_slice(), self.format.as_str()) {
+            ([], "number") => "a number".to_owned(),
+            ([], "boolean") => "true or false".to_owned(),
+            ([], "filepath") => "a path".to_owned(),
+            ([], _) => String::new(),
+            (choices, _) => {
+                let choices: Vec<String> = choices.iter().take(20).map(|choice| wire::clean(choice)).collect();
+                format!("one of {}", choices.join(", "))
+            }
+        }
+    }
+
+    /// Whether it may be `value`, which stays as it is where a variable is in it.
+    ///
+    /// # Errors
+    /// What it may be.
+    pub fn check(&self, value: &str) -> Result<(), String> {
+        let is_right = match self.format.as_str() {
+            _ if value.contains("${") => true,
+            _ if !self.choices.is_empty() => self.choices.iter().any(|choice| choice == value),
+            "number" => value.parse::<f64>().is_ok(),
+            "boolean" => matches!(value, "true" | "false"),
+            _ => true,
+        };
+        if is_right { Ok(()) } else { Err(format!("`{}` must be {}", self.name, self.expected())) }
+    }
+}
+
+/// A text as the name of a variable.
+fn variable(text: &str) -> String {
+    let name: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}
