@@ -195,9 +195,13 @@ impl Client {
     /// Waits for the first message of a kind.
     #[track_caller]
     pub(crate) fn expect(&mut self, what: &str, wanted: impl Fn(&Message) -> bool) -> Message {
+        // What was looked at is not looked at again: a flood of messages would take the test longer than the program.
+        let mut looked_at = 0;
         let message = self.received.wait(|state| {
-            let at = state.waiting.iter().position(&wanted)?;
-            Some(state.waiting.remove(at))
+            let new = state.waiting.get(looked_at..).unwrap_or_default();
+            let found = new.iter().position(&wanted).map(|at| looked_at + at);
+            looked_at = state.waiting.len();
+            found.map(|at| state.waiting.remove(at))
         });
         message.unwrap_or_else(|| panic!("{what} did not come"))
     }
