@@ -12,6 +12,7 @@ use super::setup::{Machine, client_names, clients_of, scope_names};
 use crate::clients::{Choice, Client, Edit, Import, Item, Plan, Rule, Scope, Survey, Verdict, unified_diff};
 use crate::config::older_config_file;
 use crate::secret::Masker;
+use crate::upstream::oauth::{Account, Inherited};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -51,7 +52,7 @@ enum Source {
 
 pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
     if arguments.from == Some(Source::Older) {
-        return import(arguments, machine, output);
+        return import(arguments, machine, output).await;
     }
     let survey = Survey::of(&clients_of(&arguments.client), &machine.around);
     let choice = Choice {
@@ -140,6 +141,16 @@ fn apply(
 
 /// The logins that `mcp-remote` has for servers that are reached without it now; what became of each.
 pub(super) async fn take_over_logins(servers: &[String], machine: &Machine, output: &Output) -> Vec<Value> {
+    take_over(servers, ("mcp-remote", Account::inherited), machine, output).await
+}
+
+/// The logins that another program has for some servers, where it has any.
+async fn take_over(
+    servers: &[String],
+    (program, inherited): (&str, fn(&Account) -> Option<Inherited>),
+    machine: &Machine,
+    output: &Output,
+) -> Vec<Value> {
     if servers.is_empty() {
         return Vec::new();
     }
@@ -147,7 +158,7 @@ pub(super) async fn take_over_logins(servers: &[String], machine: &Machine, outp
     let Ok(accounts) = Accounts::new(&machine.paths, machine.around.environment.clone()) else { return Vec::new() };
     let mut logins = Vec::new();
     for (server, account) in accounts.all().filter(|(server, _)| servers.iter().any(|name| name == server.as_str())) {
-        let Some(inherited) = account.inherited() else { continue };
+        let Some(inherited) = inherited(&account) else { continue };
         let outcome = match account.take_over(inherited).await {
             Ok(_) => "taken over".to_owned(),
             Err(error) => {
@@ -155,7 +166,7 @@ pub(super) async fn take_over_logins(servers: &[String], machine: &Machine, outp
             }
         };
         if !output.is_json() {
-            output.line(format!("{} login of mcp-remote {outcome}", strong(server)));
+            output.line(format!("{} login of {program} {outcome}", strong(server)));
         }
         logins.push(json!({ "server": server.as_str(), "outcome": outcome }));
     }
@@ -163,7 +174,7 @@ pub(super) async fn take_over_logins(servers: &[String], machine: &Machine, outp
     logins
 }
 
-fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+async fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
     let Some(older) = older_config_file(&machine.around.environment) else {
         return Err(Exit::failed(
             "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json",
@@ -179,6 +190,13 @@ fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(
         edits.iter().for_each(|edit| screen.edit(edit));
     }
     let outcome = apply(arguments, &edits, "migrate --from mcpzip-0.1", machine, output);
+    let logins = match &outcome {
+        Ok(Some(_)) => {
+            let of_older = ("mcpzip 0.1", Account::inherited_from_older as fn(&Account) -> Option<Inherited>);
+            take_over(&moved(&import.items), of_older, machine, output).await
+        }
+        _ => Vec::new(),
+    };
     if output.is_json() {
         let mut report = json!({
             "servers": import.items.iter().map(|item| server(item, &import.masker, "mcpzip-0.1")).collect::<Vec<_>>(),
@@ -186,11 +204,21 @@ fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(
             "files": edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
         });
         report["undo"] = outcome.as_ref().ok().and_then(Option::as_ref).map_or(Value::Null, |run| json!(run));
+        report["logins"] = json!(logins);
         output.json(&report);
     } else if let Ok(Some(run)) = &outcome {
         done(run, output);
     }
     outcome.map(drop)
+}
+
+/// The names that servers have here now.
+fn moved(items: &[Item]) -> Vec<String> {
+    let name = |item: &Item| match &item.verdict {
+        Verdict::Moves { name, .. } | Verdict::Conflicts { name } => Some(name.to_string()),
+        Verdict::Stays(_) => None,
+    };
+    items.iter().filter_map(name).collect()
 }
 
 /// The preview of a plan, as a person reads it.

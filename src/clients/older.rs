@@ -1,7 +1,7 @@
 //! The layout of mcpzip 0.1, in `~/.config/compressed-mcp-proxy`: what of it is known is taken over, what is not is told.
 //!
-//! Nothing there is changed: the older program may still be in use. Its cache is worth nothing here, as servers are asked anew,
-//! and its logins lack the client that they were given to, so that nobody could renew them.
+//! Nothing there is changed: the older program may still be in use. Its cache is worth nothing here, as servers are asked anew.
+//! Its logins are for whoever carries this out: they lack the client that they were given to, so that nobody can renew them.
 
 use std::path::{Path, PathBuf};
 
@@ -127,7 +127,7 @@ fn left(older: &Path, node: &Node) -> Vec<String> {
     let logins = files(&directory.join("auth")).len();
     if logins > 0 {
         notes.push(format!(
-            "{logins} logins stay behind: they can be renewed by the older program only; `mcpzip login --all` logs in anew"
+            "{logins} logins there cannot be renewed by anybody else: those that are still good are used until they end, then `mcpzip login` logs in anew"
         ));
     }
     if !files(&directory.join("cache")).is_empty() {

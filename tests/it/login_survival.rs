@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::support::authority::{Authority, Login, Manner, log_in};
-use crate::support::{Setup, until};
+use crate::support::{Setup, command, until};
 
 /// The file of the only login, plain.
 fn path(setup: &Setup) -> PathBuf {
@@ -211,4 +211,43 @@ fn a_login_of_mcp_remote_is_taken_over_on_request_only() {
     let elsewhere = setup.variable("MCP_REMOTE_CONFIG_DIR", "/nowhere");
     let none = elsewhere.run(&["login", "web", "--from", "mcp-remote"]).code(1);
     assert!(none.stderr.contains("has no login"), "{none}");
+}
+
+#[test]
+fn a_login_of_mcpzip_0_1_comes_along_until_it_ends() {
+    use sha2::Digest as _;
+    let authority = Authority::start(Manner::default());
+    let donor = authority.setup(json!({}));
+    log_in(&donor);
+    let record: Value = serde_json::from_slice(&std::fs::read(path(&donor)).unwrap()).unwrap();
+    let token = &record["logins"].as_object().unwrap().values().next().unwrap()["token"];
+    let url = authority.web.url("/mcp");
+    let hash: String = sha2::Sha256::digest(&url)[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    let import = |expiry: &str| {
+        let setup = Setup::new();
+        let older = setup.home().path("home/.config/compressed-mcp-proxy");
+        std::fs::create_dir_all(older.join("auth")).unwrap();
+        let config = json!({ "mcpServers": { "todo": { "type": "http", "url": url } } });
+        std::fs::write(older.join("config.json"), config.to_string()).unwrap();
+        let kept =
+            json!({ "access_token": token["access"], "token_type": "Bearer", "refresh_token": "r", "expiry": expiry });
+        std::fs::write(older.join(format!("auth/{hash}.json")), kept.to_string()).unwrap();
+        let taken = setup.run(&["migrate", "--from", "mcpzip-0.1", "--yes", "--json"]).code(0);
+        authority.is_silent("the command", &taken.to_string());
+        (setup, taken.json()["logins"].clone())
+    };
+
+    let (_over, logins) = import("2025-01-01T00:00:00Z");
+    assert!(logins[0]["outcome"].as_str().unwrap().contains("that login is over"), "{logins}");
+    let (setup, logins) = import("2999-01-01T00:00:00.5+02:00");
+    assert_eq!(logins, json!([{ "server": "todo", "outcome": "taken over" }]));
+    // As it was imported, and not as the test would write it.
+    let call = || command::run(setup.command(&["call", "todo__t"]), "");
+    let called = call().code(0);
+    assert!(called.stdout.contains("fine"), "{called}");
+    // Nobody can renew it.
+    authority.revoke(false);
+    let said = call();
+    assert!(said.to_string().contains("login needed"), "{said}");
+    assert_eq!(authority.read(|state| (state.registrations, state.refreshes)), (1, 0));
 }

@@ -272,7 +272,7 @@ impl Account {
         &self,
         record: &mut Record,
         authority: &Authority,
-        client: Client,
+        client: impl Into<Option<Client>>,
         token: Option<Token>,
     ) -> Result<(), LoginError> {
         if token.is_some() {
@@ -284,7 +284,7 @@ impl Account {
             resource: authority.resource.clone(),
             token_endpoint: authority.token_endpoint.to_string(),
             revocation_endpoint: authority.revocation_endpoint.as_ref().map(Url::to_string),
-            client: Some(client),
+            client: client.into(),
             token: token.or_else(|| before.and_then(|login| login.token)),
         };
         record.logins.insert(authority.issuer.clone(), login);

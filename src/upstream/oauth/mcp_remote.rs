@@ -26,14 +26,14 @@ use crate::secret::Secret;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 256 * 1024;
 
-/// A login of `mcp-remote`.
+/// A login of another program: of `mcp-remote`, or of an older mcpzip.
 #[derive(Debug)]
 pub struct Inherited {
     /// Where it is.
     pub path: PathBuf,
-    token: Token,
-    client: Option<GivenClient>,
-    issuer: Option<String>,
+    pub(super) token: Token,
+    pub(super) client: Option<GivenClient>,
+    pub(super) issuer: Option<String>,
 }
 
 /// `…_tokens.json`.
@@ -50,7 +50,7 @@ struct Tokens {
 
 /// `…_client_info.json`: what a registration gave.
 #[derive(Debug, Deserialize)]
-struct GivenClient {
+pub(super) struct GivenClient {
     client_id: String,
     #[serde(with = "hidden", default)]
     client_secret: Option<Secret<String>>,
@@ -108,7 +108,8 @@ impl Account {
         Inherited::find(&self.environment.variables, &self.remote)
     }
 
-    /// Takes over a login of `mcp-remote`, and sees whether it is good. What was kept before stays where it is not.
+    /// Takes over a login of another program, and sees whether it is good. What was kept before stays where it is not. A token
+    /// whose client is not known lasts as long as it lasts.
     ///
     /// # Errors
     /// When it is over, or of another authorization server than the server names now.
@@ -130,9 +131,11 @@ impl Account {
             let ends = Some(client.client_secret_expires_at).filter(|end| *end > 0);
             Some(Client::registered_elsewhere(&authority, id, secret, method.as_deref(), ends))
         });
-        let Some(client) = client else {
-            return Err(self.not_offered("was logged in to as a client that `mcp-remote` did not keep; log in anew"));
-        };
+        if client.is_none() && inherited.token.is_ending() {
+            return Err(
+                self.not_offered("was logged in to as a client that was not kept, and that login is over; log in anew")
+            );
+        }
         let before = {
             let _lock = self.store.lock().await?;
             let before = self.store.read().await.unwrap_or_else(|_| self.store.empty());
@@ -170,7 +173,7 @@ fn hashes(remote: &Remote) -> Vec<String> {
 }
 
 /// Reads a file of JSON; what cannot be read is not there.
-fn json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
+pub(super) fn json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
     let mut text = Vec::new();
     file.take(LARGEST).read_to_end(&mut text).ok()?;

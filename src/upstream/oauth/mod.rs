@@ -19,6 +19,7 @@ mod discovery;
 mod error;
 mod flow;
 mod mcp_remote;
+mod older;
 mod session;
 mod store;
 mod token;
