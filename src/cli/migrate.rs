@@ -63,9 +63,8 @@ pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Outpu
     let launch = machine.launch()?;
     let plan = Plan::new(&survey, &choice, &machine.paths.config_file, &launch, &machine.around);
     let plan = plan.map_err(anyhow::Error::from)?;
-    let screen = Screen { output, masker: &plan.masker, home: &machine.around.home };
     if !output.is_json() {
-        screen.show(&survey, &plan);
+        show(&survey, &plan, machine, output);
     }
     mention_older(machine, output);
     let outcome = carry_out(arguments, &plan, machine, output);
@@ -73,20 +72,26 @@ pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Outpu
         Ok(Some(_)) => take_over_logins(&plan.unwrapped, machine, output).await,
         _ => Vec::new(),
     };
+    tell(outcome, &logins, || report(&survey, &plan), output)
+}
+
+/// Tells what became of it: the run that `undo` takes back, if something was changed.
+fn tell(
+    outcome: Result<Option<String>, Exit>,
+    logins: &[Value],
+    report: impl FnOnce() -> Value,
+    output: &Output,
+) -> Result<(), Exit> {
     if output.is_json() {
-        let mut report = report(&survey, &plan);
+        let mut report = report();
         report["undo"] = outcome.as_ref().ok().and_then(Option::as_ref).map_or(Value::Null, |run| json!(run));
         report["logins"] = json!(logins);
         output.json(&report);
     } else if let Ok(Some(run)) = &outcome {
-        done(run, output);
+        output.line(good("done; restart the clients"));
+        output.line(faint(format!("`mcpzip undo` takes it back (run {run})")));
     }
     outcome.map(drop)
-}
-
-fn done(run: &str, output: &Output) {
-    output.line(good("done; restart the clients"));
-    output.line(faint(format!("`mcpzip undo` takes it back (run {run})")));
 }
 
 /// Says that there is an older configuration, where there is none of ours.
@@ -197,19 +202,14 @@ async fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Re
         }
         _ => Vec::new(),
     };
-    if output.is_json() {
-        let mut report = json!({
+    let report = || {
+        json!({
             "servers": import.items.iter().map(|item| server(item, &import.masker, "mcpzip-0.1")).collect::<Vec<_>>(),
             "notes": import.notes,
             "files": edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
-        });
-        report["undo"] = outcome.as_ref().ok().and_then(Option::as_ref).map_or(Value::Null, |run| json!(run));
-        report["logins"] = json!(logins);
-        output.json(&report);
-    } else if let Ok(Some(run)) = &outcome {
-        done(run, output);
-    }
-    outcome.map(drop)
+        })
+    };
+    tell(outcome, &logins, report, output)
 }
 
 /// The names that servers have here now.
