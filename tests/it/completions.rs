@@ -80,7 +80,7 @@ fn bash_completes_commands_servers_and_tools() {
 
 #[test]
 fn fish_completes_tools() {
-    if !installed("fish") {
+    if !tool::has("fish", "fish") {
         return;
     }
     let setup = known();
@@ -92,7 +92,7 @@ fn fish_completes_tools() {
 
 #[test]
 fn zsh_takes_the_script_and_asks_us() {
-    if !installed("zsh") {
+    if !tool::has("zsh", "zsh") {
         return;
     }
     let setup = known();
@@ -104,13 +104,6 @@ fn zsh_takes_the_script_and_asks_us() {
         _clap_dynamic_completer_mcpzip";
     let outcome = shell(&setup, "zsh", &["-f", "-c", script]);
     assert!(outcome.stdout.contains("notes__create_note"), "{outcome}");
-}
-
-/// Shells that not everybody has are tried where they are; bash stands for all.
-fn installed(program: &str) -> bool {
-    ["/usr/bin", "/bin", "/usr/local/bin"]
-        .iter()
-        .any(|directory| std::path::Path::new(directory).join(program).is_file())
 }
 
 #[test]
