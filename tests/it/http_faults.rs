@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use crate::support::closed_port::ClosedPort;
 use crate::support::http::{HttpServer, Reply, Request, legacy};
 use crate::support::proxy::Proxy;
 use crate::support::script::answer;
@@ -211,8 +212,8 @@ fn a_server_on_this_machine_needs_no_proxy() {
 
 #[test]
 fn a_proxy_that_does_not_lead_there_is_named() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let closed = |scheme: &str| format!("{scheme}://me:sesame-open@127.0.0.1:{port}");
+    let port = ClosedPort::new();
+    let closed = |scheme: &str| format!("{scheme}://me:sesame-open@{}", port.address());
     let refusing = Proxy::refusing("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n");
     let strict = Proxy::refusing("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n");
     let deaf = Proxy::refusing("");

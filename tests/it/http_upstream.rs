@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::support::closed_port::ClosedPort;
 use crate::support::http::{HttpServer, Reply, Request, legacy};
 use crate::support::script::answer;
 use crate::support::{Client, Server, Setup, until};
@@ -401,9 +402,9 @@ fn an_old_server_cannot_send_us_elsewhere() {
 
 #[test]
 fn a_server_that_cannot_be_reached_is_told_apart() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = ClosedPort::new();
     for (url, words) in [
-        (format!("http://127.0.0.1:{port}/mcp?token=sesame-open"), "cannot be reached: Connection refused"),
+        (format!("http://{}/mcp?token=sesame-open", port.address()), "cannot be reached: Connection refused"),
         ("http://server.invalid/mcp".to_owned(), "its host name cannot be resolved"),
     ] {
         let mut client = Setup::new().entry("web", &json!({ "url": url }).to_string()).connect();

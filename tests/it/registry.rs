@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::support::Setup;
+use crate::support::closed_port::ClosedPort;
 use crate::support::command::{self, Outcome};
 use crate::support::http::{HttpServer, Reply, Request};
 
@@ -324,8 +325,8 @@ fn answers_are_kept_and_serve_when_nobody_answers() {
         let file = std::fs::File::options().append(true).open(file.path()).unwrap();
         file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7300)).unwrap();
     }
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let offline = Setup::clone(&setup).variable("MCPZIP_REGISTRY", &format!("http://{gone}"));
+    let gone = ClosedPort::new();
+    let offline = Setup::clone(&setup).variable("MCPZIP_REGISTRY", &format!("http://{}", gone.address()));
     let nothing = run(&offline, &["registry", "search", "weather"]).code(4);
     assert!(nothing.stderr.contains("cannot be reached"), "{nothing}");
     // The same address, which breaks off now.

@@ -5,6 +5,7 @@
 pub(crate) mod authority;
 pub(crate) mod bridge;
 pub(crate) mod client;
+pub(crate) mod closed_port;
 pub(crate) mod command;
 pub(crate) mod corpus;
 pub(crate) mod gateway;
