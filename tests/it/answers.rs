@@ -167,9 +167,9 @@ fn several_calls_run_side_by_side_and_answer_in_order() {
     let texts: Vec<&str> =
         value["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
     assert_eq!(texts[..2], ["[1] shop__slow", "slow"]);
-    assert_eq!(texts[20..22], ["[11] shop__list", "milk"]);
-    assert_eq!(texts[22], "[12] shop__nothing failed");
-    assert_eq!(texts[24..], ["[13] shop__buy failed", "[\"sold out\"]"]);
+    assert_eq!(texts[58..60], ["[30] shop__list", "milk"]);
+    assert_eq!(texts[60], "[31] shop__nothing failed");
+    assert_eq!(texts[62..], ["[32] shop__buy failed", "[\"sold out\"]"]);
     assert!(value.get("isError").is_none(), "one failure is not the failure of all");
     for wrong in [json!([]), json!("x"), json!([7]), json!(vec![json!({ "name": "shop__talk" }); 33])] {
         let told = client.call("execute_tool", &json!({ "calls": wrong }).to_string()).tool_error();
