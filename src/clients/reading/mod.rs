@@ -7,8 +7,8 @@ mod entry;
 mod tools;
 mod url;
 
-pub(super) use entry::program_name;
 use entry::ToolRule;
+pub(super) use entry::program_name;
 pub use entry::{Entry, Target};
 
 use std::path::{Path, is_separator};
