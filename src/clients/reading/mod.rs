@@ -7,9 +7,8 @@ mod entry;
 mod tools;
 mod url;
 
-use entry::ToolRule;
-pub(super) use entry::program_name;
 pub use entry::{Entry, Target};
+pub(super) use entry::{ToolRule, program_name};
 
 use std::path::{Path, is_separator};
 
