@@ -30,6 +30,12 @@ const MORE_MEMORY: f64 = 12.0;
 const MORE_DESCRIPTORS: usize = 4;
 const MORE_THREADS: usize = 4;
 
+/// Real servers: how they are started, and a tool with its one argument.
+const REAL: [(&[&str], &str, &str, &str); 2] = [
+    (&["npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"], "echo", "message", "hello"),
+    (&["uvx", "mcp-server-time"], "get_current_time", "timezone", "UTC"),
+];
+
 /// The load: what is sent, and how it went.
 struct Load {
     peer: Peer,
@@ -38,7 +44,8 @@ struct Load {
     command: Command,
     home: Home,
     random: u64,
-    real: usize,
+    /// Places of the real servers that can be run.
+    real: Vec<usize>,
     answered: usize,
     failed: usize,
     /// Calls of good servers that failed, of which there may be none.
@@ -133,6 +140,13 @@ fn line(when: &str, usage: &Usage, load: &Load) -> String {
     )
 }
 
+/// Whether a program is in `PATH`.
+fn is_found(program: &str) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the soak has no configuration of its own")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
 fn println(text: &str) -> Result<()> {
     use std::io::Write as _;
     let mut output = std::io::stdout().lock();
@@ -148,11 +162,8 @@ impl Load {
             (0..GOOD).map(|at| words(&[&own, "upstream", "--tools", &TOOLS.to_string(), "--server", &at.to_string()]));
         let faulty = (0..FAULTY).map(|_| words(&[&own, "faulty"]));
         let mut commands: Vec<Vec<String>> = good.chain(faulty).collect();
-        if is_real {
-            commands.push(words(&["npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"]));
-            commands.push(words(&["uvx", "mcp-server-time"]));
-        }
-        let real = commands.len() - GOOD - FAULTY;
+        let real: Vec<usize> = (0..REAL.len()).filter(|at| is_real && is_found(REAL[*at].0[0])).collect();
+        commands.extend(real.iter().map(|at| words(REAL[*at].0)));
         let servers = Servers { commands, tools: 0, is_semantic: false };
         let home = Home::new()?;
         let mut command = profile.command(&servers, &home)?;
@@ -262,12 +273,10 @@ impl Load {
             })),
             80..83 => Request::call(&json!({ "name": "execute_tool", "arguments": { "name": "no_such__tool" } })),
             83..85 => Request::call(&json!({ "name": "describe_tool", "arguments": { "name": "payload" } })),
-            85..87 if self.real > 0 => {
-                let at = self.below(self.real);
-                let (tool, arguments) =
-                    [("echo", json!({ "message": "hello" })), ("get_current_time", json!({ "timezone": "UTC" }))][at]
-                        .clone();
-                self.profile.call(GOOD + FAULTY + at, tool, arguments)
+            85..87 if !self.real.is_empty() => {
+                let at = self.below(self.real.len());
+                let (_, tool, name, value) = REAL[self.real[at]];
+                self.profile.call(GOOD + FAULTY + at, tool, json!({ name: value }))
             }
             _ => {
                 let (server, fault) = (GOOD + self.below(FAULTY), self.below(FAULTS.len()));

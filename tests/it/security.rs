@@ -41,10 +41,12 @@ fn hostile_texts_of_a_server_reach_no_terminal() {
     );
     let plain = format!(r#"{{"name":"plain","description":"{HOSTILE}","inputSchema":{{"type":"object"}}}}"#);
     let instructions: String = serde_json::from_str(&format!(r#""{HOSTILE}""#)).unwrap();
-    let hostile = Server::new().entry(&definition).tool_as("plain", &plain, [answer("done")]).instructions(&instructions);
-    let setup = Setup::new()
-        .server("hostile", hostile)
-        .server("dead", Server::new().at_start([say("no\u{1b}[2J luck\u{202e}\u{9b}"), crate::support::script::exit(3)]));
+    let hostile =
+        Server::new().entry(&definition).tool_as("plain", &plain, [answer("done")]).instructions(&instructions);
+    let setup = Setup::new().server("hostile", hostile).server(
+        "dead",
+        Server::new().at_start([say("no\u{1b}[2J luck\u{202e}\u{9b}"), crate::support::script::exit(3)]),
+    );
     setup.save();
     // What is meant for programs, JSON, has escapes of its own; everything else is looked at by people.
     for command in [
@@ -112,4 +114,26 @@ fn no_name_of_a_server_leads_out_of_its_directories() {
         assert!(known.iter().any(|known| name.starts_with(known)), "{name} was made beside all else: {listing}");
     }
     assert!(!listing.contains("evil"), "{listing}");
+}
+
+#[test]
+fn the_tests_that_the_page_names_are_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let (_, table) = page.split_once("## How this is tested").expect("the page says how this is tested");
+    let named: Vec<&str> = table.split('`').skip(1).step_by(2).filter(|name| name.matches('_').count() > 2).collect();
+    assert!(named.len() > 30, "{named:?}");
+    let mut sources = String::new();
+    let mut directories = vec![root.join("src"), root.join("tests/it")];
+    while let Some(directory) = directories.pop() {
+        for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                sources.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap()));
+            }
+        }
+    }
+    let missing: Vec<_> = named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

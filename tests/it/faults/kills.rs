@@ -97,7 +97,8 @@ fn check_login(setup: &Setup, round: u64) {
         assert_ne!(end, "damaged", "round {round}: {}", path.display());
         if end == "json" {
             let text = std::fs::read_to_string(&path).unwrap();
-            let record: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("round {round}: {error}: {text}"));
+            let record: Value =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("round {round}: {error}: {text}"));
             assert!(record["logins"].as_object().is_some_and(|logins| !logins.is_empty()), "round {round}: {text}");
             kept += 1;
         }
