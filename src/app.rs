@@ -8,6 +8,7 @@ use crate::config::{self, Config, ConfigWatch, Environment, Paths};
 use crate::downstream::{self, http};
 use crate::proxy::{Mode, Places, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
+use crate::telemetry::trace::Tracer;
 use crate::{telemetry, upstream};
 
 /// Where, below the state directory, it is kept what was counted.
@@ -15,6 +16,9 @@ pub const STATISTICS: &str = "statistics";
 
 /// Where, below the state directory, the logs are.
 pub const LOGS: &str = "logs";
+
+/// How long a collector has to take the last spans; a client that ends us waits for a fraction of a second.
+const FAREWELL: Duration = Duration::from_millis(150);
 
 /// How often the configuration file is looked at.
 const WATCH: Duration = Duration::from_secs(1);
@@ -64,6 +68,16 @@ impl App {
         self.proxy.stands_in(&project.map(Into::into).into_iter().chain(directory).collect::<Vec<_>>());
     }
 
+    /// Takes over from the configuration what only those who serve need: how much is logged, and where traces go.
+    fn observe(&self) -> Option<Arc<Tracer>> {
+        let config = self.proxy.config();
+        telemetry::configure(config.log);
+        let tracer = config.traces.clone().map(|traces| Tracer::start(traces, &self.tasks))?;
+        tracing::info!(service = tracer.service(), "traces are sent");
+        self.proxy.trace_with(tracer.clone());
+        Some(tracer)
+    }
+
     /// What answers.
     #[must_use]
     pub fn proxy(&self) -> &Arc<Proxy> {
@@ -81,13 +95,14 @@ impl App {
     /// When stdin or stdout cannot be used.
     pub async fn serve_stdio(self) -> io::Result<()> {
         self.stand_here();
+        let tracer = self.observe();
         self.report_start("stdio");
         self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
         let outcome = tokio::select! {
             outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => outcome,
             signal = shutdown::signal() => signal,
         };
-        self.finish().await;
+        self.finish_traced(tracer).await;
         outcome
     }
 
@@ -96,6 +111,7 @@ impl App {
     /// # Errors
     /// When the address cannot be had, or the signals cannot be listened to.
     pub async fn serve_http(self, options: http::Options, listening: impl FnOnce(&str)) -> Result<(), http::Error> {
+        let tracer = self.observe();
         self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
         let outcome = match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
             Ok(server) => {
@@ -108,7 +124,7 @@ impl App {
             }
             Err(error) => Err(error),
         };
-        self.finish().await;
+        self.finish_traced(tracer).await;
         outcome
     }
 
@@ -119,8 +135,18 @@ impl App {
 
     /// Ends everything: connections close, servers end, nothing stays behind.
     pub async fn finish(self) {
+        self.finish_traced(None).await;
+    }
+
+    /// The same; spans that are left have a moment to be sent.
+    async fn finish_traced(self, tracer: Option<Arc<Tracer>>) {
         self.tasks.finish().await;
-        self.proxy.close().await;
+        let flushed = async {
+            if let Some(tracer) = tracer {
+                tracer.flush(FAREWELL).await;
+            }
+        };
+        tokio::join!(self.proxy.close(), flushed);
         tracing::debug!("everything has ended");
     }
 }
@@ -150,6 +176,10 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
                 telemetry::hide(&config.masker);
                 tracing::info!(path = %paths.config_file.display(), "configuration read again");
                 report(&config);
+                telemetry::configure(config.log);
+                if proxy.config().traces != config.traces {
+                    tracing::warn!("where traces go has changed; it counts from the next start on");
+                }
                 proxy.configure(config);
             }
             Err(error) => tracing::error!(%error, "the edited configuration is not used, the one before stays"),

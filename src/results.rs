@@ -87,6 +87,12 @@ impl Results {
         Ok(id)
     }
 
+    /// How many this run has kept, or tried to.
+    #[must_use]
+    pub fn stored(&self) -> u64 {
+        self.counter.load(Ordering::Relaxed)
+    }
+
     /// The result of this name on a shelf.
     ///
     /// # Errors

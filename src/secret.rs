@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 
 use crate::mcp::frame::quoted;
@@ -45,10 +46,18 @@ pub fn is_secret_name(name: &str) -> bool {
 /// When the system has no randomness to give, without which nothing secret can be had.
 #[must_use]
 pub fn random_token() -> String {
-    let mut bytes = [0; 16];
-    let random = rustls::crypto::ring::default_provider().secure_random;
-    random.fill(&mut bytes).expect("the system gives random bytes");
-    URL_SAFE_NO_PAD.encode(bytes)
+    URL_SAFE_NO_PAD.encode(random_bytes::<16>())
+}
+
+/// Bytes that nobody can guess.
+///
+/// # Panics
+/// As [`random_token`].
+#[must_use]
+pub fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).expect("the system gives random bytes");
+    bytes
 }
 
 /// Compares two texts in a time that says nothing about where they differ.

@@ -225,7 +225,8 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     let environment = Environment::process();
     let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name));
     let quiet = if matches!(cli.command, Command::Serve(_)) { "warn" } else { "error" };
-    telemetry::start(telemetry::level(named.unwrap_or(quiet)).unwrap_or(tracing::level_filters::LevelFilter::WARN));
+    let level = |name: &str| telemetry::level(name).unwrap_or(tracing::level_filters::LevelFilter::WARN);
+    telemetry::start(named.map(level), level(quiet));
     runtime.block_on(dispatch(cli.command, cli.global, environment, output))
 }
 

@@ -89,6 +89,60 @@ pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
     name: "MCP_REMOTE_CONFIG_DIR",
     doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
 };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_SDK_DISABLED: Variable = Variable { name: "OTEL_SDK_DISABLED", doc: "`true` sends no traces." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_TRACES_EXPORTER: Variable =
+    Variable { name: "OTEL_TRACES_EXPORTER", doc: "How traces are sent: `otlp`, or not at all." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_ENDPOINT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    doc: "The collector that traces go to, `/v1/traces` put behind; it goes before `otlp.endpoint` in the configuration.",
+};
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Variable =
+    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", doc: "The same as a whole URL." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_PROTOCOL: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_PROTOCOL",
+    doc: "The collector's protocol: with `grpc`, which is not spoken, the variable of the endpoint does not count.",
+};
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: Variable =
+    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", doc: "The same for traces alone." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_HEADERS: Variable =
+    Variable { name: "OTEL_EXPORTER_OTLP_HEADERS", doc: "Headers for the collector: `name=value,name=value`." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_TRACES_HEADERS: Variable =
+    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_HEADERS", doc: "The same for traces alone." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_TIMEOUT: Variable =
+    Variable { name: "OTEL_EXPORTER_OTLP_TIMEOUT", doc: "How long the collector has for an answer, in milliseconds." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: Variable =
+    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", doc: "The same for traces alone." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_BSP_SCHEDULE_DELAY: Variable = Variable {
+    name: "OTEL_BSP_SCHEDULE_DELAY",
+    doc: "How long spans wait for others before they are sent, in milliseconds.",
+};
+/// Of OpenTelemetry, for traces.
+pub const OTEL_SERVICE_NAME: Variable = Variable {
+    name: "OTEL_SERVICE_NAME",
+    doc: "What this process is called in traces; it goes before `otlp.service_name` in the configuration.",
+};
+/// Of OpenTelemetry, for traces.
+pub const OTEL_RESOURCE_ATTRIBUTES: Variable =
+    Variable { name: "OTEL_RESOURCE_ATTRIBUTES", doc: "What else traces say of this process: `key=value,key=value`." };
+/// Of OpenTelemetry, for traces.
+pub const OTEL_TRACES_SAMPLER: Variable = Variable {
+    name: "OTEL_TRACES_SAMPLER",
+    doc: "Which traces are recorded: `parentbased_always_on` and the others of OpenTelemetry.",
+};
+/// Of OpenTelemetry, for traces.
+pub const OTEL_TRACES_SAMPLER_ARG: Variable =
+    Variable { name: "OTEL_TRACES_SAMPLER_ARG", doc: "The share of traces for `traceidratio`, from 0 to 1." };
 /// No colours.
 pub const NO_COLOR: Variable =
     Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
@@ -114,6 +168,21 @@ pub const VARIABLES: &[Variable] = &[
     COPILOT_HOME,
     XDG_CONFIG_HOME,
     NO_COLOR,
+    OTEL_SDK_DISABLED,
+    OTEL_TRACES_EXPORTER,
+    OTEL_EXPORTER_OTLP_ENDPOINT,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+    OTEL_EXPORTER_OTLP_PROTOCOL,
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
+    OTEL_EXPORTER_OTLP_HEADERS,
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS,
+    OTEL_EXPORTER_OTLP_TIMEOUT,
+    OTEL_EXPORTER_OTLP_TRACES_TIMEOUT,
+    OTEL_BSP_SCHEDULE_DELAY,
+    OTEL_SERVICE_NAME,
+    OTEL_RESOURCE_ATTRIBUTES,
+    OTEL_TRACES_SAMPLER,
+    OTEL_TRACES_SAMPLER_ARG,
 ];
 
 /// Windows: the settings that move with the user.

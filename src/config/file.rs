@@ -10,6 +10,7 @@ use std::time::Duration;
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
+use tracing::level_filters::LevelFilter;
 
 use super::error::{Fault, Oddity};
 use super::keys;
@@ -18,6 +19,7 @@ use super::{
     CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Origin, Provider,
     SearchOptions, Trust, duration,
 };
+use crate::telemetry;
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -47,6 +49,22 @@ pub(super) struct File {
     pub(super) tools: PolicyEntry,
     pub(super) credentials: Read<Credentials>,
     pub(super) registry: Read<At<String>>,
+    pub(super) log: Read<LevelFilter>,
+    pub(super) http: Read<HttpEntry>,
+    pub(super) otlp: Read<TracesEntry>,
+}
+
+/// What is served over HTTP beside MCP.
+pub(super) struct HttpEntry {
+    pub(super) metrics: Read<bool>,
+}
+
+/// Where traces go.
+pub(super) struct TracesEntry {
+    pub(super) endpoint: Option<At<String>>,
+    pub(super) headers: Option<BTreeMap<String, At<String>>>,
+    pub(super) service_name: Option<At<String>>,
+    pub(super) sample_percent: Read<u64>,
 }
 
 /// How tools are searched.
@@ -169,6 +187,9 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
     let credentials = members.read("credentials", credentials);
     let registry = members.read("registry", Field::text);
+    let log = members.read("log", level);
+    let http = members.read("http", |field| http(field, report));
+    let otlp = members.read("otlp", |field| otlp(field, report));
     members.finish();
     let servers = servers.unwrap_or_default();
     Ok(File {
@@ -184,7 +205,47 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
         proxy,
         ca_file,
         registry,
+        log,
+        http,
+        otlp,
     })
+}
+
+fn level(field: &Field<'_>) -> Result<LevelFilter, At<Fault>> {
+    field
+        .word()
+        .and_then(telemetry::level)
+        .ok_or_else(|| field.wrong("off, error, warn, info, debug or trace, in quotes"))
+}
+
+fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, keys::HTTP, "", "http.", report);
+    let entry = HttpEntry { metrics: members.read("metrics", Field::flag) };
+    members.finish();
+    Ok(entry)
+}
+
+fn otlp(field: &Field<'_>, report: &Report) -> Result<TracesEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, keys::OTLP, "", "otlp.", report);
+    let entry = TracesEntry {
+        endpoint: members.read("endpoint", Field::text)?,
+        headers: members.read("headers", Field::text_map)?,
+        service_name: members.read("service_name", Field::text)?,
+        sample_percent: members.read("sample_percent", percent),
+    };
+    members.finish();
+    Ok(entry)
+}
+
+fn percent(field: &Field<'_>) -> Result<u64, At<Fault>> {
+    let percent = field.whole_number().ok().filter(|percent| *percent <= 100);
+    percent.and_then(|percent| u64::try_from(percent).ok()).ok_or_else(|| field.wrong("a whole number from 0 to 100"))
+}
+
+impl Default for TracesEntry {
+    fn default() -> Self {
+        Self { endpoint: None, headers: None, service_name: None, sample_percent: Ok(None) }
+    }
 }
 
 fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {

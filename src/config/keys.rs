@@ -82,6 +82,36 @@ pub(super) const FILE: Table = &[
         "How logins are kept: with the system's keychain or not at all, in plain files, or as it can be had.",
     ),
     key("registry", Value::Text, "The registry that `mcpzip registry` and `mcpzip add --from-registry` ask: a URL."),
+    key(
+        "log",
+        Value::Words(&["off", "error", "warn", "info", "debug", "trace"]),
+        "How much `mcpzip serve` logs, where neither `--log` nor `MCPZIP_LOG` says so.",
+    ),
+    key("http", Value::Object(HTTP), "What `mcpzip serve --http` offers beside MCP."),
+    key(
+        "otlp",
+        Value::Object(OTLP),
+        "Where traces go; read at the start. The variables of OpenTelemetry go before it.",
+    ),
+];
+
+pub(super) const HTTP: Table = &[with_default(
+    "metrics",
+    Value::Flag,
+    "false",
+    "Whether figures for Prometheus are at `/metrics`, for whoever may speak to the server.",
+)];
+
+pub(super) const OTLP: Table = &[
+    key("endpoint", Value::Text, "The collector's URL, which `/v1/traces` is put behind; it has to take OTLP as JSON."),
+    key("headers", Value::TextMap, "Headers that are sent with the traces."),
+    key("service_name", Value::Text, "What this process is called in traces; `mcpzip` if nothing is said."),
+    with_default(
+        "sample_percent",
+        Value::Number(0, Some(100)),
+        "100",
+        "How many of a hundred traces that begin here are recorded; those that clients began are as these say.",
+    ),
 ];
 
 const IDLE_TIMEOUT: Value = Value::TimeOr(&["adaptive", "never"]);

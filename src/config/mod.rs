@@ -29,6 +29,7 @@ mod schema;
 mod server;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod watch;
 
 pub use certificates::Certificates;
@@ -48,6 +49,7 @@ pub use policy::{Policy, Verdict};
 pub use projects::{Projects, real};
 pub use results::{Duplicates, Lifetime, ResultOptions};
 pub use schema::json_schema;
+pub use traces::{Sampler, Traces};
 pub use watch::ConfigWatch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +57,8 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
 
 use crate::secret::{MASK, Masker, Secret};
 use crate::tool::{Hints, QualifiedName, ServerName};
@@ -102,6 +106,12 @@ pub struct Config {
     pub credentials: Credentials,
     /// Where servers are sought: the address of a registry.
     pub registry: String,
+    /// How much is logged, where nothing else says so.
+    pub log: Option<LevelFilter>,
+    /// Whether figures for Prometheus are served over HTTP.
+    pub metrics: bool,
+    /// Where traces go, if anywhere.
+    pub traces: Option<Traces>,
     /// Knows the secrets among the values above, also those within arguments and URLs.
     pub masker: Masker,
 }
@@ -373,6 +383,7 @@ impl Config {
         resolver.set_defaults(file.proxy, file.ca_file);
         let (servers, faults) = servers(file.servers, &mut resolver, &lines);
         let search = search(file.search, defaults.search, &mut resolver);
+        let traces = resolver.traces(file.otlp);
         Ok(Self {
             path: Some(path.to_owned()),
             servers,
@@ -387,6 +398,9 @@ impl Config {
             tools,
             credentials: credentials(environment, file.credentials, &report),
             registry: registry(environment, file.registry, &report),
+            log: level(file.log, &report),
+            metrics: metrics(file.http, defaults.metrics, &report),
+            traces,
             warnings: report.into_warnings(&lines),
         })
     }
@@ -409,6 +423,9 @@ impl Default for Config {
             management: Management::default(),
             credentials: Credentials::default(),
             registry: REGISTRY.to_owned(),
+            log: None,
+            metrics: false,
+            traces: None,
             masker: Masker::default(),
         }
     }
@@ -608,6 +625,21 @@ fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Ex
             default
         }
     }
+}
+
+fn level(read: Read<LevelFilter>, report: &Report) -> Option<LevelFilter> {
+    read.unwrap_or_else(|At { offset, value: fault }| {
+        report.add(offset, Oddity::Default { fault, default: "the usual".to_owned() });
+        None
+    })
+}
+
+fn metrics(read: Read<file::HttpEntry>, default: bool, report: &Report) -> bool {
+    let entry = read.unwrap_or_else(|At { offset, value: fault }| {
+        report.add(offset, Oddity::Default { fault, default: "no figures are served".to_owned() });
+        None
+    });
+    entry.map_or(default, |entry| setting(entry.metrics, default, |flag| flag.to_string(), report))
 }
 
 fn lower_first(text: &str) -> String {

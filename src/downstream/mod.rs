@@ -5,6 +5,7 @@
 pub mod http;
 mod pipes;
 mod session;
+mod span;
 pub mod stdio;
 
 pub use session::{Exchange, Session};

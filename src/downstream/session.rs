@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::span::{self, Of, Traced};
 
 use crate::mcp::frame::quoted;
 use crate::mcp::{
@@ -17,6 +22,7 @@ use crate::mcp::{
 use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply, Shows};
 use crate::shutdown::Tasks;
 use crate::telemetry;
+use crate::telemetry::trace::{Context, Trace};
 
 /// Requests that may be under way for one client; more are refused.
 const MOST_REQUESTS: usize = 4096;
@@ -35,6 +41,8 @@ pub struct Session {
     state: Mutex<State>,
     /// Woken when a request is through.
     finished: Notify,
+    /// What it is called in traces, where it has an id of its own.
+    name: OnceLock<String>,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +65,12 @@ pub enum Exchange {
     /// Over the one way to the client, like everything else.
     Shared(Outbox),
     /// Over a way of its own, which is closed behind the answer.
-    Own(Outbox),
+    Own {
+        /// Where messages go.
+        outbox: Outbox,
+        /// The trace that the HTTP request is a part of.
+        passed: Option<Arc<Context>>,
+    },
 }
 
 /// Where an answer goes.
@@ -80,13 +93,21 @@ impl Exchange {
     #[must_use]
     pub fn outbox(&self) -> &Outbox {
         match self {
-            Self::Shared(outbox) | Self::Own(outbox) => outbox,
+            Self::Shared(outbox) | Self::Own { outbox, .. } => outbox,
+        }
+    }
+
+    /// What the HTTP request says of a trace.
+    pub(super) fn passed(&self) -> Option<&Arc<Context>> {
+        match self {
+            Self::Own { passed, .. } => passed.as_ref(),
+            Self::Shared(_) => None,
         }
     }
 
     /// The answer was given, or will not be.
     fn end(&self) {
-        if let Self::Own(outbox) = self {
+        if let Self::Own { outbox, .. } = self {
             outbox.close();
         }
     }
@@ -96,7 +117,14 @@ impl Session {
     /// A session of a client that has said nothing yet.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Arc<Self> {
-        Arc::new(Self { proxy, client: Client::new(), tasks, state: Mutex::default(), finished: Notify::new() })
+        Arc::new(Self {
+            proxy,
+            client: Client::new(),
+            tasks,
+            state: Mutex::default(),
+            finished: Notify::new(),
+            name: OnceLock::new(),
+        })
     }
 
     /// From now on, what the client is told unasked goes to `outbox`.
@@ -107,6 +135,18 @@ impl Session {
     /// The client is where this process was started: it started it.
     pub fn stands_here(&self) {
         self.client.stands_in(self.proxy.home());
+    }
+
+    /// Tells traces what it is called: a name that says which one it is, and not the id that lets in whoever knows it.
+    pub fn named_for(&self, id: &str) {
+        let hash = Sha256::digest(id);
+        // It has one id.
+        let _ = self.name.set(hash[..8].iter().map(|byte| format!("{byte:02x}")).collect());
+    }
+
+    /// What traces call it.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.get().map(String::as_str)
     }
 
     /// The revision that a handshake agreed on.
@@ -197,7 +237,12 @@ impl Session {
     fn start(self: &Arc<Self>, line: &Bytes, request: Request<'_>, answer: Answer) {
         if request.method == "initialize" {
             // At once, because what follows in the same breath is read by what was agreed here.
+            let params = span::object(request.params);
+            let (exchange, id, method) = (&answer.exchange, &request.id, &*request.method);
+            let of = Of { session: self, exchange, id, method, params: &params };
+            let mut traced = Traced::begin(&self.proxy, &span::object(params.get("_meta")), &of);
             let reply = self.initialize(request.params);
+            traced.answered(self.state().legacy.unwrap_or(Revision::NEWEST_LEGACY), &reply);
             return answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
         }
         // The end of the run cancels too: some requests wait for what will not happen any more.
@@ -222,6 +267,7 @@ impl Session {
         let method = method.into_owned();
         let params = params.map(|raw| line.slice_ref(raw.get().as_bytes()));
         let line = line.clone();
+        let log = tracing::debug_span!("request", client = self.client.number(), id = id.as_json(), method);
         self.tasks.spawn(async move {
             let _running = Running { session: &session, id: &id, answer: &answer };
             let params: Option<&RawValue> =
@@ -230,7 +276,9 @@ impl Session {
                 // An answer that is there is given, also where a cancellation came with it: the end of the run ends a
                 // subscription in good order.
                 biased;
-                frame = session.run(&id, &method, params, &line, answer.exchange.outbox()) => session.deliver(&answer, frame).await,
+                frame = session.run(&id, &method, params, &line, &answer.exchange).instrument(log) => {
+                    session.deliver(&answer, frame).await;
+                }
                 // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
                 () = cancelled.cancelled() => answer.leave(),
             }
@@ -244,28 +292,36 @@ impl Session {
         method: &str,
         params: Option<&RawValue>,
         line: &Bytes,
-        outbox: &Outbox,
+        exchange: &Exchange,
     ) -> Frame {
-        let params_object = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        let meta = params_object.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let (params_object, outbox) = (span::object(params), exchange.outbox());
+        // Nobody asks how long it took, otherwise.
+        let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
+        let meta = span::object(params_object.get("_meta"));
+        let of = Of { session: self, exchange, id, method, params: &params_object };
+        let mut traced = Traced::begin(&self.proxy, &meta, &of);
         let (revision, reply) = match self.revision_of(method, &meta) {
             Err(refusal) => (Revision::V2026_07_28, refusal),
             Ok(revision) => {
                 let reply = match method {
                     "subscriptions/listen" if revision.is_modern() => self.listen(id, &params_object, outbox).await,
                     _ => {
-                        let caller = self.caller(revision, &meta, outbox);
+                        let caller = self.caller(revision, &meta, outbox, traced.trace().clone());
                         self.proxy.handle(&caller, method, params, line).await
                     }
                 };
                 (revision, reply)
             }
         };
+        traced.answered(revision, &reply);
+        if let Some(start) = start {
+            tracing::debug!(outcome = reply.outcome(), time = ?start.elapsed(), "answered");
+        }
         reply.into_frame(id, revision)
     }
 
     /// Who makes a request: in the modern era it says so itself, before that the handshake did.
-    fn caller(&self, revision: Revision, meta: &Object<'_>, outbox: &Outbox) -> Caller {
+    fn caller(&self, revision: Revision, meta: &Object<'_>, outbox: &Outbox, trace: Trace) -> Caller {
         let (capabilities, log_level) = if revision.is_modern() {
             let declared = meta.get(CAPABILITIES_KEY).map(ClientCapabilities::parse);
             (declared, meta.text(LOG_LEVEL_KEY).and_then(|level| LogLevel::parse(&level)))
@@ -284,6 +340,7 @@ impl Session {
             capabilities: capabilities.unwrap_or_default(),
             outbox: outbox.clone(),
             log_level,
+            trace,
         }
     }
 
@@ -465,7 +522,7 @@ mod tests {
         let session = Session::new(proxy, tasks.clone());
         let outbox = Outbox::new();
         let (id, line) = (RequestId::parse(serde_json::from_str("6").unwrap()).unwrap(), Bytes::new());
-        let size = size_of_val(&session.run(&id, "ping", None, &line, &outbox));
+        let size = size_of_val(&session.run(&id, "ping", None, &line, &Exchange::Shared(outbox.clone())));
         assert!(size <= TASK, "{size}");
         let answer = Answer { exchange: Exchange::Shared(outbox.clone()), batch: None };
         let running = session.clone();

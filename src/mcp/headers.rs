@@ -14,6 +14,11 @@ pub const METHOD: &str = "mcp-method";
 /// The tool, prompt or resource that the request names (2026-07-28, the same page).
 pub const NAME: &str = "mcp-name";
 
+/// The trace that a request is a part of (W3C Trace Context).
+pub const TRACE_PARENT: &str = "traceparent";
+/// What tracing systems say of it (the same).
+pub const TRACE_STATE: &str = "tracestate";
+
 const START: &str = "=?base64?";
 const END: &str = "?=";
 

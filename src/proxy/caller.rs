@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::client::{Client, Shows, refusal};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision};
+use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
 use crate::upstream::{Asking, Host, Question, Reply};
 
@@ -27,6 +28,8 @@ pub struct Caller {
     pub outbox: Outbox,
     /// The level from which on a modern request wants log messages.
     pub log_level: Option<LogLevel>,
+    /// The trace that the request is a part of, but for what its `_meta` says of that.
+    pub trace: Trace,
 }
 
 /// A question on its way to a client of the modern era, which is asked by the answer to its own request.

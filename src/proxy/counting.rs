@@ -48,7 +48,7 @@ impl Proxy {
 }
 
 /// Whether a result says that its tool failed. Results may be large: most are not looked into.
-fn is_error(result: &[u8]) -> bool {
+pub(super) fn is_error(result: &[u8]) -> bool {
     let may_be = memchr::memmem::find_iter(result, b"\"isError\"").any(|at| {
         let rest = result[at + 9..].trim_ascii_start();
         rest.strip_prefix(b":").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"true"))

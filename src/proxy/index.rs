@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -27,6 +28,8 @@ pub(super) struct Index {
     /// What the newest index holds, once there is one.
     built: watch::Sender<Option<Built>>,
     vectors: Arc<Vectors>,
+    /// How many searches had been answered before.
+    pub(super) cached: AtomicU64,
     tasks: Tasks,
 }
 
@@ -48,7 +51,8 @@ impl Index {
     pub(super) fn new(catalog: Arc<Catalog>, search: Search, tasks: Tasks) -> Arc<Self> {
         let (built, search) = (watch::Sender::new(None), Arc::new(search));
         let vectors = Vectors::new(catalog.clone(), search.clone(), tasks.clone());
-        let index = Arc::new(Self { catalog, search, wanted: Notify::new(), built, vectors, tasks });
+        let index =
+            Arc::new(Self { catalog, search, wanted: Notify::new(), built, vectors, cached: AtomicU64::new(0), tasks });
         let keeper = index.clone();
         index.tasks.spawn(async move {
             tokio::select! {
@@ -88,6 +92,7 @@ impl Index {
     /// The best tools for a request; see [`Search::search`].
     pub(super) async fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
         if let Some(hits) = self.search.cached(request) {
+            self.cached.fetch_add(1, Ordering::Relaxed);
             return Ok(hits);
         }
         let by_meaning = self.run(request, Search::search);

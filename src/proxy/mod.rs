@@ -25,6 +25,7 @@ mod execute_tool;
 mod index;
 mod instructions;
 mod login;
+mod metrics;
 mod open_calls;
 mod page;
 mod policy;
@@ -42,9 +43,10 @@ mod status;
 mod subscriptions;
 mod uri;
 mod vectors;
+pub(crate) mod watching;
 
 use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -55,6 +57,7 @@ pub use caller::Caller;
 pub use client::{Client, Shows};
 pub use definitions::DEFINITIONS;
 pub use execute_tool::{Call, Failure};
+pub use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub use refresh::{Progress, Refresh, Start};
 pub use relay::Errand;
 pub use reply::Reply;
@@ -69,6 +72,7 @@ use crate::results::Results;
 use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
+use crate::telemetry::trace::Tracer;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Vault;
 use crate::upstream::{Environment, Pool, State};
@@ -116,6 +120,8 @@ pub struct Proxy {
     open_calls: Arc<OpenCalls>,
     consents: Consents,
     logins: Arc<Logins>,
+    /// Makes spans, once somebody has said where they go.
+    tracer: OnceLock<Arc<Tracer>>,
     tasks: Tasks,
 }
 
@@ -159,6 +165,7 @@ impl Proxy {
         let topics = Arc::new(Topics::load(cache));
         let statistics = Statistics::new(places.statistics.as_deref());
         statistics.start(tasks);
+        statistics.live().count_calls(config.metrics);
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
             let vault = |directory: &std::path::PathBuf| {
                 Arc::new(Vault::new(directory.clone(), config.credentials, &variables, tasks.clone()))
@@ -207,6 +214,7 @@ impl Proxy {
                 open_calls: Arc::default(),
                 consents: Consents::default(),
                 logins: Arc::default(),
+                tracer: OnceLock::new(),
                 tasks: tasks.clone(),
             }
         });
@@ -220,6 +228,7 @@ impl Proxy {
         self.pool.configure(&config);
         self.refresh.configure(&self.sight.reachable(&config));
         self.index.configure(&config.search);
+        self.statistics.live().count_calls(config.metrics);
         self.catalog.restrict(policy::rules(&config, &self.pins));
         self.index.catalog_changed();
         let config = Arc::new(config);

@@ -19,6 +19,7 @@ use super::relay::{Errand, Relayed, error, required_input, with_answers};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::secret::random_token;
+use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
 use crate::upstream::{self, Call, CallError, Host, Question, Reply};
 
@@ -110,14 +111,16 @@ impl Proxy {
             _call: call.clone().drop_guard(),
         };
         let Relayed { method, name, params, limit, is_repeatable } = relayed;
-        let (method, name, meta) = (method.to_owned(), name.map(str::to_owned), errand.meta.clone());
+        let (method, name) = (method.to_owned(), name.map(str::to_owned));
+        let (meta, trace) = (errand.meta.clone(), errand.trace.clone());
         let params = with_answers(params, errand.responses.as_deref(), errand.state.as_deref());
-        let (pool, server, stop) = (self.pool.clone(), server.clone(), self.tasks.stop().clone());
+        let (watched, server, stop) = (self.watched(), server.clone(), self.tasks.stop().clone());
         self.tasks.spawn(async move {
             let host: Arc<dyn Host> = host;
-            let request = Call { method: &method, name: name.as_deref(), params, meta: &meta, limit, host: Some(host) };
+            let (name, host, hop) = (name.as_deref(), Some(host), Hop::default());
+            let request = Call { method: &method, name, params, meta: &meta, limit, hop, host };
             let outcome = tokio::select! {
-                outcome = pool.call(&server, request, is_repeatable) => outcome,
+                outcome = watched.call(&server, request, &trace, is_repeatable) => outcome,
                 () = call.cancelled() => return,
                 () = stop.cancelled() => return,
             };

@@ -17,6 +17,7 @@ use super::login::LoggedIn;
 use super::{Proxy, join_all};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
+use crate::telemetry::trace::{Context, Hop, Trace};
 use crate::tool::ServerName;
 use crate::upstream::{self, Call, CallError, Host, Question, Reply};
 
@@ -29,8 +30,9 @@ pub struct Errand {
     pub(super) caller: Caller,
     /// Whether the client can be asked back.
     pub(super) is_askable: bool,
-    /// Members for the server's `_meta`.
+    /// Members for the server's `_meta`; nothing of the trace where it has a span of ours.
     pub(super) meta: String,
+    pub(super) trace: Trace,
     /// The client's token for progress, as JSON.
     pub(super) progress_token: Option<String>,
     /// `inputResponses` and `requestState`, as JSON, where the client repeats a request to answer a question.
@@ -57,10 +59,12 @@ impl Errand {
     pub fn of(caller: &Caller, params: &Object<'_>) -> Self {
         let meta = params.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
         let json = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
+        let (relayed, trace) = traced_meta(&caller.trace, &meta);
         Self {
             caller: caller.clone(),
             is_askable: true,
-            meta: relayed_meta(&meta),
+            meta: relayed,
+            trace,
             progress_token: meta.get("progressToken").map(|token| token.get().to_owned()),
             responses: json("inputResponses"),
             state: json("requestState"),
@@ -127,10 +131,10 @@ impl Proxy {
             Some(errand) if !errand.caller.revision.is_modern() => self.relay_rounds(server, relayed, errand).await,
             Some(errand) if !errand.is_askable || (errand.caller.capabilities.is_empty() && errand.state.is_none()) => {
                 let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Refused);
-                Box::pin(self.send(server, &relayed, &errand.meta, Some(host))).await
+                Box::pin(self.send(server, &relayed, Some(errand), Some(host))).await
             }
             Some(errand) => Box::pin(self.relay_open(server, relayed, errand)).await,
-            None => Box::pin(self.send(server, &relayed, "", None)).await,
+            None => Box::pin(self.send(server, &relayed, None, None)).await,
         }
     }
 
@@ -145,7 +149,7 @@ impl Proxy {
         let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Requested);
         let params = relayed.params.clone();
         for _ in 0..MOST_ROUNDS {
-            let reply = self.send(server, &relayed, &errand.meta, Some(host.clone())).await?;
+            let reply = self.send(server, &relayed, Some(errand), Some(host.clone())).await?;
             let Some(needs) = Needs::of(&reply) else { return Ok(reply) };
             let questions = needs.questions.into_iter().map(|(key, method, params)| {
                 let (server, host) = (server.clone(), &host);
@@ -176,13 +180,14 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: &Relayed<'_>,
-        meta: &str,
+        errand: Option<&Errand>,
         host: Option<Arc<CallHost>>,
     ) -> Result<Reply, CallError> {
         let Relayed { method, name, limit, is_repeatable, .. } = *relayed;
         let host = host.map(|host| host as Arc<dyn Host>);
-        let call = Call { method, name, params: relayed.params.clone(), meta, limit, host };
-        self.pool.call(server, call, is_repeatable).await
+        let (meta, trace) = errand.map_or(("", &Trace::None), |errand| (&errand.meta, &errand.trace));
+        let call = Call { method, name, params: relayed.params.clone(), meta, limit, hop: Hop::default(), host };
+        self.watched().call(server, call, trace, is_repeatable).await
     }
 }
 
@@ -237,8 +242,25 @@ pub(super) fn with_answers(mut params: Frame, responses: Option<&str>, state: Op
     params
 }
 
-/// What of a request's `_meta` concerns the server: all but what belongs to this hop.
-fn relayed_meta(meta: &Object<'_>) -> String {
+/// What of a request's `_meta` concerns the server, and the trace that the request is a part of. What a client says of that
+/// passes as it came, in whichever way it came, unless the request has a span of ours.
+fn traced_meta(own: &Trace, meta: &Object<'_>) -> (String, Trace) {
+    if let Trace::Ours(_) = own {
+        return (relayed_meta(meta, |key| !matches!(key, "traceparent" | "tracestate")), own.clone());
+    }
+    let members = relayed_meta(meta, |_| true);
+    match (meta.get("traceparent"), own) {
+        (Some(_), _) => (members, Context::of_meta(meta).map_or(Trace::None, |context| Trace::Passed(context.into()))),
+        (None, Trace::Passed(context)) => {
+            let comma = if members.is_empty() { "" } else { "," };
+            (format!("{members}{comma}{}", context.members()), own.clone())
+        }
+        (None, _) => (members, Trace::None),
+    }
+}
+
+/// The members of a request's `_meta` but those of this hop, and of the others those that are `wanted`.
+fn relayed_meta(meta: &Object<'_>, wanted: impl Fn(&str) -> bool) -> String {
     let members = meta.members().iter().zip(meta.iter()).filter(|(_, (key, _))| {
         key != "progressToken"
             && !matches!(
@@ -248,6 +270,7 @@ fn relayed_meta(meta: &Object<'_>) -> String {
                     | "io.modelcontextprotocol/clientCapabilities"
                     | "io.modelcontextprotocol/logLevel"
             )
+            && wanted(key)
     });
     members.map(|((key, value), _)| format!("{key}:{value}")).collect::<Vec<_>>().join(",")
 }

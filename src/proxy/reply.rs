@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::counting::is_error;
 use super::relay::required_input;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
@@ -64,6 +65,16 @@ impl Reply {
             Self::Result(body) => Self::Result(meta_added(&body, key, value)),
             Self::Relayed(body) => Self::Relayed(meta_added(&body, key, value)),
             other => other,
+        }
+    }
+
+    /// How a request went that is answered with this, in a word.
+    #[must_use]
+    pub fn outcome(&self) -> &'static str {
+        match self {
+            Self::Error { .. } | Self::RelayedError(_) => "error",
+            Self::Result(result) | Self::Relayed(result) if is_error(result) => "tool_error",
+            _ => "ok",
         }
     }
 

@@ -6,7 +6,7 @@ use super::lexical::{self, Words};
 use super::meaning::Likeness;
 use super::postings::Postings;
 use super::query::Query;
-use super::schema::SCHEMA;
+use super::schema::RANKED;
 
 /// A search, taken apart.
 #[derive(Debug, Clone)]
@@ -50,20 +50,20 @@ pub struct Explained {
 
 /// The words' scores by field, of all places.
 pub(super) fn by_field(
-    postings: &Postings<'_>,
+    postings: &Postings,
     index: &Index,
     query: &Query,
     is_word: &impl Fn(&str) -> bool,
-) -> tantivy::Result<Vec<Vec<f32>>> {
-    let mut fields = vec![postings.row(0.0); SCHEMA.ranked.len()];
+) -> Vec<Vec<f32>> {
+    let mut fields = vec![postings.row(0.0); RANKED.len()];
     let mut best = 0.0;
     for need in &query.needs {
-        for alternatives in lexical::needed(postings, index.vocabulary(), need, is_word)? {
-            best += postings.add_word_by_field(&alternatives, &mut fields)?;
+        for alternatives in lexical::needed(postings, index.vocabulary(), need, is_word) {
+            best += postings.add_word_by_field(&alternatives, &mut fields);
         }
     }
     fields.iter_mut().flatten().for_each(|score| *score /= f32::max(best, f32::MIN_POSITIVE));
-    Ok(fields)
+    fields
 }
 
 /// The place, counted from 1, that `row` gives to `at`; none where its value is nothing.
@@ -86,7 +86,7 @@ impl Parts<'_> {
         let meaning = self.likeness.map(|likeness| likeness.whole[at]).filter(|cosine| !cosine.is_nan());
         Explained {
             hit,
-            fields: SCHEMA.ranked.iter().zip(self.fields).map(|(field, row)| (field.name, row[at])).collect(),
+            fields: RANKED.iter().zip(self.fields).map(|(field, row)| (field.name, row[at])).collect(),
             words: self.words.whole[at],
             meaning,
             fused: self.fused[at],

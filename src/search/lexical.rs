@@ -1,14 +1,12 @@
 //! Ranking by words.
 //!
 //! BM25F: a word's occurrences in all fields are weighed and added before they are saturated, so that a word in name,
-//! title and description is one match and not three. tantivy's own scoring adds fields that were saturated each by
-//! itself, and cannot relate a need, a hint or a repair to its words; so only its postings are used.
+//! title and description is one match and not three.
 
 use super::Request;
 use super::fusion::Scores;
 use super::postings::{Alternative, Candidate, Postings};
 use super::query::{Need, Query, Word};
-use super::schema::SCHEMA;
 use super::synonyms::synonyms;
 use super::tokenizer::stem;
 use super::vocabulary::LazyVocabulary;
@@ -43,11 +41,11 @@ pub(super) struct Words {
 
 /// Scores an index's tools for `query`. What `is_word` knows as a word of the language is no misspelling.
 pub(super) fn score(
-    postings: &Postings<'_>,
+    postings: &Postings,
     vocabulary: &LazyVocabulary,
     query: &Query,
     is_word: &impl Fn(&str) -> bool,
-) -> tantivy::Result<Words> {
+) -> Words {
     let mut words =
         Words { whole: postings.row(0.0), needs: Vec::with_capacity(query.needs.len()), repairs: Vec::new() };
     let mut best_of_all = 0.0;
@@ -55,8 +53,8 @@ pub(super) fn score(
         let mut scores = postings.row(0.0);
         let mut best = 0.0;
         for stem in stems(&need.words) {
-            let alternatives = alternatives(postings, vocabulary, stem, is_word, &mut words.repairs)?;
-            best += postings.add_word(&alternatives, &mut scores)?;
+            let alternatives = alternatives(postings, vocabulary, stem, is_word, &mut words.repairs);
+            best += postings.add_word(&alternatives, &mut scores);
         }
         words.whole.iter_mut().zip(&scores).for_each(|(score, need)| *score += need);
         best_of_all += best;
@@ -64,16 +62,16 @@ pub(super) fn score(
         words.needs.push(scores);
     }
     divide(&mut words.whole, best_of_all);
-    Ok(words)
+    words
 }
 
 /// What to look for in place of each word of a need.
 pub(super) fn needed(
-    postings: &Postings<'_>,
+    postings: &Postings,
     vocabulary: &LazyVocabulary,
     need: &Need,
     is_word: &impl Fn(&str) -> bool,
-) -> tantivy::Result<Vec<Vec<Alternative>>> {
+) -> Vec<Vec<Alternative>> {
     stems(&need.words)
         .into_iter()
         .map(|stem| alternatives(postings, vocabulary, stem, is_word, &mut Vec::new()))
@@ -84,27 +82,27 @@ pub(super) fn needed(
 /// last. Names in the query count, and tools of the servers that are wanted. Where no score reaches `least`, nothing
 /// fits; by words alone, what has one of them does.
 pub(super) fn rank(
-    postings: &Postings<'_>,
+    postings: &Postings,
     query: &Query,
     Scores { mut whole, needs }: Scores,
     request: &Request<'_>,
     least: Option<f32>,
-) -> tantivy::Result<Vec<Candidate>> {
+) -> Vec<Candidate> {
     if needs.len() > 1 {
         serve_each(&mut whole, &needs);
     }
-    keep_wanted(postings, request, &mut whole)?;
+    keep_wanted(postings, request, &mut whole);
     if let Some(least) = least {
         let best = maximum(&whole);
         let floor = if best < least { f32::INFINITY } else { best * NOISE };
         whole.iter_mut().filter(|score| **score < floor).for_each(|score| *score = 0.0);
     }
-    prefer_servers(postings, query, &mut whole)?;
+    prefer_servers(postings, query, &mut whole);
     for name in &query.names {
-        postings.each(SCHEMA.exact, name, |place, _, _| whole[place] += EXACT)?;
+        postings.named(name).for_each(|place| whole[place] += EXACT);
     }
-    keep_wanted(postings, request, &mut whole)?;
-    Ok(postings.best(&whole, request.limit))
+    keep_wanted(postings, request, &mut whole);
+    postings.best(&whole, request.limit)
 }
 
 fn divide(scores: &mut [f32], best: f32) {
@@ -135,16 +133,16 @@ fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
 
 /// What to look for in place of a word: itself and its synonyms, or what may have been meant where no tool has it.
 fn alternatives(
-    postings: &Postings<'_>,
+    postings: &Postings,
     vocabulary: &LazyVocabulary,
     Stem { stem: known, word, .. }: Stem<'_>,
     is_word: &impl Fn(&str) -> bool,
     repairs: &mut Vec<(String, String)>,
-) -> tantivy::Result<Vec<Alternative>> {
-    let is_known = postings.has(&known)?;
+) -> Vec<Alternative> {
+    let is_known = postings.has(&known);
     let mut alternatives = Vec::new();
     for synonym in synonyms(&known) {
-        if is_known || postings.has(synonym)? {
+        if is_known || postings.has(synonym) {
             let weight = if is_known { SYNONYM } else { SUBSTITUTE };
             alternatives.push(Alternative { stem: synonym.to_owned(), weight });
         }
@@ -154,7 +152,7 @@ fn alternatives(
     } else if alternatives.is_empty() {
         let mut guess = 1.0;
         // A word of the language was meant as it stands, though no tool has it.
-        let found = if is_word(word) { Vec::new() } else { vocabulary.get(postings.searcher())?.repairs(word) };
+        let found = if is_word(word) { Vec::new() } else { vocabulary.get(postings).repairs(word) };
         if let Some(first) = found.first() {
             repairs.push((word.to_owned(), first.word.clone()));
         }
@@ -164,7 +162,7 @@ fn alternatives(
             guess = SECOND_GUESS;
         }
     }
-    Ok(alternatives)
+    alternatives
 }
 
 /// Mixes into `scores` how near each tool comes to the best for one of the needs, and brings the best of each need to
@@ -190,14 +188,14 @@ fn maximum(scores: &[f32]) -> f32 {
 }
 
 /// Raises the tools of servers that the query names in full.
-pub(super) fn prefer_servers(postings: &Postings<'_>, query: &Query, scores: &mut [f32]) -> tantivy::Result<()> {
+pub(super) fn prefer_servers(postings: &Postings, query: &Query, scores: &mut [f32]) {
     let mut missing = postings.row((u32::MAX, u32::MAX));
     for stem in stems(query.needs.iter().flat_map(|need| &need.words)) {
-        postings.each(SCHEMA.server_words(), &stem.stem, |place, _, length| {
+        postings.each_of_server_word(&stem.stem, |place, length| {
             let (named, hinted) = &mut missing[place];
             *named = (*named).min(length).saturating_sub(1);
             *hinted = (*hinted).min(length).saturating_sub(u32::from(stem.hint));
-        })?;
+        });
     }
     for (score, missing) in scores.iter_mut().zip(missing) {
         *score *= match missing {
@@ -206,18 +204,16 @@ pub(super) fn prefer_servers(postings: &Postings<'_>, query: &Query, scores: &mu
             _ => 1.0,
         };
     }
-    Ok(())
 }
 
 /// Leaves the scores of the tools that are wanted.
-fn keep_wanted(postings: &Postings<'_>, request: &Request<'_>, scores: &mut [f32]) -> tantivy::Result<()> {
+fn keep_wanted(postings: &Postings, request: &Request<'_>, scores: &mut [f32]) {
     if let Some(server) = request.server {
         let mut is_kept = postings.row(false);
-        postings.each(SCHEMA.server, server, |place, _, _| is_kept[place] = true)?;
+        postings.of_server(server).for_each(|place| is_kept[place] = true);
         scores.iter_mut().zip(is_kept).filter(|(_, kept)| !kept).for_each(|(score, _)| *score = 0.0);
     }
     for server in request.without {
-        postings.each(SCHEMA.server, server.as_str(), |place, _, _| scores[place] = 0.0)?;
+        postings.of_server(server.as_str()).for_each(|place| scores[place] = 0.0);
     }
-    Ok(())
 }

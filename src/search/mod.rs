@@ -3,15 +3,18 @@
 //! [`Search`] holds one index at a time, on disk where it may, and replaces it whole: a search keeps the one it began
 //! with. An index is named by the fingerprint of its tools, so several processes with the same tools share one.
 //!
-//! Ranking reads the index's postings itself; see `lexical` for the reason. Damage is no failure of the program: an
-//! index that cannot be read is taken out of the way, and [`Error::is_rebuild_needed`] says what to do.
+//! The index is our own, one file of a few megabytes that is read whole (`layout`): what ranking asks of it is little,
+//! and a search library is more code than the rest of the program. Damage is no failure of the program: an index that
+//! cannot be read is removed, and [`Error::is_rebuild_needed`] says what to do.
 
 mod cache;
 mod embedding;
 mod explain;
 mod fingerprint;
+mod folding;
 mod fusion;
 mod index;
+mod layout;
 mod lexical;
 mod meaning;
 mod postings;
@@ -23,6 +26,7 @@ mod synonyms;
 mod tokenizer;
 mod vectors;
 mod vocabulary;
+mod writing;
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +45,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use tantivy::TantivyError;
-
 use crate::tool::{ServerName, ToolHash, ToolName};
 use index::Index;
 use store::Store;
@@ -55,7 +57,7 @@ pub struct Document {
     pub server: ServerName,
     /// The tool's own name there.
     pub tool: ToolName,
-    /// Changes when anything of the tool changes; an unchanged tool is not indexed again.
+    /// Changes when anything of the tool changes.
     pub hash: ToolHash,
     /// The title for people.
     pub title: Option<String>,
@@ -117,13 +119,9 @@ pub enum Error {
     /// The index's files are not as they were written.
     #[error("the search index is damaged")]
     Damaged,
-    /// tantivy could not read or write the index.
-    #[error("the search index failed")]
-    Index {
-        /// What tantivy says.
-        #[from]
-        source: TantivyError,
-    },
+    /// There are more tools than an index can hold.
+    #[error("the tools are too many for a search index")]
+    TooLarge,
     /// A file operation failed.
     #[error("cannot use the search index at `{path}`")]
     Disk {
@@ -138,7 +136,7 @@ impl Error {
     /// Whether [`Search::rebuild`] is what helps.
     #[must_use]
     pub fn is_rebuild_needed(&self) -> bool {
-        matches!(self, Self::Missing | Self::Damaged | Self::Index { .. })
+        matches!(self, Self::Missing | Self::Damaged)
     }
 }
 
@@ -231,17 +229,16 @@ impl Search {
     /// When it cannot be built even in memory.
     pub fn rebuild(&self, fingerprint: &Fingerprint, documents: &[Document]) -> Result<(), Error> {
         let _one_at_a_time = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = self.current();
-        if current.as_ref().is_some_and(|index| index.fingerprint == *fingerprint) {
+        if self.current().is_some_and(|index| index.fingerprint == *fingerprint) {
             return Ok(());
         }
         let on_disk = self.store.as_ref().and_then(|store| {
-            let built = guarded(|| build_in(store, fingerprint, current.as_deref(), documents));
+            let built = guarded(|| build_in(store, fingerprint, documents));
             built.inspect_err(|error| warn("the search index is built in memory", error)).ok()
         });
         let index = match on_disk {
             Some(index) => index,
-            None => guarded(|| Index::in_memory(fingerprint, current.as_deref(), documents))?,
+            None => guarded(|| Index::in_memory(fingerprint, documents))?,
         };
         self.replace(Some(Arc::new(index)));
         Ok(())
@@ -334,40 +331,27 @@ impl Embedding<'_> {
 }
 
 fn open_in(store: &Store, fingerprint: &Fingerprint) -> Result<Option<Index>, Error> {
-    let held =
-        store.hold(fingerprint.as_str()).map_err(|source| Error::Disk { path: store.root().to_owned(), source })?;
-    let Some(held) = held else { return Ok(None) };
-    match guarded(|| Index::open(fingerprint, held)) {
-        Ok(index) => Ok(Some(index)),
-        Err(error) => {
-            discard(store, fingerprint, &error);
-            Ok(None)
-        }
+    let read =
+        store.read(fingerprint.as_str()).map_err(|source| Error::Disk { path: store.root().to_owned(), source })?;
+    let Some(bytes) = read else { return Ok(None) };
+    let index = Index::open(fingerprint, bytes);
+    if index.is_none() {
+        discard(store, fingerprint, &Error::Damaged);
     }
+    Ok(index)
 }
 
 /// Builds on disk, unless another process has done so in the meantime.
-fn build_in(
-    store: &Store,
-    fingerprint: &Fingerprint,
-    current: Option<&Index>,
-    documents: &[Document],
-) -> Result<Index, Error> {
+fn build_in(store: &Store, fingerprint: &Fingerprint, documents: &[Document]) -> Result<Index, Error> {
     let failed = |source| Error::Disk { path: store.root().to_owned(), source };
     let writer = store.write().map_err(failed)?;
     if let Some(index) = open_in(store, fingerprint)? {
         return Ok(index);
     }
-    let latest = match current {
-        Some(_) => None,
-        None => writer.latest().and_then(|held| guarded(|| Index::open(fingerprint, held)).ok()),
-    };
-    let building = writer.begin().map_err(failed)?;
-    Index::write(&building, current.or(latest.as_ref()), documents)?;
-    drop(latest);
-    let held = writer.publish(&building, fingerprint.as_str()).map_err(failed)?;
+    let bytes = writing::write(documents).map_err(|_| Error::TooLarge)?;
+    writer.publish(fingerprint.as_str(), &bytes).map_err(failed)?;
     writer.tidy(fingerprint.as_str());
-    Index::open(fingerprint, held)
+    Index::open(fingerprint, bytes).ok_or(Error::Damaged)
 }
 
 fn discard(store: &Store, fingerprint: &Fingerprint, error: &Error) {
@@ -382,7 +366,8 @@ fn warn(what: &str, error: &Error) {
     tracing::warn!(%error, cause, "{what}");
 }
 
-/// Runs what reads an index. tantivy trusts its files, and panics on some that are damaged.
+/// Runs what reads an index. What its checksum lets through is trusted, so that a fault of the writer, or of the memory,
+/// may end in a panic.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Error::Damaged))
 }

@@ -1,19 +1,20 @@
-//! The index's postings as one row of scores, a place for each tool, whatever its segment.
+//! Which tools have which words, as one row of scores with a place for each tool.
 
-use tantivy::postings::Postings as _;
-use tantivy::schema::{Field, IndexRecordOption, Term};
-use tantivy::{DocAddress, DocSet, Searcher, SegmentReader, TERMINATED};
+use std::ops::Range;
 
 use super::embedding::VectorKey;
-use super::schema::{RankedField, SCHEMA, VECTOR};
+use super::layout::{Layout, Section, value};
+use super::schema::{FIELDS, RANKED, SERVER};
+use super::tokenizer::compact;
 
 /// How soon further occurrences of a word stop to count.
 const SATURATION: f32 = 1.2;
+/// In the byte behind a posting's place, beside a bit for each field that has the word: some have it several times.
+const SEVERAL: u8 = 1 << FIELDS;
 
 /// A tool that may be what is sought. Scores are comparable between queries: 1 is every word matched as well as can be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
-    pub(super) address: DocAddress,
     /// Its place in a row.
     pub(super) place: usize,
     pub(super) score: f32,
@@ -25,188 +26,272 @@ pub(super) struct Alternative {
     pub(super) weight: f32,
 }
 
-pub(super) struct Postings<'a> {
-    /// Each segment with the place of its first tool.
-    segments: Vec<(usize, &'a SegmentReader)>,
-    searcher: &'a Searcher,
-    places: usize,
-    tools: f32,
-    /// The ranked fields with the number of words in the average tool.
-    fields: Vec<(RankedField, f32)>,
+/// An index, as it is asked.
+pub(super) struct Postings {
+    layout: Layout,
+    /// The number of words in each field of the average tool.
+    averages: [f32; FIELDS],
 }
 
-impl<'a> Postings<'a> {
-    pub(super) fn new(searcher: &'a Searcher) -> tantivy::Result<Self> {
-        let mut places = 0;
-        let mut segments = Vec::new();
-        for segment in searcher.segment_readers() {
-            segments.push((places, segment));
-            places += segment.max_doc() as usize;
+/// The tools that have a stem: the place of each, and how often each field has it.
+///
+/// A tool is the number of places since the last one, seven bits in a byte, the lowest first; a byte that says which
+/// fields have the stem; and for each of those how often, where that is more than once in some.
+pub(super) struct Occurrences<'a> {
+    bytes: &'a [u8],
+    next: usize,
+}
+
+impl Postings {
+    /// Takes the bytes of an index; `None` when they are damaged.
+    pub(super) fn open(bytes: Vec<u8>) -> Option<Self> {
+        let layout = Layout::open(bytes)?;
+        let tools = layout.tools().max(1) as f32;
+        let mut averages = [1.0; FIELDS];
+        for (average, total) in averages.iter_mut().zip(layout.numbers(Section::Totals)) {
+            *average = (value(*total) as f32 / tools).max(1.0);
         }
-        let mut fields = Vec::new();
-        for field in SCHEMA.ranked {
-            let mut words = 0;
-            for (_, segment) in &segments {
-                words += segment.inverted_index(field.field)?.total_num_tokens();
-            }
-            fields.push((field, (words as f32 / places.max(1) as f32).max(1.0)));
-        }
-        Ok(Self { segments, searcher, places, tools: searcher.num_docs() as f32, fields })
+        Some(Self { layout, averages })
     }
 
-    pub(super) fn searcher(&self) -> &'a Searcher {
-        self.searcher
+    /// The names of the tool at `place`: its server's and its own.
+    pub(super) fn names(&self, place: usize) -> (&str, &str) {
+        let server = value(self.layout.numbers(Section::ServerOf)[place]);
+        (self.layout.list(Section::Servers).text(server), self.layout.list(Section::Tools).text(place))
     }
 
     /// What the tools' vectors are found by, place by place.
-    pub(super) fn vector_keys(&self) -> tantivy::Result<Vec<VectorKey>> {
-        let mut keys = Vec::with_capacity(self.places);
-        for (_, segment) in &self.segments {
-            let column = segment.fast_fields().u64(VECTOR)?;
-            keys.extend((0..segment.max_doc()).map(|doc| VectorKey(column.first(doc).unwrap_or_default())));
-        }
-        Ok(keys)
+    pub(super) fn vector_keys(&self) -> impl Iterator<Item = VectorKey> {
+        let keys = self.layout.section(Section::Vectors).as_chunks().0;
+        keys.iter().map(|key| VectorKey(u64::from_le_bytes(*key)))
+    }
+
+    /// The words of all tools, not stemmed, each with the number of tools that have it.
+    pub(super) fn words(&self) -> impl Iterator<Item = (&str, u32)> {
+        let words = self.layout.list(Section::Words);
+        let tools = self.layout.numbers(Section::WordTools);
+        tools.iter().enumerate().map(move |(at, tools)| (words.text(at), u32::from_le_bytes(*tools)))
     }
 
     /// A row of equal values.
     pub(super) fn row<T: Clone>(&self, value: T) -> Vec<T> {
-        vec![value; self.places]
+        vec![value; self.layout.tools()]
     }
 
     /// Whether any tool has the stem.
-    pub(super) fn has(&self, stem: &str) -> tantivy::Result<bool> {
-        for (field, _) in &self.fields {
-            let term = Term::from_field_text(field.field, stem);
-            for (_, segment) in &self.segments {
-                if segment.inverted_index(field.field)?.get_term_info(&term)?.is_some() {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
+    pub(super) fn has(&self, stem: &str) -> bool {
+        self.layout.list(Section::Stems).find(stem).is_some()
     }
 
-    /// Calls `found` for every tool that has the term in `field`: its place, how often, and the field's length.
-    pub(super) fn each(&self, field: Field, term: &str, mut found: impl FnMut(usize, f32, u32)) -> tantivy::Result<()> {
-        let term = Term::from_field_text(field, term);
-        for (base, segment) in &self.segments {
-            let index = segment.inverted_index(field)?;
-            let Some(mut postings) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else { continue };
-            let lengths = segment.fieldnorms_readers().get_field(field)?;
-            while postings.doc() != TERMINATED {
-                let doc = postings.doc();
-                if !segment.is_deleted(doc) {
-                    let length = lengths.as_ref().map_or(1, |lengths| lengths.fieldnorm(doc));
-                    found(base + doc as usize, postings.term_freq() as f32, length);
-                }
-                postings.advance();
+    /// The tools that have the stem in any field.
+    pub(super) fn occurrences(&self, stem: &str) -> Occurrences<'_> {
+        let at = self.layout.list(Section::Stems).find(stem);
+        Occurrences { bytes: at.map_or(&[], |at| self.layout.list(Section::Postings).get(at)), next: 0 }
+    }
+
+    /// Calls `found` for every tool whose server's words have the stem: its place, and how many words those are.
+    pub(super) fn each_of_server_word(&self, stem: &str, mut found: impl FnMut(usize, u32)) {
+        for (place, times) in self.occurrences(stem) {
+            if times[SERVER] > 0 {
+                found(place, u32::from(self.lengths(place)[SERVER]));
             }
         }
-        Ok(())
+    }
+
+    /// The places of a server's tools.
+    pub(super) fn of_server<'a>(&'a self, server: &'a str) -> impl Iterator<Item = usize> {
+        let servers = self.layout.list(Section::Servers);
+        let wanted = (0..servers.len()).find(|at| servers.text(*at) == server);
+        let all = self.layout.numbers(Section::ServerOf).iter().enumerate();
+        all.filter(move |(_, server)| Some(value(**server)) == wanted).map(|(place, _)| place)
+    }
+
+    /// The tools of this compact name, alone or behind the server's; one that is both comes once.
+    pub(super) fn named(&self, name: &str) -> impl Iterator<Item = usize> {
+        let alone = self.places(Section::ByTool, name);
+        let whole = self.places(Section::ByName, name);
+        let tools = self.layout.numbers(Section::ByTool)[alone.clone()].iter().map(|place| value(*place));
+        let others = self.layout.numbers(Section::ByName)[whole].iter().map(|place| value(*place));
+        tools.chain(others.filter(move |place| self.compact(Section::ByTool, *place) != name))
+    }
+
+    /// Where `name` is in a section of places in the order of their names.
+    fn places(&self, section: Section, name: &str) -> Range<usize> {
+        let places = self.layout.numbers(section);
+        let first = places.partition_point(|place| *self.compact(section, value(*place)) < *name);
+        let count = places[first..].iter().take_while(|place| self.compact(section, value(**place)) == name).count();
+        first..first + count
+    }
+
+    fn compact(&self, section: Section, place: usize) -> String {
+        let (server, tool) = self.names(place);
+        match section {
+            Section::ByTool => compact(tool),
+            _ => compact(server) + &compact(tool),
+        }
+    }
+
+    /// The number of words in each field of the tool at `place`.
+    fn lengths(&self, place: usize) -> [u16; FIELDS] {
+        let lengths = self.layout.section(Section::Lengths).as_chunks::<2>().0;
+        std::array::from_fn(|field| u16::from_le_bytes(lengths[place * FIELDS + field]))
     }
 
     /// Adds a word's score to `scores`, for each tool that of the best alternative. Returns what a perfect match would
     /// have added.
-    pub(super) fn add_word(&self, alternatives: &[Alternative], scores: &mut [f32]) -> tantivy::Result<f32> {
-        let Some((first, others)) = alternatives.split_first() else {
-            // Unknown and beyond repair: as rare as a word can be.
-            return Ok(rarity(self.tools, 0.0));
-        };
-        let mut word = self.row(0.0);
-        let mut best = self.weigh(first, &mut word)?;
-        for other in others {
-            best = self.weigh(other, &mut word)?.max(best);
+    pub(super) fn add_word(&self, alternatives: &[Alternative], scores: &mut [f32]) -> f32 {
+        let mut best: f32 = 0.0;
+        if let [Alternative { stem, weight }] = alternatives {
+            return self.weigh(stem, *weight, |place, score, _| scores[place] += score);
+        }
+        let mut word = self.row(0.0f32);
+        for Alternative { stem, weight } in alternatives {
+            best = best.max(self.weigh(stem, *weight, |place, score, _| word[place] = word[place].max(score)));
         }
         scores.iter_mut().zip(&word).for_each(|(score, word)| *score += word);
-        Ok(best)
-    }
-
-    fn weigh(&self, Alternative { stem, weight }: &Alternative, scores: &mut [f32]) -> tantivy::Result<f32> {
-        let mut frequency = self.row(0.0);
-        for (field, average) in &self.fields {
-            self.each(field.field, stem, |place, times, words| {
-                frequency[place] += field.weigh(times, words, *average);
-            })?;
-        }
-        let tools = frequency.iter().filter(|frequency| **frequency > 0.0).count();
-        let best = weight * rarity(self.tools, tools as f32);
-        for (score, frequency) in scores.iter_mut().zip(&frequency) {
-            *score = score.max(best * frequency / (frequency + SATURATION));
-        }
-        Ok(best)
+        // Unknown and beyond repair: as rare as a word can be.
+        if alternatives.is_empty() { self.rarity(0) } else { best }
     }
 
     /// As [`Postings::add_word`], with what comes from each field by itself.
-    pub(super) fn add_word_by_field(
-        &self,
-        alternatives: &[Alternative],
-        fields: &mut [Vec<f32>],
-    ) -> tantivy::Result<f32> {
-        let mut best = if alternatives.is_empty() { rarity(self.tools, 0.0) } else { 0.0 };
+    pub(super) fn add_word_by_field(&self, alternatives: &[Alternative], fields: &mut [Vec<f32>]) -> f32 {
+        let mut best = if alternatives.is_empty() { self.rarity(0) } else { 0.0 };
         let mut scores = self.row(0.0);
         let mut shares = vec![self.row(0.0); fields.len()];
         for Alternative { stem, weight } in alternatives {
-            let mut frequencies = vec![self.row(0.0); fields.len()];
-            for ((field, average), frequencies) in self.fields.iter().zip(&mut frequencies) {
-                self.each(field.field, stem, |place, times, words| {
-                    frequencies[place] = field.weigh(times, words, *average);
-                })?;
-            }
-            let sum = |place: usize| frequencies.iter().map(|row| row[place]).sum::<f32>();
-            let tools = (0..self.places).filter(|place| sum(*place) > 0.0).count();
-            let most = weight * rarity(self.tools, tools as f32);
-            for place in 0..self.places {
-                let frequency = sum(place);
-                let score = most * frequency / (frequency + SATURATION);
+            let most = self.weigh(stem, *weight, |place, score, by_field| {
                 if score > scores[place] {
                     scores[place] = score;
-                    for (shares, row) in shares.iter_mut().zip(&frequencies) {
-                        shares[place] = score * row[place] / frequency;
+                    let sum = by_field.iter().sum::<f32>();
+                    for (shares, part) in shares.iter_mut().zip(by_field) {
+                        shares[place] = score * part / sum;
                     }
                 }
-            }
+            });
             best = most.max(best);
         }
         for (field, shares) in fields.iter_mut().zip(&shares) {
             field.iter_mut().zip(shares).for_each(|(field, share)| *field += share);
         }
-        Ok(best)
+        best
+    }
+
+    /// Calls `found` for every tool that has the stem: its place, its score, and what the fields add to its frequency.
+    /// Returns the best score there can be.
+    fn weigh(&self, stem: &str, weight: f32, mut found: impl FnMut(usize, f32, &[f32; FIELDS])) -> f32 {
+        let best = weight * self.rarity(self.occurrences(stem).count());
+        for (place, times) in self.occurrences(stem) {
+            let lengths = self.lengths(place);
+            let mut by_field = [0.0; FIELDS];
+            for field in (0..FIELDS).filter(|field| times[*field] > 0) {
+                let (times, length) = (times[field] as f32, f32::from(lengths[field]));
+                by_field[field] = RANKED[field].weigh(times, length, self.averages[field]);
+            }
+            let frequency = by_field.iter().sum::<f32>();
+            found(place, best * frequency / (frequency + SATURATION), &by_field);
+        }
+        best
+    }
+
+    /// How telling a word is that this many tools have.
+    fn rarity(&self, tools: usize) -> f32 {
+        let (all, tools) = (self.layout.tools() as f32, tools as f32);
+        (1.0 + (all - tools + 0.5) / (tools + 0.5)).ln()
     }
 
     /// The best `limit` tools with any score and those that tie with the last, best first.
     pub(super) fn best(&self, scores: &[f32], limit: usize) -> Vec<Candidate> {
-        let mut found: Vec<(f32, usize)> = scores
+        let mut found: Vec<Candidate> = scores
             .iter()
             .enumerate()
             .filter(|(_, score)| **score > 0.0)
-            .map(|(place, score)| (*score, place))
+            .map(|(place, score)| Candidate { place, score: *score })
             .collect();
         let Some(last) = limit.min(found.len()).checked_sub(1) else { return Vec::new() };
-        let (_, (least, _), _) = found.select_nth_unstable_by(last, |(a, _), (b, _)| b.total_cmp(a));
+        let (_, Candidate { score: least, .. }, _) =
+            found.select_nth_unstable_by(last, |a, b| b.score.total_cmp(&a.score));
         let least = *least;
-        found.retain(|(score, _)| *score >= least);
-        found.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
-        found.into_iter().map(|(score, place)| Candidate { address: self.address(place), place, score }).collect()
-    }
-
-    fn address(&self, place: usize) -> DocAddress {
-        let segment = self.segments.partition_point(|(base, _)| *base <= place) - 1;
-        let doc = place - self.segments[segment].0;
-        DocAddress::new(
-            u32::try_from(segment).expect("tantivy counts segments in 32 bits"),
-            u32::try_from(doc).expect("tantivy counts documents in 32 bits"),
-        )
+        found.retain(|candidate| candidate.score >= least);
+        found.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
+        found
     }
 }
 
-impl RankedField {
-    /// What `times` occurrences of a word count in a field of `words` words.
-    fn weigh(&self, times: f32, words: u32, average: f32) -> f32 {
-        self.weight * times / (1.0 - self.length + self.length * words as f32 / average)
+impl Occurrences<'_> {
+    /// Appends a tool that is `skipped` places behind the one before, and has the stem `times` in its fields.
+    pub(super) fn append(bytes: &mut Vec<u8>, skipped: usize, times: &[u32; FIELDS]) {
+        append_number(bytes, skipped);
+        let mut fields = if times.iter().any(|times| *times > 1) { SEVERAL } else { 0 };
+        for (field, _) in times.iter().enumerate().filter(|(_, times)| **times > 0) {
+            fields |= 1 << field;
+        }
+        bytes.push(fields);
+        if fields & SEVERAL > 0 {
+            times.iter().filter(|times| **times > 0).for_each(|times| append_number(bytes, *times as usize));
+        }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        Some(*byte)
+    }
+
+    fn number(&mut self) -> Option<usize> {
+        let mut number = 0;
+        for shift in (0..usize::BITS).step_by(7) {
+            let byte = self.byte()?;
+            number |= usize::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
     }
 }
 
-/// How telling a word is that this many of all tools have.
-fn rarity(all: f32, tools: f32) -> f32 {
-    (1.0 + (all - tools + 0.5) / (tools + 0.5)).ln()
+impl Iterator for Occurrences<'_> {
+    type Item = (usize, [u32; FIELDS]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let place = self.next + self.number()?;
+        self.next = place + 1;
+        let fields = self.byte()?;
+        let mut times = [0; FIELDS];
+        for field in (0..FIELDS).filter(|field| fields & 1 << field > 0) {
+            times[field] = if fields & SEVERAL > 0 { u32::try_from(self.number()?).unwrap_or(u32::MAX) } else { 1 };
+        }
+        Some((place, times))
+    }
+}
+
+fn append_number(bytes: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push((number & 0x7f) as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn occurrences_are_read_as_they_were_written() {
+        let all: Vec<(usize, [u32; FIELDS])> = vec![
+            (0, [1, 0, 0, 0, 0]),
+            (1, [0, 1, 1, 1, 1]),
+            (130, [3, 0, 0, 200, 0]),
+            (20_000, [0, 0, 0, 0, 70_000]),
+            (4_000_000, [1, 1, 1, 1, 1]),
+        ];
+        let (mut bytes, mut next) = (Vec::new(), 0);
+        for (place, times) in &all {
+            Occurrences::append(&mut bytes, place - next, times);
+            next = place + 1;
+        }
+        let read: Vec<_> = Occurrences { bytes: &bytes, next: 0 }.collect();
+        assert_eq!(read, all);
+    }
 }

@@ -1,37 +1,33 @@
-//! Where indexes lie on disk: a directory for each fingerprint, shared by every process with the same cache.
+//! Where indexes lie on disk: a file for each fingerprint, shared by every process with the same cache.
 //!
-//! A directory appears under its name only when it is whole, and is never changed after. Whoever uses one holds a
-//! shared lock on the file beside it; whoever removes one must get that lock alone. The lock files lie beside the
-//! directories, not in them, so that a directory can be renamed on every system.
+//! A file is written under another name, synced and renamed, and never changed after; whoever uses one has read it whole.
+//! So readers need no lock, and anybody may remove one at any time. Only those who build hold a lock, so that two
+//! processes don't do the same work.
 
 use std::cmp::Reverse;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::files;
 
-/// A new form of the index gets a new number, and leaves the old one to the versions that know it.
-const VERSION: &str = "v2";
+/// A new form of the index gets a new number.
+pub(super) const VERSION: &str = "v3";
+/// The forms of earlier versions of this program, which are removed when there is an index of this one.
+const EARLIER: [&str; 2] = ["v1", "v2"];
 /// Unused indexes that are kept: several clients, each with its own servers, take turns.
 const KEPT: usize = 3;
 /// How long another process may build before this one goes its own way.
 const PATIENCE: Duration = Duration::from_secs(20);
-const LOCK: &str = "lock";
+const EXTENSION: &str = "index";
 
 pub(super) struct Store {
+    directory: PathBuf,
     root: PathBuf,
 }
 
-/// An index directory that nobody removes while this exists.
-pub(super) struct Held {
-    pub(super) path: PathBuf,
-    _lock: File,
-}
-
-/// The right to add and remove directories, until it is dropped.
+/// The right to add and remove indexes, until it is dropped.
 pub(super) struct Writer<'a> {
     store: &'a Store,
     _lock: File,
@@ -39,27 +35,32 @@ pub(super) struct Writer<'a> {
 
 impl Store {
     pub(super) fn new(directory: &Path) -> Self {
-        Self { root: directory.join(VERSION) }
+        Self { directory: directory.to_owned(), root: directory.join(VERSION) }
     }
 
-    /// The index `name`, if there is one.
-    pub(super) fn hold(&self, name: &str) -> io::Result<Option<Held>> {
-        let path = self.root.join(name);
-        if !path.is_dir() {
-            return Ok(None);
+    /// The bytes of the index `name`, if there is one.
+    pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let path = self.file(name);
+        match fs::read(&path) {
+            Ok(bytes) => {
+                // The time of last use; without it, the index may only be removed earlier.
+                let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+                Ok(Some(bytes))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // Something else in its place cannot be read by anybody.
+            Err(_) if path.is_dir() => Ok(Some(Vec::new())),
+            Err(error) => Err(error),
         }
-        let lock = self.lock_file(name)?;
-        // Waits only while somebody renames or removes it, which has happened when the lock is granted.
-        lock.lock_shared()?;
-        // The time of last use; without it, the index may only be removed earlier.
-        let _ = lock.set_modified(SystemTime::now());
-        Ok(path.is_dir().then_some(Held { path, _lock: lock }))
     }
 
     /// Waits until no other process builds.
     pub(super) fn write(&self) -> io::Result<Writer<'_>> {
         files::create_private_directory(&self.root)?;
-        let lock = self.lock_file("write")?;
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        files::private(&mut options);
+        let lock = options.open(self.root.join("write.lock"))?;
         let start = Instant::now();
         loop {
             match lock.try_lock() {
@@ -73,29 +74,28 @@ impl Store {
         }
     }
 
-    /// Takes a damaged index out of the way, whoever uses it: they all have the same damage.
+    /// Removes a damaged index.
     pub(super) fn discard(&self, name: &str) -> io::Result<()> {
-        let aside = self.root.join(temporary("removed"));
-        fs::rename(self.root.join(name), &aside)?;
-        fs::remove_dir_all(aside)
+        let path = self.file(name);
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
     }
 
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    fn lock_file(&self, name: &str) -> io::Result<File> {
-        let path = self.root.join(name).with_extension(LOCK);
-        File::options().create(true).truncate(false).read(true).write(true).open(path)
+    fn file(&self, name: &str) -> PathBuf {
+        self.root.join(name).with_extension(EXTENSION)
     }
 
-    /// The names of all whole indexes, the last used first.
+    /// The names of all indexes, the last used first.
     fn names(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(&self.root) else { return Vec::new() };
         let mut names: Vec<(Reverse<SystemTime>, String)> = entries
             .filter_map(|entry| {
-                let name = entry.ok()?.file_name().into_string().ok()?;
-                let used = fs::metadata(self.root.join(&name).with_extension(LOCK)).and_then(|lock| lock.modified());
+                let entry = entry.ok()?;
+                let name = entry.file_name().to_str()?.strip_suffix(EXTENSION)?.strip_suffix('.')?.to_owned();
+                let used = entry.metadata().and_then(|file| file.modified());
                 is_name(&name).then_some((Reverse(used.unwrap_or(SystemTime::UNIX_EPOCH)), name))
             })
             .collect();
@@ -105,89 +105,60 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// The index that was used last, to build on.
-    pub(super) fn latest(&self) -> Option<Held> {
-        self.store.names().into_iter().find_map(|name| self.store.hold(&name).ok().flatten())
+    /// Puts the index `name` in its place.
+    pub(super) fn publish(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        files::replace(&self.store.file(name), &[bytes])
     }
 
-    /// An empty directory to build in.
-    pub(super) fn begin(&self) -> io::Result<PathBuf> {
-        let path = self.store.root.join(temporary("building"));
-        fs::create_dir(&path)?;
-        Ok(path)
-    }
-
-    /// Gives what was built its name.
-    pub(super) fn publish(&self, built: &Path, name: &str) -> io::Result<Held> {
-        fs::rename(built, self.store.root.join(name))?;
-        self.store.hold(name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    /// Removes what nobody uses: old indexes beyond the few that are kept, and what a crash left half done. What cannot
-    /// be removed now can be the next time.
+    /// Removes old indexes beyond the few that are kept, and those of earlier versions. What cannot be removed now can be
+    /// the next time.
     pub(super) fn tidy(&self, current: &str) {
         for name in self.store.names().into_iter().filter(|name| name != current).skip(KEPT) {
-            let Ok(lock) = self.store.lock_file(&name) else { continue };
-            if lock.try_lock().is_ok() && self.store.discard(&name).is_ok() {
-                let _ = fs::remove_file(self.store.root.join(&name).with_extension(LOCK));
-            }
+            let _ = self.store.discard(&name);
         }
-        for entry in fs::read_dir(&self.store.root).into_iter().flatten().flatten() {
-            if entry.path().is_dir() && !entry.file_name().to_str().is_some_and(is_name) {
-                let _ = fs::remove_dir_all(entry.path());
-            }
+        for earlier in EARLIER {
+            let _ = fs::remove_dir_all(self.store.directory.join(earlier));
         }
     }
 }
 
-/// Whether it is a fingerprint, and neither a lock nor something temporary.
+/// Whether it is a fingerprint, and nothing temporary.
 fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// A name that no other thread or process uses.
-fn temporary(purpose: &str) -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("{purpose}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn build(store: &Store, name: &str) -> Held {
+    #[test]
+    fn old_indexes_go_and_so_do_those_of_earlier_versions() {
+        let home = tempfile::tempdir().unwrap();
+        let earlier = home.path().join("v2");
+        fs::create_dir_all(earlier.join("a0")).unwrap();
+        fs::create_dir(home.path().join("vectors")).unwrap();
+        let store = Store::new(home.path());
         let writer = store.write().unwrap();
-        let built = writer.begin().unwrap();
-        fs::write(built.join("data"), name).unwrap();
-        writer.publish(&built, name).unwrap()
-    }
-
-    #[test]
-    fn old_indexes_go_when_nobody_uses_them() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::new(home.path());
-        let used = build(&store, "a0");
-        for n in 1..8 {
-            drop(build(&store, &format!("a{n}")));
-            // File times may be coarse.
-            std::thread::sleep(Duration::from_millis(5));
+        let used = |age: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + age);
+        for n in 0..8u64 {
+            writer.publish(&format!("a{n}"), b"index").unwrap();
+            File::options().append(true).open(store.file(&format!("a{n}"))).unwrap().set_modified(used(n)).unwrap();
         }
-        store.write().unwrap().tidy("a7");
-        assert!(used.path.join("data").exists(), "in use");
-        assert_eq!(store.names(), ["a7", "a6", "a5", "a4", "a0"]);
-        drop(used);
-        store.write().unwrap().tidy("a7");
-        assert!(store.hold("a0").unwrap().is_none());
+        assert_eq!(store.read("a0").unwrap().unwrap(), b"index", "which makes it the last that was used");
+        writer.tidy("a7");
+        assert_eq!(store.names(), ["a0", "a7", "a6", "a5"]);
+        assert!(!earlier.exists() && home.path().join("vectors").exists());
+        assert!(store.read("a1").unwrap().is_none());
     }
 
     #[test]
-    fn what_a_crash_left_is_removed_and_never_opened() {
+    fn what_a_crash_left_is_never_opened() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::new(home.path());
-        let half = store.write().unwrap().begin().unwrap();
-        fs::write(half.join("data"), "").unwrap();
-        assert!(store.names().is_empty());
-        store.write().unwrap().tidy("a0");
-        assert!(!half.exists());
+        let writer = store.write().unwrap();
+        fs::write(store.root.join(".a0.index.1.0.tmp"), "half").unwrap();
+        assert!(store.names().is_empty() && store.read("a0").unwrap().is_none());
+        writer.publish("a0", b"whole").unwrap();
+        assert_eq!(store.names(), ["a0"]);
     }
 }

@@ -5,61 +5,32 @@
 //! are found without a dictionary. Everything is in lower case and without accents; the stemmed form is English, which
 //! leaves other languages' words mostly alone.
 
-use tantivy::tokenizer::{
-    AsciiFoldingFilter, Language, LowerCaser, RawTokenizer, Stemmer, TextAnalyzer, Token, TokenStream, Tokenizer,
-    TokenizerManager,
-};
+use frostem::{Algorithm, Stemmer};
 
-/// The analyzer of ranked fields, as named in the index's schema.
-pub(super) const STEMS: &str = "stems";
-/// The analyzer of the vocabulary that typos are repaired against.
-pub(super) const WORDS: &str = "words";
+use super::folding::fold;
 
-/// Splits at identifier and script boundaries; changes no letter.
-#[derive(Clone, Default)]
-struct Splitter {
-    token: Token,
-}
-
-/// The pieces of one text, from the front.
-struct Pieces<'a> {
+/// The words of a text, one at a time, in lower case and not stemmed.
+pub(super) struct Words<'a> {
     text: &'a str,
     at: usize,
     /// A character of an unspaced script was given alone; its pair with the next one is due.
     pair: Option<char>,
-    token: &'a mut Token,
-}
-
-/// Both analyzers, for an index to find by name.
-pub(super) fn analyzers() -> TokenizerManager {
-    // The default ones are there for fields that are one term.
-    let manager = TokenizerManager::default();
-    manager.register(WORDS, words());
-    manager.register(STEMS, stems());
-    manager
-}
-
-fn words() -> TextAnalyzer {
-    TextAnalyzer::builder(Splitter::default()).filter(LowerCaser).filter(AsciiFoldingFilter).build()
-}
-
-fn stems() -> TextAnalyzer {
-    TextAnalyzer::builder(Splitter::default())
-        .filter(LowerCaser)
-        .filter(AsciiFoldingFilter)
-        .filter(Stemmer::new(Language::English))
-        .build()
+    word: String,
 }
 
 /// The words of `text` in lower case, not stemmed.
 pub(super) fn split(text: &str) -> Vec<String> {
-    collect(&mut words(), text)
+    let mut words = Words::of(text);
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        found.push(word.to_owned());
+    }
+    found
 }
 
 /// The stem of a word that [`split`] gave.
 pub(super) fn stem(word: &str) -> String {
-    let mut whole = TextAnalyzer::builder(RawTokenizer::default()).filter(Stemmer::new(Language::English)).build();
-    collect(&mut whole, word).concat()
+    Stemmer::new(Algorithm::English).stem(word).into_owned()
 }
 
 /// A name without case and separators: `create_issue`, `createIssue` and `Create Issue` are one.
@@ -67,65 +38,41 @@ pub(super) fn compact(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-fn collect(analyzer: &mut TextAnalyzer, text: &str) -> Vec<String> {
-    let mut tokens = Vec::new();
-    analyzer.token_stream(text).process(&mut |token| tokens.push(token.text.clone()));
-    tokens
-}
-
-impl Tokenizer for Splitter {
-    type TokenStream<'a> = Pieces<'a>;
-
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> Pieces<'a> {
-        self.token.reset();
-        Pieces { text, at: 0, pair: None, token: &mut self.token }
+impl<'a> Words<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        Self { text, at: 0, pair: None, word: String::new() }
     }
-}
 
-impl TokenStream for Pieces<'_> {
-    fn advance(&mut self) -> bool {
-        self.token.text.clear();
+    /// The next word, which is lent: no iterator can give one without a copy.
+    pub(super) fn next(&mut self) -> Option<&str> {
+        self.word.clear();
         if let (Some(first), Some(second)) = (self.pair.take(), self.peek().filter(|c| is_unspaced(*c))) {
-            self.token.text.extend([first, second]);
-            return self.emit();
+            self.push(first);
+            self.push(second);
+            return Some(&self.word);
         }
         while let Some(c) = self.peek() {
             if is_unspaced(c) {
                 self.at += c.len_utf8();
                 self.pair = Some(c);
-                self.token.text.push(c);
-                return self.emit();
+                self.push(c);
+                return Some(&self.word);
             }
             if c.is_alphanumeric() {
-                self.word();
-                return self.emit();
+                self.take_word();
+                return Some(&self.word);
             }
             self.at += c.len_utf8();
         }
-        false
+        None
     }
 
-    fn token(&self) -> &Token {
-        self.token
-    }
-
-    fn token_mut(&mut self) -> &mut Token {
-        self.token
-    }
-}
-
-impl Pieces<'_> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }
 
-    fn emit(&mut self) -> bool {
-        self.token.position = self.token.position.wrapping_add(1);
-        true
-    }
-
     /// Takes one word, up to the next boundary.
-    fn word(&mut self) {
+    fn take_word(&mut self) {
         let mut before = None;
         let mut chars = self.text[self.at..].chars().peekable();
         while let Some(c) = chars.next() {
@@ -138,8 +85,19 @@ impl Pieces<'_> {
                 return;
             }
             self.at += c.len_utf8();
-            self.token.text.push(c);
+            self.push(c);
             before = Some(c);
+        }
+    }
+
+    /// Adds a letter in lower case and without its accent.
+    fn push(&mut self, c: char) {
+        if c.is_ascii() {
+            self.word.push(c.to_ascii_lowercase());
+        } else {
+            for c in c.to_lowercase().filter(|c| !is_accent(*c)) {
+                fold(c, &mut self.word);
+            }
         }
     }
 }
@@ -175,6 +133,7 @@ mod tests {
             ("s3 EC2 utf8", "s3 ec2 utf8"),
             ("Café Übergröße", "cafe ubergrosse"),
             ("cafe\u{301}s", "cafes"),
+            ("İstanbul Ænima ＡＰＩ", "istanbul aenima api"),
             ("查询天气API", "查 查询 询 询天 天 天气 气 api"),
             ("", ""),
             ("--- __ ..", ""),

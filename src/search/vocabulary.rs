@@ -1,11 +1,8 @@
 //! The words of an index, and the nearest ones to a word that it does not have.
 
-use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use tantivy::Searcher;
-
-use super::schema::SCHEMA;
+use super::postings::Postings;
 
 /// Every word of an index with its number of tools. One text and a table, since it is scanned whole.
 pub(super) struct Vocabulary {
@@ -39,30 +36,18 @@ const REPAIRS: usize = 3;
 pub(super) struct LazyVocabulary(OnceLock<Vocabulary>);
 
 impl LazyVocabulary {
-    /// The vocabulary of `searcher`'s index, always the same index.
-    pub(super) fn get(&self, searcher: &Searcher) -> tantivy::Result<&Vocabulary> {
-        if let Some(vocabulary) = self.0.get() {
-            return Ok(vocabulary);
-        }
-        let read = Vocabulary::read(searcher)?;
-        Ok(self.0.get_or_init(|| read))
+    /// The vocabulary of an index, always the same one.
+    pub(super) fn get(&self, postings: &Postings) -> &Vocabulary {
+        self.0.get_or_init(|| Vocabulary::of(postings.words()))
     }
 }
 
 impl Vocabulary {
-    /// Reads all words of the index; one that is in several segments comes several times.
-    fn read(searcher: &Searcher) -> tantivy::Result<Self> {
+    /// Of words, each with the number of tools that have it.
+    fn of<'a>(words: impl Iterator<Item = (&'a str, u32)>) -> Self {
         let mut vocabulary = Self { text: String::new(), entries: Vec::new() };
-        for segment in searcher.segment_readers() {
-            let index = segment.inverted_index(SCHEMA.vocabulary)?;
-            let mut terms = index.terms().stream()?;
-            while let Some((term, info)) = terms.next() {
-                if let Ok(word) = str::from_utf8(term) {
-                    vocabulary.add(word, info.doc_freq);
-                }
-            }
-        }
-        Ok(vocabulary)
+        words.for_each(|(word, tools)| vocabulary.add(word, tools));
+        vocabulary
     }
 
     fn add(&mut self, word: &str, tools: u32) {
@@ -98,9 +83,6 @@ impl Vocabulary {
             }
         }
         repairs.sort_unstable();
-        // A word of several segments was met in each.
-        let mut seen = HashSet::new();
-        repairs.retain(|repair| seen.insert(repair.word.clone()));
         repairs.truncate(REPAIRS);
         repairs
     }
@@ -148,9 +130,7 @@ mod tests {
     use super::*;
 
     fn vocabulary(words: &[(&str, u32)]) -> Vocabulary {
-        let mut vocabulary = Vocabulary { text: String::new(), entries: Vec::new() };
-        words.iter().for_each(|(word, tools)| vocabulary.add(word, *tools));
-        vocabulary
+        Vocabulary::of(words.iter().copied())
     }
 
     #[test]
@@ -179,8 +159,5 @@ mod tests {
         let vocabulary = vocabulary(&[("pager", 2), ("pages", 9)]);
         let repairs: Vec<_> = vocabulary.repairs("pagex").into_iter().map(|repair| repair.word).collect();
         assert_eq!(repairs, ["pages", "pager"]);
-        let twice = self::vocabulary(&[("pager", 2), ("pages", 1), ("pager", 2), ("pages", 1), ("paged", 1)]);
-        let repairs: Vec<_> = twice.repairs("pagex").into_iter().map(|repair| repair.word).collect();
-        assert_eq!(repairs, ["pager", "paged", "pages"]);
     }
 }

@@ -6,12 +6,14 @@
 
 mod day;
 mod histogram;
+mod live;
 mod record;
 mod store;
 mod table;
 
 pub use day::Day;
 pub use histogram::Histogram;
+pub use live::{BOUNDS, End, Live, Totals, UnderWay, bound};
 pub use record::{Answers, Count, DayRecord, Reduced, Tally};
 pub use store::{Error, History, load};
 pub use table::{Row, aligned, bytes, time};
@@ -32,6 +34,7 @@ pub struct Statistics {
     /// `None` where nothing is to be kept on disk.
     directory: Option<PathBuf>,
     pending: Mutex<BTreeMap<Day, DayRecord>>,
+    live: Arc<Live>,
 }
 
 /// How a call went.
@@ -64,7 +67,7 @@ impl Statistics {
     /// Counts from now on; what was counted is written under `directory`.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Arc<Self> {
-        Arc::new(Self { directory: directory.map(Path::to_owned), pending: Mutex::default() })
+        Arc::new(Self { directory: directory.map(Path::to_owned), pending: Mutex::default(), live: Arc::default() })
     }
 
     /// Writes from time to time what was counted; the end of the run is left to [`Statistics::flush`], which others must
@@ -101,8 +104,15 @@ impl Statistics {
         reduced.shown += shown as u64;
     }
 
+    /// What this process has counted since it began.
+    #[must_use]
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
     /// Counts something else that went to an agent, in tokens, estimated.
     pub fn answered(&self, answer: Answer, tokens: usize) {
+        self.live.answered(answer);
         let mut pending = self.pending();
         let answers = &mut pending.entry(Day::today()).or_default().answers;
         let count = match answer {

@@ -6,6 +6,7 @@
 
 mod file;
 mod tail;
+pub mod trace;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,13 +21,16 @@ use time::macros::format_description;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::DefaultFields;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::fmt::{FormattedFields, MakeWriter};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::secret::Masker;
 use crate::tool::ServerName;
@@ -50,28 +54,60 @@ const MASKED: usize = 64 * 1024;
 const TIME: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
+static LEVEL: OnceLock<Level> = OnceLock::new();
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 static MASKER: RwLock<Option<Masker>> = RwLock::new(None);
 static FILES: Mutex<Option<HashMap<String, LogFile>>> = Mutex::new(None);
 
-/// Sends log lines of `level` and above to stderr, and those of `info` and above to files as well, once it is known where;
-/// of libraries, which know no secrets to hide, warnings at most. A panic is logged like anything else.
-pub fn start(level: LevelFilter) {
-    let wanted =
-        |level: LevelFilter| Targets::new().with_target("mcpzip", level).with_default(level.min(LevelFilter::WARN));
-    let kept = if level == LevelFilter::OFF { level } else { level.max(LevelFilter::INFO) };
+/// Sends log lines of a level and above to stderr, and those of `info` and above to files as well, once it is known where;
+/// of libraries, which know no secrets to hide, warnings at most. A panic is logged like anything else. The level is the one
+/// that was `asked` for; otherwise what [`configure`] says, or `usual`.
+pub fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
+    let level = asked.unwrap_or(usual);
+    let (on_stderr, shown) = reload::Layer::new(wanted(level));
+    let (in_main, main) = reload::Layer::new(wanted(kept(level)));
+    let (in_servers, servers) = reload::Layer::new(wanted(kept(level)));
     let lines = || tracing_subscriber::fmt::layer().with_ansi(false).with_target(false);
-    let shown = lines().with_writer(Stderr).without_time().with_filter(wanted(level));
-    let main = lines().with_writer(MainLog).with_timer(Stamp).with_filter(wanted(kept));
-    let servers = ServerLogs.with_filter(wanted(kept));
-    let started = tracing_subscriber::registry().with(vec![shown.boxed(), main.boxed(), servers.boxed()]).try_init();
+    let layers = vec![
+        lines().with_writer(Stderr).without_time().with_filter(on_stderr).boxed(),
+        lines().with_writer(MainLog).with_timer(Stamp).with_filter(in_main).boxed(),
+        ServerLogs.with_filter(in_servers).boxed(),
+    ];
     // Fails only where a log was started already, by a test say; that one then goes on.
-    if started.is_ok() && level != LevelFilter::OFF {
-        std::panic::set_hook(Box::new(|panic| {
-            let backtrace = std::backtrace::Backtrace::capture();
-            tracing::error!("a fault inside mcpzip: {panic}\n{backtrace}");
-        }));
+    if tracing_subscriber::registry().with(layers).try_init().is_ok() {
+        let _ = LEVEL.set(Level { is_asked: asked.is_some(), usual, shown, kept: [main, servers] });
+        hear_panics(level);
     }
+}
+
+/// Takes over the level that the configuration wants, or none; what was asked for at the start goes before it.
+pub fn configure(level: Option<LevelFilter>) {
+    let Some(now) = LEVEL.get().filter(|now| !now.is_asked) else { return };
+    let level = level.unwrap_or(now.usual);
+    // They are there for as long as the process is.
+    let _ = now.shown.reload(wanted(level));
+    now.kept.iter().for_each(|kept_now| _ = kept_now.reload(wanted(kept(level))));
+    hear_panics(level);
+}
+
+fn wanted(level: LevelFilter) -> Targets {
+    Targets::new().with_target("mcpzip", level).with_default(level.min(LevelFilter::WARN))
+}
+
+fn kept(level: LevelFilter) -> LevelFilter {
+    if level == LevelFilter::OFF { level } else { level.max(LevelFilter::INFO) }
+}
+
+/// Where nothing is logged, a panic goes to stderr as it always does.
+fn hear_panics(level: LevelFilter) {
+    if level == LevelFilter::OFF {
+        drop(std::panic::take_hook());
+        return;
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let backtrace = std::backtrace::Backtrace::capture();
+        tracing::error!("a fault inside mcpzip: {panic}\n{backtrace}");
+    }));
 }
 
 /// From now on, lines are kept in files in `directory` too.
@@ -130,6 +166,14 @@ fn append(name: &str, line: &str) {
 fn files() -> MutexGuard<'static, Option<HashMap<String, LogFile>>> {
     // An append that panicked has left the map whole.
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is logged now, and how that is changed.
+struct Level {
+    is_asked: bool,
+    usual: LevelFilter,
+    shown: reload::Handle<Targets, Registry>,
+    kept: [reload::Handle<Targets, Registry>; 2],
 }
 
 /// Stderr without secrets.
@@ -193,8 +237,8 @@ impl FormatTime for Stamp {
     }
 }
 
-impl<S: Subscriber> Layer<S> for ServerLogs {
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for ServerLogs {
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         if DIRECTORY.get().is_none() {
             return;
         }
@@ -207,7 +251,14 @@ impl<S: Subscriber> Layer<S> for ServerLogs {
         let mut line = OWN_LINE.to_owned();
         // Writing to memory cannot fail.
         let _ = Stamp.format_time(&mut Writer::new(&mut line));
-        let _ = writeln!(line, " {:>5} {}{}", event.metadata().level(), seen.message, seen.fields);
+        let _ = write!(line, " {:>5} ", event.metadata().level());
+        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+            // The layer before this one has put them there.
+            if let Some(fields) = span.extensions().get::<FormattedFields<DefaultFields>>() {
+                let _ = write!(line, "{}{{{fields}}}: ", span.name());
+            }
+        }
+        let _ = writeln!(line, "{}{}", seen.message, seen.fields);
         append(&server, &masked(&line));
     }
 }

@@ -73,12 +73,24 @@ impl Follow {
     /// When they cannot be read.
     pub fn lines(&mut self) -> io::Result<Vec<String>> {
         let mut lines = self.read()?;
-        // A file of this name that is shorter than what was read is another one, and this one is at its end.
-        let is_other = fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() < self.position);
-        if lines.is_empty() && (self.file.is_none() || is_other) && self.open()? {
+        if lines.is_empty() && self.is_put_aside() && self.open()? {
             lines = self.read()?;
         }
         Ok(lines)
+    }
+
+    /// Whether the file of this name is not the one that was read to its end.
+    fn is_put_aside(&self) -> bool {
+        let Some(file) = &self.file else { return true };
+        let (Ok(named), Ok(_open)) = (fs::metadata(&self.path), file.metadata()) else { return false };
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            if (named.dev(), named.ino()) != (_open.dev(), _open.ino()) {
+                return true;
+            }
+        }
+        named.len() < self.position
     }
 
     fn open(&mut self) -> io::Result<bool> {

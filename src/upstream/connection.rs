@@ -20,6 +20,7 @@ use super::reception::Reception;
 use super::wire::{Target, Wire};
 use crate::mcp::{Envelope, ErrorCode, Frame, Line, LineReader, LogLevel, Message, Object, Outbox, Outcome, RequestId};
 use crate::telemetry;
+use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
 
 /// How long a server may take for what nobody waits for.
@@ -77,6 +78,8 @@ pub struct Call<'a> {
     pub meta: &'a str,
     /// How long the answer may take.
     pub limit: Duration,
+    /// The trace that it is a part of; what `_meta` says of that is in `meta`.
+    pub hop: Hop<'a>,
     /// The client it is made for; without one nobody hears of progress, and nobody can be asked.
     pub host: Option<Arc<dyn Host>>,
 }
@@ -110,14 +113,18 @@ impl Connection {
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
     pub async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
-        let Call { method, name, params, meta, limit, host } = call;
+        let Call { method, name, params, meta, limit, hop, host } = call;
         let stamp = self.introduction.request_meta(host.as_deref());
         let wants_progress = host.as_ref().is_some_and(|host| host.wants_progress());
         let mirrors = self.wire.mirrors().filter(|_| method == "tools/call");
         let headers =
             mirrors.map(|mirrors| mirrors.headers(name.unwrap_or_default(), &params.body)).unwrap_or_default();
         let is_bare = params.len() == 1;
+        let revision = self.introduction.revision;
         let params = move |id: u64| {
+            if let Some(span) = hop.span {
+                span.sent_as(id, revision.as_str());
+            }
             let Frame { head, body, mut tail } = params;
             let token = if wants_progress { format!(r#""progressToken":{id}"#) } else { String::new() };
             let members: Vec<&str> =
@@ -130,7 +137,7 @@ impl Connection {
             tail.push(b'}');
             Frame { head, body, tail }
         };
-        let target = Target { method, name, headers: &headers };
+        let target = Target { method, name, headers: &headers, context: hop.context };
         self.wire.request(target, params, limit, host).await
     }
 
@@ -158,7 +165,7 @@ impl Connection {
     /// When no usable answer comes; see [`CallError`].
     pub async fn request(&self, method: &str, members: &str, limit: Duration) -> Result<Reply, CallError> {
         let params = Frame::from(format!("{{{members}"));
-        self.call(Call { method, name: None, params, meta: "", limit, host: None }).await
+        self.call(Call { method, name: None, params, meta: "", limit, hop: Hop::default(), host: None }).await
     }
 }
 

@@ -11,6 +11,7 @@ use super::connection::{Call, Connection, Reply};
 use super::{backoff, message_of};
 use crate::mcp::Frame;
 use crate::mcp::frame::quoted;
+use crate::telemetry::trace::Hop;
 
 /// A subscription is open until one of the two ends it.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -35,8 +36,15 @@ pub(super) async fn hear(connection: Arc<Connection>, mut followed: watch::Recei
         }
         let start = tokio::time::Instant::now();
         let params = Frame::from(format!(r#"{{"notifications":{{{filter}}}"#));
-        let subscription =
-            Call { method: "subscriptions/listen", name: None, params, meta: "", limit: FOREVER, host: None };
+        let subscription = Call {
+            method: "subscriptions/listen",
+            name: None,
+            params,
+            meta: "",
+            limit: FOREVER,
+            hop: Hop::default(),
+            host: None,
+        };
         let outcome = tokio::select! {
             outcome = connection.call(subscription) => outcome,
             // The old one is taken back, and another one made.

@@ -11,7 +11,7 @@ use super::oauth::Account;
 use super::slot::{Lease, Slot, State};
 use super::subscription::{self, Subscriptions};
 use super::{CallError, ConnectError, Environment};
-use crate::config::Config;
+use crate::config::{Config, Transport};
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
@@ -93,6 +93,19 @@ impl Pool {
     #[must_use]
     pub fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server)?.first.entry.timeout
+    }
+
+    /// Host and port of a server behind HTTP; nothing of one that is a process of ours.
+    #[must_use]
+    pub fn address_of(&self, server: &ServerName) -> Option<(String, Option<u16>)> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        match &slots.get(server)?.first.entry.transport {
+            Transport::Http(remote) | Transport::Sse(remote) => {
+                let url = reqwest::Url::parse(&remote.url).ok()?;
+                Some((url.host_str()?.to_owned(), url.port_or_known_default()))
+            }
+            Transport::Stdio(_) => None,
+        }
     }
 
     /// Whether `server` could not be reached for want of a login when it was last tried.

@@ -11,6 +11,7 @@ use super::host::Host;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::streamable_http::Endpoint;
 use crate::mcp::{Frame, Revision};
+use crate::telemetry::trace::Context;
 
 /// How messages reach a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub(super) struct Target<'a> {
     pub(super) name: Option<&'a str>,
     /// More headers, where it goes over HTTP.
     pub(super) headers: &'a [(HeaderName, HeaderValue)],
+    /// The trace that it is a part of, which HTTP names in headers.
+    pub(super) context: Option<&'a Context>,
 }
 
 impl Wire {
@@ -106,6 +109,6 @@ impl Wire {
 
 impl<'a> From<&'a str> for Target<'a> {
     fn from(method: &'a str) -> Self {
-        Self { method, name: None, headers: &[] }
+        Self { method, name: None, headers: &[], context: None }
     }
 }

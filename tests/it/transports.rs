@@ -2,7 +2,7 @@
 //! differ, the table says so.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::support::http::HttpServer;
 use crate::support::script::{
     Step, answer, await_cancel, change_tools, echo, error, exit, fill, hang, line, result, sleep, up_to,
 };
-use crate::support::{Client, Server, Setup, until};
+use crate::support::{Client, SOON, Server, Setup, until};
 
 /// A way to reach a server.
 #[derive(Debug)]
@@ -237,7 +237,7 @@ fn a_call_without_an_answer_ends_with_its_limit() {
         let text = case.client.call("execute_tool", r#"{"name":"s__t","timeout":0.4}"#).tool_error();
         assert!(text.contains("server `s` gave no answer within 400ms"), "{text}");
         assert!(text.contains("`timeout` (seconds) allows more"), "{text}");
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
         case.check_cancelled();
         case.check_goes_on();
     });

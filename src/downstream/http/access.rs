@@ -26,7 +26,8 @@ const CROSS_ORIGIN: [(axum::http::HeaderName, &str); 4] = [
     (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
     (
         ACCESS_CONTROL_ALLOW_HEADERS,
-        "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
+        "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id, \
+         Traceparent, Tracestate",
     ),
     (ACCESS_CONTROL_EXPOSE_HEADERS, "Mcp-Session-Id"),
     (ACCESS_CONTROL_MAX_AGE, "600"),

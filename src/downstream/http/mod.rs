@@ -8,6 +8,7 @@ mod access;
 mod answer;
 mod body;
 mod health;
+mod metrics;
 mod modern;
 mod post;
 mod refusal;
@@ -133,11 +134,17 @@ fn router(shared: Arc<Shared>) -> Router {
         .route(ENDPOINT, any(endpoint))
         .route(sse::STREAM, any(sse::stream))
         .route(sse::MESSAGES, any(sse::message))
+        .route("/metrics", any(metrics::metrics))
         .layer(middleware::from_fn_with_state(shared.clone(), access::check))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
-        .fallback(async || refusal::not_found("there is nothing here; MCP is served on /mcp"))
+        .fallback(async || nothing_here())
         .with_state(shared)
+}
+
+/// 404, for any other path.
+fn nothing_here() -> Response {
+    refusal::not_found("there is nothing here; MCP is served on /mcp")
 }
 
 /// Streamable HTTP.

@@ -7,11 +7,11 @@ use axum::response::Response;
 use bytes::Bytes;
 
 use super::answer::{Forms, Question, Stream, answer};
-use super::post::accepted;
+use super::post::{accepted, own};
 use super::refusal::Refusal;
 use super::{Shared, refusal};
+use crate::downstream::Session;
 use crate::downstream::session::{CAPABILITIES_KEY, REVISION_KEY};
-use crate::downstream::{Exchange, Session};
 use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision, headers};
 
 /// Whether a message is of the modern era. The message itself says so, or else the header: one that names a revision
@@ -56,7 +56,7 @@ pub(super) async fn post(
     }
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let outbox = Outbox::new();
-    session.receive_envelope(text, envelope, &Exchange::Own(outbox.clone()));
+    session.receive_envelope(text, envelope, &own(map, &outbox));
     let question = Question { id: Some(&id), is_modern: true, forms };
     answer(shared, Stream::cancelling(outbox, session), question).await
 }

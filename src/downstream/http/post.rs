@@ -17,6 +17,7 @@ use super::sessions::{Full, Kind, visit};
 use super::{Shared, modern, refusal};
 use crate::downstream::{Exchange, Session};
 use crate::mcp::{Envelope, ErrorCode, Message, Outbox, RequestId, Revision, headers};
+use crate::telemetry::trace::Context;
 
 /// The largest message that is taken from a client, in bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
@@ -45,7 +46,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
         && request.method == "initialize"
     {
         let id = request.id.clone();
-        return initialize(shared, &text, envelope, &id, forms).await;
+        return initialize(shared, map, &text, envelope, &id, forms).await;
     }
     let (visit, _) = match visit(shared, map) {
         Ok(visit) => visit,
@@ -55,13 +56,20 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
     let outbox = Outbox::new();
     let id = id_of(&envelope);
     let is_answered = is_answered(&envelope, session.legacy_revision());
-    session.receive_envelope(&text, envelope, &Exchange::Own(outbox.clone()));
+    session.receive_envelope(&text, envelope, &own(map, &outbox));
     if !is_answered {
         return accepted();
     }
     drop(text);
     let question = Question { id: id.as_ref(), is_modern: false, forms };
     answer(shared, Stream::new(outbox, Some(visit)), question).await
+}
+
+/// The exchange of a request by itself.
+pub(super) fn own(map: &HeaderMap, outbox: &Outbox) -> Exchange {
+    let text = |name| map.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let passed = text(headers::TRACE_PARENT).and_then(|parent| Context::parse(parent, text(headers::TRACE_STATE)));
+    Exchange::Own { outbox: outbox.clone(), passed: passed.map(Arc::new) }
 }
 
 /// 202, for what is not answered.
@@ -116,6 +124,7 @@ fn too_large() -> Refusal {
 /// A handshake, and with it a new session.
 async fn initialize(
     shared: &Arc<Shared>,
+    map: &HeaderMap,
     text: &Bytes,
     envelope: Envelope<'_>,
     id: &RequestId,
@@ -123,7 +132,7 @@ async fn initialize(
 ) -> Response {
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let outbox = Outbox::new();
-    session.receive_envelope(text, envelope, &Exchange::Own(outbox.clone()));
+    session.receive_envelope(text, envelope, &own(map, &outbox));
     let question = Question { id: Some(id), is_modern: false, forms };
     if session.legacy_revision().is_none() {
         return answer(shared, Stream::new(outbox, None), question).await;

@@ -74,6 +74,7 @@ impl Sessions {
             used: Mutex::new(Instant::now()),
         });
         let id = random_token();
+        place.session.named_for(&id);
         places.insert(id.clone(), place.clone());
         Ok((id, Visit::new(place)))
     }
@@ -88,6 +89,11 @@ impl Sessions {
         let place = self.places().remove(id);
         place.iter().for_each(|place| place.close());
         place.is_some()
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.places().len()
     }
 
     /// Ends those that were unused for long by `now`.

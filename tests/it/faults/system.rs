@@ -165,7 +165,7 @@ fn of_two_hundred_servers_the_good_half_works() {
         assert!(works, "{number} never worked");
     }
     until("a good one to be found", || client.search("does work").contains("__work").then_some(()));
-    let status = (0..600).find_map(|_| {
+    let status = (0..1800).find_map(|_| {
         std::thread::sleep(Duration::from_millis(100));
         let status = client.call("proxy_status", "{}").text();
         (status.matches("ended during the handshake").count() == 50).then_some(status)

@@ -14,6 +14,9 @@ use super::setup::Home;
 /// How long anything may take before the test fails; far more than it ever takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What comes within this did not wait for something that hangs; a busy machine may need most of it.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
 /// A running `mcpzip serve`. It is killed when this is dropped; a test that fails prints all that is known.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -210,6 +213,17 @@ impl Client {
     #[track_caller]
     pub(crate) fn next(&mut self) -> Message {
         self.expect("a message", |_| true)
+    }
+
+    /// Asserts that the answer to `first` came before the one to `second`; both were waited for.
+    #[track_caller]
+    pub(crate) fn check_order(&self, first: u64, second: u64) {
+        let state = self.received.state();
+        let place = |id: u64| {
+            let mut messages = state.all.iter().map(|line| Message::new(line.clone()));
+            messages.position(|message| message.is_answer() && message.id() == id.to_string()).expect("it was answered")
+        };
+        assert!(place(first) < place(second), "{first} had to wait for {second}");
     }
 
     /// The messages that came and were not taken.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use super::client::{PATIENCE, until};
 
 /// A running server; its threads end with the test process.
 #[derive(Debug, Clone)]
@@ -32,6 +33,8 @@ pub(crate) struct Reply {
     stream: TcpStream,
     /// Whether the connection can take another request.
     keeps: bool,
+    /// What came, over whatever connection.
+    requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl HttpServer {
@@ -43,7 +46,7 @@ impl HttpServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (handler, requests) = (handler.clone(), requests.clone());
-                std::thread::spawn(move || serve(stream, &*handler, &requests));
+                std::thread::spawn(move || serve(stream, &*handler, requests));
             }
         });
         server
@@ -155,10 +158,16 @@ impl Reply {
         self.keeps = false;
     }
 
-    /// Says no more until the other end lets go; whether it did so within a few seconds.
+    /// Waits until such a request came, over whatever connection.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Request) -> bool) {
+        until(what, || self.requests.lock().unwrap().iter().any(&wanted).then_some(()));
+    }
+
+    /// Says no more until the other end lets go; whether it did so in time.
     pub(crate) fn hang(&mut self) -> bool {
         self.keeps = false;
-        self.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         matches!(self.stream.read(&mut [0]), Ok(0))
     }
 
@@ -194,10 +203,10 @@ pub(crate) fn legacy(request: &Request, reply: &mut Reply) {
     }
 }
 
-fn serve(stream: TcpStream, handler: &dyn Fn(&Request, &mut Reply), requests: &Mutex<Vec<Request>>) {
+fn serve(stream: TcpStream, handler: &dyn Fn(&Request, &mut Reply), requests: Arc<Mutex<Vec<Request>>>) {
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut reply = Reply { stream, keeps: true };
+    let mut reply = Reply { stream, keeps: true, requests: requests.clone() };
     while reply.keeps {
         let Some(request) = read(&mut reader) else { return };
         requests.lock().unwrap().push(request.clone());

@@ -25,7 +25,7 @@ pub(crate) mod tls;
 #[cfg(unix)]
 pub(crate) mod tool;
 
-pub(crate) use client::{Client, until};
+pub(crate) use client::{Client, SOON, until};
 pub(crate) use message::Message;
 pub(crate) use script::Server;
 pub(crate) use setup::Setup;

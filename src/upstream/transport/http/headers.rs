@@ -7,6 +7,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::mcp::headers;
 use crate::secret::Secret;
+use crate::telemetry::trace::Context;
 
 /// [`headers::SESSION`].
 pub(in crate::upstream) const SESSION: HeaderName = HeaderName::from_static(headers::SESSION);
@@ -16,8 +17,18 @@ pub(in crate::upstream) const VERSION: HeaderName = HeaderName::from_static(head
 pub(in crate::upstream) const METHOD: HeaderName = HeaderName::from_static(headers::METHOD);
 /// [`headers::NAME`].
 pub(in crate::upstream) const NAME: HeaderName = HeaderName::from_static(headers::NAME);
+const TRACE_PARENT: HeaderName = HeaderName::from_static(headers::TRACE_PARENT);
+const TRACE_STATE: HeaderName = HeaderName::from_static(headers::TRACE_STATE);
 /// Where a broken event stream goes on.
 pub(in crate::upstream) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// What tells a server of a trace (W3C Trace Context).
+pub(in crate::upstream) fn of_trace(context: &Context) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let state = context.state().map(|state| (TRACE_STATE, state.to_owned()));
+    let texts = std::iter::once((TRACE_PARENT, context.parent())).chain(state);
+    // Both were looked at when they came.
+    texts.filter_map(|(name, text)| Some((name, HeaderValue::try_from(text).ok()?)))
+}
 
 /// The configured headers; `Err` names the one that HTTP cannot carry.
 pub(in crate::upstream) fn configured(headers: &BTreeMap<String, Secret<String>>) -> Result<HeaderMap, String> {

@@ -239,6 +239,9 @@ impl Endpoint {
         if let Some(session) = self.session.get() {
             headers.push((headers::SESSION, session.clone()));
         }
+        if let Some(context) = target.and_then(|target| target.context) {
+            headers.extend(headers::of_trace(context));
+        }
         if let Some(target) = target.filter(|_| self.is_modern()) {
             headers.push((headers::METHOD, headers::encoded(target.method)));
             headers.extend(target.name.map(|name| (headers::NAME, headers::encoded(name))));

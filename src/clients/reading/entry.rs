@@ -1,0 +1,189 @@
+//! A server as it was understood: what becomes of it in our configuration, and what it is.
+
+use crate::clients::Node;
+use crate::clients::references;
+use crate::clients::rules::Carried;
+use crate::config::{secret_arguments, secret_parameters};
+use crate::secret::{Secret, is_secret_name};
+
+/// A server as `mcpzip` can use it; all texts have references in our form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// How it is reached.
+    pub target: Target,
+    /// Kept and not used.
+    pub is_disabled: bool,
+    /// How long a call may take, in milliseconds.
+    pub timeout: Option<u64>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What restricts or frees single tools.
+    pub tool_rules: Vec<ToolRule>,
+    /// Whether it was a program that only passed on to a URL.
+    pub is_unwrapped: bool,
+    /// The keys that have no counterpart and change nothing of what the server is.
+    pub left_behind: Vec<String>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// A process.
+    Local {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its variables.
+        env: Vec<(String, String)>,
+        /// Where it runs.
+        cwd: Option<String>,
+    },
+    /// A URL.
+    Remote {
+        /// The endpoint.
+        url: String,
+        /// Whether it is said to speak the older HTTP+SSE.
+        is_sse: bool,
+        /// Sent with each request.
+        headers: Vec<(String, String)>,
+        /// A command that gives more of them.
+        headers_helper: Option<Node>,
+        /// What a login needs, in our keys.
+        oauth: Vec<(&'static str, Node)>,
+    },
+}
+
+/// Part of an entry that says which tools may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRule {
+    /// The key.
+    pub key: String,
+    /// What becomes of it.
+    pub carried: Carried,
+    /// Its value.
+    pub value: String,
+}
+
+impl Entry {
+    /// As `mcpzip` has it in its configuration.
+    #[must_use]
+    pub fn to_node(&self) -> Node {
+        let pairs = |pairs: &[(String, String)]| Node::map(pairs.iter().map(|(key, value)| (key, Node::text(value))));
+        let mut members: Vec<(&str, Node)> = Vec::new();
+        match &self.target {
+            Target::Local { command, args, env, cwd } => {
+                members.push(("command", Node::text(command)));
+                if !args.is_empty() {
+                    members.push(("args", Node::texts(args)));
+                }
+                if !env.is_empty() {
+                    members.push(("env", pairs(env)));
+                }
+                members.extend(cwd.iter().map(|cwd| ("cwd", Node::text(cwd))));
+            }
+            Target::Remote { url, is_sse, headers, headers_helper, oauth } => {
+                if *is_sse {
+                    members.push(("type", Node::text("sse")));
+                }
+                members.push(("url", Node::text(url)));
+                if !headers.is_empty() {
+                    members.push(("headers", pairs(headers)));
+                }
+                // The same there, under the same name.
+                members.extend(headers_helper.iter().map(|helper| ("headersHelper", helper.clone())));
+                if !oauth.is_empty() {
+                    members.push(("oauth", Node::map(oauth.iter().cloned())));
+                }
+            }
+        }
+        members.extend(self.timeout.map(|time| ("timeout", Node::Text(format!("{time}ms")))));
+        members.extend(self.description.iter().map(|text| ("description", Node::text(text))));
+        if self.is_disabled {
+            members.push(("disabled", Node::Flag(true)));
+        }
+        Node::map(members)
+    }
+
+    /// The variables that it refers to.
+    #[must_use]
+    pub fn variables(&self) -> Vec<String> {
+        references::variables(&self.to_node().to_json())
+    }
+
+    /// What nobody else should see.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret<String>> {
+        let of_pairs = |pairs: &[(String, String)]| {
+            let secret = pairs.iter().filter(|(name, value)| is_secret_name(name) && !value.starts_with("${"));
+            let parts = secret.map(|(_, value)| value.rsplit_once(' ').map_or(value.as_str(), |(_, last)| last));
+            parts
+                .filter(|value| !value.starts_with("${"))
+                .map(|value| Secret::new(value.to_owned()))
+                .collect::<Vec<_>>()
+        };
+        match &self.target {
+            Target::Local { args, env, .. } => [of_pairs(env), secret_arguments(args)].concat(),
+            Target::Remote { url, headers, .. } => [of_pairs(headers), secret_parameters(url)].concat(),
+        }
+    }
+
+    /// Whether it is `mcpzip`, whatever starts it.
+    #[must_use]
+    pub fn is_mcpzip(&self) -> bool {
+        let words = self.words();
+        // A directory of that name is often an argument; a program of that name is told what to do.
+        let is_told = |pair: &[&str]| program_name(pair[0]) == "mcpzip" && matches!(pair[1], "serve" | "--config");
+        words.first().is_some_and(|first| is_own(program_name(first)))
+            || words.windows(2).any(is_told)
+            || words.contains(&"compressed-mcp-proxy")
+    }
+
+    /// The other proxy that it is, if it is one: programs that stand before several servers themselves.
+    #[must_use]
+    pub fn other_proxy(&self) -> Option<&str> {
+        const PROXIES: &[&str] = &[
+            "mcp-proxy",
+            "mcp-proxy-server",
+            "mcp-compressor",
+            "mcphub",
+            "mcp-hub",
+            "metamcp",
+            "mcpjungle",
+            "1mcp",
+            "mcp-router",
+            "mcp-gateway",
+            "mcp-aggregator",
+            "mcpproxy",
+            "lazy-mcp",
+        ];
+        let words = self.words();
+        let is_path = |word: &str| word.starts_with(['/', '.', '~']) || word.contains('\\');
+        let named = words.iter().enumerate().filter(|(at, word)| *at == 0 || !is_path(word));
+        let named = named.map(|(_, word)| program_name(word)).find(|name| PROXIES.contains(name));
+        let is_gateway = |three: &[&str]| program_name(three[0]) == "docker" && three[1..] == ["mcp", "gateway"];
+        named.or_else(|| words.windows(3).any(is_gateway).then_some("docker mcp gateway"))
+    }
+
+    fn words(&self) -> Vec<&str> {
+        match &self.target {
+            // A shell's argument is a command line of its own.
+            Target::Local { command, args, .. } => {
+                let words = args.iter().flat_map(|arg| arg.split([' ', '\'', '"', ';', '&', '|']));
+                [command.as_str()].into_iter().chain(words.filter(|word| !word.is_empty())).collect()
+            }
+            Target::Remote { .. } => Vec::new(),
+        }
+    }
+}
+
+fn is_own(program: &str) -> bool {
+    matches!(program, "mcpzip" | "compressed-mcp-proxy")
+}
+
+/// A program's name in a path or a package's: no directory, no ending, no version.
+pub(in crate::clients) fn program_name(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
+    name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
+}

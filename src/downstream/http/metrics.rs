@@ -1,0 +1,31 @@
+//! Figures for Prometheus, where the configuration wants them served.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method};
+use axum::response::Response;
+
+use super::{Shared, nothing_here, refusal};
+use crate::proxy::METRICS_TYPE;
+
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -> Response {
+    if !shared.proxy.config().metrics {
+        return nothing_here();
+    }
+    if !matches!(method, Method::GET | Method::HEAD) {
+        return refusal::method_not_allowed("GET");
+    }
+    let (proxy, sessions) = (shared.proxy.clone(), shared.sessions.count());
+    // Reading what the system says of the process may take a moment.
+    let text = shared.tasks.spawn_blocking(move || proxy.metrics(sessions)).await;
+    let Ok(text) = text else {
+        return refusal::refuse(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "there are no figures");
+    };
+    let mut response = Response::new(text.into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(METRICS_TYPE));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,84 @@
+//! The span of a client's request, where traces go anywhere (semantic conventions for MCP, "Server").
+
+use serde_json::value::RawValue;
+
+use super::session::{Exchange, Session};
+use crate::mcp::{Object, RequestId, Revision};
+use crate::proxy::{Proxy, Reply, watching};
+use crate::telemetry::trace::{Context, Kind, Span, Trace};
+
+/// A request that may have a span.
+#[derive(Debug)]
+pub(super) struct Traced {
+    span: Option<Box<Span>>,
+    trace: Trace,
+}
+
+impl Traced {
+    /// A request with this `_meta`, which goes before what its HTTP request says.
+    pub(super) fn begin(proxy: &Proxy, meta: &Object<'_>, of: &Of<'_>) -> Self {
+        let passed = of.exchange.passed();
+        let Some(tracer) = proxy.tracer() else {
+            let trace = passed.map_or(Trace::None, |context| Trace::Passed(context.clone()));
+            return Self { span: None, trace };
+        };
+        let said = Context::of_meta(meta);
+        let parent = said.as_ref().or(passed.map(|context| &**context));
+        let name = match of.method {
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => of.params.text("uri"),
+            _ => of.params.text("name"),
+        };
+        let mut span = tracer.span(parent, Kind::Server, || watching::span_name(of.method, name.as_deref()));
+        if span.is_recorded() {
+            watching::describe(&mut span, of.method, name.as_deref());
+            of.describe(&mut span);
+            // Until it is known better.
+            span.fail("cancelled", None);
+        }
+        let trace = Trace::Ours(span.context().clone());
+        Self { span: Some(Box::new(span)), trace }
+    }
+
+    /// What requests that are made for it belong to.
+    pub(super) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Says how it is answered.
+    pub(super) fn answered(&mut self, revision: Revision, reply: &Reply) {
+        if let Some(span) = self.span.as_mut().filter(|span| span.is_recorded()) {
+            span.set("mcp.protocol.version", revision.as_str());
+            watching::note_reply(span, reply);
+        }
+    }
+}
+
+/// What a span says of its request.
+#[derive(Debug)]
+pub(super) struct Of<'a> {
+    pub(super) session: &'a Session,
+    pub(super) exchange: &'a Exchange,
+    pub(super) id: &'a RequestId,
+    pub(super) method: &'a str,
+    pub(super) params: &'a Object<'a>,
+}
+
+impl Of<'_> {
+    fn describe(&self, span: &mut Span) {
+        // The text of an id that is one, without the quotes.
+        let id: Option<String> = serde_json::from_str(self.id.as_json()).ok();
+        span.set("jsonrpc.request.id", id.unwrap_or_else(|| self.id.as_json().to_owned()));
+        if let Exchange::Own { .. } = self.exchange {
+            span.set("network.transport", "tcp");
+            span.set("network.protocol.name", "http");
+        } else {
+            span.set("network.transport", "pipe");
+        }
+        self.session.name().into_iter().for_each(|name| span.set("mcp.session.id", name));
+    }
+}
+
+/// What a request's parameters say, as far as they are an object.
+pub(super) fn object(params: Option<&RawValue>) -> Object<'_> {
+    params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default()
+}

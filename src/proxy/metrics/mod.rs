@@ -1,0 +1,125 @@
+//! Figures for Prometheus, made when somebody asks for them.
+//!
+//! Labels are the names of the configured servers and words of our own; a tool's name is none, as a server can have any
+//! number of them.
+
+mod process;
+mod text;
+
+use std::sync::atomic::Ordering;
+
+use super::Proxy;
+use crate::config::BUILT_IN_SERVER;
+use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
+use crate::upstream::State;
+use text::{Family, Kind, Text};
+
+pub use text::CONTENT_TYPE;
+
+impl Proxy {
+    /// What this process has counted since it began, and how things stand; `sessions` is how many clients have one.
+    /// Looks at the process in the system, which may block for a moment.
+    #[must_use]
+    pub fn metrics(&self, sessions: usize) -> String {
+        let mut text = Text::default();
+        let version = env!("CARGO_PKG_VERSION");
+        let family = Family::new("mcpzip_build_info", Kind::Gauge, "The version that runs.");
+        text.family(&family).sample(&[("version", version)], 1);
+        let family = Family::new("mcpzip_sessions", Kind::Gauge, "Clients with a session over HTTP.");
+        text.family(&family).sample(&[], sessions);
+        self.connections(&mut text);
+        self.calls(&mut text);
+        self.answers(&mut text);
+        if let Some(tracer) = self.tracer() {
+            let family = Family::new("mcpzip_spans_exported_total", Kind::Counter, "Spans that a collector has taken.");
+            text.family(&family).sample(&[], tracer.exported());
+            let family = Family::new("mcpzip_spans_dropped_total", Kind::Counter, "Spans that could not be sent.");
+            text.family(&family).sample(&[], tracer.dropped());
+        }
+        process::write(&mut text, self.statistics.live().since());
+        text.into_string()
+    }
+
+    fn connections(&self, text: &mut Text) {
+        let states = self.pool.status();
+        let word = |state: &State| match state {
+            State::Disabled => "disabled",
+            State::Disconnected => "idle",
+            State::Connecting => "connecting",
+            State::Ready => "ready",
+            State::Failed { .. } => "failed",
+        };
+        let help = "Servers of the configuration by the state of their connection.";
+        text.family(&Family::new("mcpzip_connections", Kind::Gauge, help));
+        for name in ["ready", "connecting", "idle", "failed", "disabled"] {
+            let count = states.iter().filter(|status| word(&status.state) == name).count();
+            text.sample(&[("state", name)], count);
+        }
+        let help = "Whether a server is connected.";
+        text.family(&Family::new("mcpzip_server_connected", Kind::Gauge, help));
+        for status in &states {
+            text.sample(&[("server", status.server.as_str())], u8::from(matches!(status.state, State::Ready)));
+        }
+        let snapshot = self.catalog.snapshot();
+        text.family(&Family::new("mcpzip_catalog_tools", Kind::Gauge, "Tools that a server is known to have."));
+        for server in snapshot.servers().filter(|server| server.name().as_str() != BUILT_IN_SERVER) {
+            text.sample(&[("server", server.name().as_str())], server.entries().len());
+        }
+    }
+
+    fn calls(&self, text: &mut Text) {
+        let config = self.whole_config();
+        let mut servers = self.statistics.live().servers();
+        servers.retain(|name, _| config.servers.keys().any(|server| server.as_str() == name));
+        let mut all = |name, kind, help, value: &dyn Fn(&Totals) -> u64| {
+            text.family(&Family::new(name, kind, help));
+            for (server, totals) in &servers {
+                text.sample(&[("server", server)], value(totals));
+            }
+        };
+        let in_flight = "Calls of tools that are under way.";
+        all("mcpzip_calls_in_flight", Kind::Gauge, in_flight, &|totals| totals.in_flight);
+        let sent = "Bytes of arguments that went to a server's tools.";
+        all("mcpzip_sent_bytes_total", Kind::Counter, sent, &|totals| totals.sent);
+        let received = "Bytes of results that came from a server's tools.";
+        all("mcpzip_received_bytes_total", Kind::Counter, received, &|totals| totals.received);
+        let help = "Calls of tools that have ended, by server and outcome.";
+        text.family(&Family::new("mcpzip_calls_total", Kind::Counter, help));
+        for (server, totals) in &servers {
+            for (end, count) in End::ALL.iter().zip(totals.ends) {
+                text.sample(&[("server", server), ("outcome", end.as_str())], count);
+            }
+        }
+        let help = "How long calls of tools took, from sending them to their answer.";
+        text.family(&Family::new("mcpzip_call_duration_seconds", Kind::Histogram, help));
+        for (server, totals) in &servers {
+            let mut count = 0;
+            for (number, times) in totals.times.iter().enumerate() {
+                count += times;
+                let bound = (number < BOUNDS).then(|| bound(number).as_secs_f64().to_string());
+                let bound = bound.unwrap_or_else(|| "+Inf".to_owned());
+                text.part("_bucket", &[("server", server), ("le", &bound)], count);
+            }
+            text.part("_sum", &[("server", server)], totals.time.as_secs_f64());
+            text.part("_count", &[("server", server)], count);
+        }
+    }
+
+    fn answers(&self, text: &mut Text) {
+        let live = self.statistics.live();
+        let mut one = |name, help, value: u64| {
+            text.family(&Family::new(name, Kind::Counter, help)).sample(&[], value);
+        };
+        one("mcpzip_searches_total", "Searches of agents that were answered.", live.answers(Answer::Search));
+        let cached = self.index.cached.load(Ordering::Relaxed);
+        one("mcpzip_search_cache_hits_total", "Searches that had been answered before.", cached);
+        let descriptions = live.answers(Answer::Description);
+        one("mcpzip_descriptions_total", "Descriptions of tools that agents asked for.", descriptions);
+        one(
+            "mcpzip_results_stored_total",
+            "Results that were stored, as they were not shown whole.",
+            self.results.stored(),
+        );
+        one("mcpzip_results_read_total", "Parts of stored results that agents read.", live.answers(Answer::Part));
+    }
+}

@@ -1,0 +1,178 @@
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use crate::mcp::Object;
+use crate::mcp::frame::quoted;
+use crate::secret::random_bytes;
+
+pub(super) type SpanId = [u8; 8];
+
+/// The longest `tracestate` that goes into a header; the specification asks for 512 at least.
+const LONGEST_STATE: usize = 4096;
+
+const SAMPLED: u8 = 1;
+
+/// A place in a trace, as it is told from one process to the next (W3C Trace Context, `traceparent` and `tracestate`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    pub(super) trace: [u8; 16],
+    pub(super) span: SpanId,
+    flags: u8,
+    state: Option<String>,
+}
+
+/// How a request belongs to a trace.
+#[derive(Debug, Clone, Default)]
+pub enum Trace {
+    /// Not at all, as far as is known.
+    #[default]
+    None,
+    /// To one that others record: its context passes as it came.
+    Passed(Arc<Context>),
+    /// To one in which it has a span of ours.
+    Ours(Arc<Context>),
+}
+
+impl Context {
+    /// Reads `traceparent` and `tracestate`; nothing where the first cannot be understood. A later version counts as the
+    /// known one, as far as that goes.
+    #[must_use]
+    pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
+        let mut parts = parent.trim().split('-');
+        let version = bytes::<1>(parts.next()?)?;
+        let (trace, span, flags) = (bytes(parts.next()?)?, bytes(parts.next()?)?, bytes::<1>(parts.next()?)?);
+        let is_whole = version != [0] || parts.next().is_none();
+        let is_valid = version != [0xff] && trace != [0; 16] && span != [0; 8] && is_whole;
+        let state = state.map(str::trim).filter(|state| !state.is_empty()).map(str::to_owned);
+        is_valid.then_some(Self { trace, span, flags: flags[0], state })
+    }
+
+    /// What a request's `_meta` says (2026-07-28, basic/index, "Trace context").
+    #[must_use]
+    pub fn of_meta(meta: &Object<'_>) -> Option<Self> {
+        Self::parse(&meta.text("traceparent")?, meta.text("tracestate").as_deref())
+    }
+
+    /// The context of a new span: in the trace of `parent`, or in one that begins; whether it is recorded, `sample` says.
+    pub(super) fn below(parent: Option<&Self>, sample: impl FnOnce([u8; 16]) -> bool) -> Self {
+        let random: [u8; 24] = random_bytes();
+        let (own_trace, span) = random.split_at(16);
+        let trace = parent.map_or_else(|| own_trace.try_into().expect("it is cut there"), |parent| parent.trace);
+        let flags = if sample(trace) { SAMPLED } else { 0 };
+        let span = span.try_into().expect("eight of 24 bytes are left");
+        Self { trace, span, flags, state: parent.and_then(|parent| parent.state.clone()) }
+    }
+
+    /// Whether its trace is recorded.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// The flags of W3C.
+    pub(super) fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// The value of `traceparent`.
+    #[must_use]
+    pub fn parent(&self) -> String {
+        format!("00-{}-{}-{:02x}", hex(&self.trace), hex(&self.span), self.flags)
+    }
+
+    /// The value of `tracestate`, where there is one that a header can carry.
+    #[must_use]
+    pub fn state(&self) -> Option<&str> {
+        let is_fit =
+            |state: &&str| state.len() <= LONGEST_STATE && state.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        self.state.as_deref().filter(is_fit)
+    }
+
+    /// Members for `_meta`, without braces.
+    #[must_use]
+    pub fn members(&self) -> String {
+        let state = self.state.as_ref().map(|state| format!(r#","tracestate":{}"#, quoted(state)));
+        format!(r#""traceparent":"{}"{}"#, self.parent(), state.unwrap_or_default())
+    }
+}
+
+impl Trace {
+    /// What the next process is told.
+    #[must_use]
+    pub fn context(&self) -> Option<&Arc<Context>> {
+        match self {
+            Self::None => None,
+            Self::Passed(context) | Self::Ours(context) => Some(context),
+        }
+    }
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parent())
+    }
+}
+
+/// Small letters and digits, two for each byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to memory cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The bytes that `text` has in small letters and digits; capitals are none (W3C Trace Context, section 3.2.2.1).
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let is_hex = text.len() == 2 * N && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let mut bytes = [0; N];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = is_hex.then(|| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok())??;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_context_is_read_and_written_as_the_specification_has_it() {
+        let context = Context::parse(PARENT, Some("rojo=1,congo=2")).unwrap();
+        assert!(context.is_sampled());
+        assert_eq!((context.parent().as_str(), context.state()), (PARENT, Some("rojo=1,congo=2")));
+        assert_eq!(context.members(), format!(r#""traceparent":"{PARENT}","tracestate":"rojo=1,congo=2""#));
+        let later = format!("01{}-more", &PARENT[2..]);
+        assert_eq!(Context::parse(&later, None).unwrap().parent(), PARENT);
+        for odd in [
+            "",
+            "00-1-2-3",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "00-4bf92f3577b34da6a3ce929d0e0e473ü-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(Context::parse(odd, None), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_a_header_cannot_carry_is_left_out_of_it() {
+        let with = |state: &str| Context::parse(PARENT, Some(state)).unwrap();
+        assert_eq!(with("a=1\nx-evil: 1").state(), None);
+        assert_eq!(with(&"a".repeat(5000)).state(), None);
+    }
+
+    #[test]
+    fn a_child_is_in_the_trace_of_its_parent() {
+        let parent = Context::parse(PARENT, Some("a=1")).unwrap();
+        let child = Context::below(Some(&parent), |_| false);
+        assert_eq!((child.trace, child.state(), child.is_sampled()), (parent.trace, Some("a=1"), false));
+        assert_ne!(child.span, parent.span);
+        assert_ne!(Context::below(None, |_| true).trace, Context::below(None, |_| true).trace);
+    }
+}

@@ -1,0 +1,263 @@
+//! Traces for OpenTelemetry: a span for each request of a client, and in it one for each request to a server.
+//!
+//! The exporter is our own, as OTLP is a POST of JSON and the SDK costs more than all it would be used for. A span that ends
+//! is put into a queue, or dropped and counted where that is full; a task sends what is there. Nobody waits for either.
+//!
+//! *Never*: says what is worth a span; delays whoever ends one.
+
+mod context;
+mod export;
+mod otlp;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime};
+
+use tokio::sync::{Mutex, mpsc};
+
+pub use context::{Context, Trace};
+
+use crate::config::{Sampler, Traces};
+use crate::shutdown::Tasks;
+use context::SpanId;
+
+/// Makes spans, and has them sent.
+#[derive(Debug)]
+pub struct Tracer {
+    options: Traces,
+    queue: mpsc::Sender<Record>,
+    waiting: Mutex<export::Waiting>,
+    exported: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// What a request to a server has to do with a trace.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hop<'a> {
+    /// What its server is told, where that is told beside the message.
+    pub context: Option<&'a Context>,
+    /// The span of it.
+    pub span: Option<&'a Span>,
+}
+
+/// Which side of a request a span is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// That it is answered.
+    Server,
+    /// That it is made.
+    Client,
+}
+
+/// What is said of a span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Number(i64),
+}
+
+/// Something that takes time. It ends when it is dropped, at the latest.
+#[derive(Debug)]
+pub struct Span {
+    tracer: Arc<Tracer>,
+    context: Arc<Context>,
+    /// What is told of it; nothing where its trace is not recorded.
+    record: Option<Box<Record>>,
+    since: Instant,
+    sent_as: OnceLock<(u64, &'static str)>,
+}
+
+/// A span as it is exported.
+#[derive(Debug)]
+struct Record {
+    context: Arc<Context>,
+    parent: Option<SpanId>,
+    name: String,
+    kind: Kind,
+    start: SystemTime,
+    end: SystemTime,
+    attributes: BTreeMap<&'static str, Value>,
+    /// Why it failed, where somebody has said that.
+    message: Option<String>,
+}
+
+impl Tracer {
+    /// A tracer that sends what it is given from now on, from a task of the run.
+    #[must_use]
+    pub fn start(options: Traces, tasks: &Tasks) -> Arc<Self> {
+        let (queue, spans) = mpsc::channel(options.queue);
+        let tracer = Arc::new(Self {
+            waiting: Mutex::new(export::Waiting::new(spans)),
+            options,
+            queue,
+            exported: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        });
+        tasks.spawn(tracer.clone().export(tasks.clone()));
+        tracer
+    }
+
+    /// Begins a span of this name, in the trace of `parent` if there is one.
+    #[must_use]
+    pub fn span(self: &Arc<Self>, parent: Option<&Context>, kind: Kind, name: impl FnOnce() -> String) -> Span {
+        let context = Arc::new(Context::below(parent, |trace| is_recorded(self.options.sampler, parent, trace)));
+        let record = context.is_sampled().then(|| {
+            let now = SystemTime::now();
+            Box::new(Record {
+                context: context.clone(),
+                parent: parent.map(|parent| parent.span),
+                name: name(),
+                kind,
+                start: now,
+                end: now,
+                attributes: BTreeMap::new(),
+                message: None,
+            })
+        });
+        Span { tracer: self.clone(), context, record, since: Instant::now(), sent_as: OnceLock::new() }
+    }
+
+    /// What this process is called in traces.
+    #[must_use]
+    pub fn service(&self) -> &str {
+        self.options.resource.get("service.name").map_or("", String::as_str)
+    }
+
+    /// How many spans a collector has taken.
+    #[must_use]
+    pub fn exported(&self) -> u64 {
+        self.exported.load(Ordering::Relaxed)
+    }
+
+    /// How many were not sent, or not taken.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn drop_spans(&self, count: usize) {
+        self.dropped.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+impl Span {
+    /// What its children, here and elsewhere, are told of it.
+    #[must_use]
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Whether anything that is said of it will be seen.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Says something of it.
+    pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
+        if let Some(record) = &mut self.record {
+            record.attributes.insert(key, value.into());
+        }
+    }
+
+    /// Notes under which id, and in which revision, its request went out: the first time counts.
+    pub fn sent_as(&self, id: u64, revision: &'static str) {
+        // It may go out again, which is the same to whoever waits for it.
+        let _ = self.sent_as.set((id, revision));
+    }
+
+    /// Says that it failed: a class of errors, and the words for this one.
+    pub fn fail(&mut self, class: &str, message: Option<String>) {
+        self.set("error.type", class);
+        if let Some(record) = &mut self.record {
+            record.message = message;
+        }
+    }
+}
+
+impl Span {
+    /// Takes back that it failed.
+    pub fn succeed(&mut self) {
+        if let Some(record) = &mut self.record {
+            record.attributes.remove("error.type");
+            record.message = None;
+        }
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        let Some(mut record) = self.record.take() else { return };
+        if let Some((id, revision)) = self.sent_as.get() {
+            record.attributes.insert("jsonrpc.request.id", Value::Text(id.to_string()));
+            record.attributes.insert("mcp.protocol.version", (*revision).into());
+        }
+        record.end = record.start + self.since.elapsed();
+        if self.tracer.queue.try_send(*record).is_err() {
+            self.tracer.drop_spans(1);
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+/// Whether a trace is recorded, by its id: everybody who takes the same share comes to the same conclusion.
+fn is_recorded(sampler: Sampler, parent: Option<&Context>, trace: [u8; 16]) -> bool {
+    match parent {
+        Some(parent) if sampler.follows_parent => parent.is_sampled(),
+        _ => {
+            let random = u64::from_be_bytes(trace[8..].try_into().expect("half of sixteen bytes are eight"));
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "a share of 1 is told before, and the last bits of a random number do not matter"
+            )]
+            let bound = (sampler.share * (u64::MAX >> 1) as f64) as u64;
+            sampler.share >= 1.0 || random >> 1 < bound
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_traces_is_recorded_and_others_as_they_began() {
+        let sampler = |follows_parent, share| Sampler { follows_parent, share };
+        let recorded = |sampler, parent: Option<&Context>| {
+            (0..4000)
+                .filter(|_| Context::below(parent, |trace| is_recorded(sampler, parent, trace)).is_sampled())
+                .count()
+        };
+        assert_eq!(recorded(sampler(true, 1.0), None), 4000);
+        assert_eq!(recorded(sampler(true, 0.0), None), 0);
+        let half = recorded(sampler(true, 0.5), None);
+        assert!((1600..2400).contains(&half), "{half}");
+        let parent = |text| Context::parse(text, None).unwrap();
+        let yes = parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        let no = parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00");
+        assert_eq!((recorded(sampler(true, 0.0), Some(&yes)), recorded(sampler(true, 1.0), Some(&no))), (4000, 0));
+        assert_eq!((recorded(sampler(false, 0.0), Some(&yes)), recorded(sampler(false, 1.0), Some(&no))), (0, 4000));
+    }
+}
