@@ -13,6 +13,7 @@ mod support;
 mod layers;
 
 mod bridging;
+mod dependencies;
 mod direct;
 mod downstream;
 mod faults;
@@ -58,6 +59,7 @@ mod init;
 mod random_results;
 mod registry;
 mod schema;
+mod security;
 mod signatures;
 
 // Its programs are found where Unix has them.
