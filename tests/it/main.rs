@@ -35,12 +35,14 @@ mod logins;
 mod logs;
 mod management;
 mod meta_tools;
+mod metrics;
 mod policy;
 mod projects;
 mod prompts;
 mod rerank;
 mod resources;
 mod status;
+mod traces;
 mod transports;
 mod upstream;
 

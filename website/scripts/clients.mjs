@@ -15,10 +15,7 @@ export function clients() {
   const language = (file) => (file.endsWith('.toml') ? 'toml' : file.endsWith('.yaml') ? 'yaml' : 'json');
   const each = recorded.map(({ name, title, file, entry }) => `### ${title}
 
-\`\`\`sh
-mcpzip migrate --client ${name} --dry-run
-mcpzip connect ${name}
-\`\`\`
+\`mcpzip migrate --client ${name} --dry-run\`, or the entry alone: \`mcpzip connect ${name}\`
 
 ${notes[name] ?? fail(`src/data/client-notes.json says nothing of ${name}`)}
 

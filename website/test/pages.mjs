@@ -3,9 +3,8 @@
 import { createRequire } from 'node:module';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { website } from '../scripts/lib.mjs';
 import { parts } from './parts.mjs';
-import { Findings, browser, pages, serve } from './support.mjs';
+import { Findings, PATIENCE, browser, pages, serve } from './support.mjs';
 
 const MOST = 300_000;
 const VIEWS = [
@@ -21,7 +20,6 @@ const RULES = { 'label-content-name-mismatch': { enabled: false } };
 
 const findings = new Findings();
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const site = await serve();
 const chromium = await browser();
 const pictures = process.env.SCREENSHOTS;
 if (pictures) mkdirSync(pictures, { recursive: true });
@@ -30,39 +28,49 @@ const named = process.argv.slice(2);
 const paths = Object.keys(pages()).sort().filter((path) => !named.length || named.includes(path));
 let heaviest = [0, ''];
 
-/** A tab of its own, with nothing remembered, that reaches this site alone. */
+/** A tab with a server and a profile of its own; asking for anything else is a finding. */
 async function open(view) {
+  const site = await serve();
   const context = await chromium.newContext({ colorScheme: view.theme, viewport: { width: view.width, height: view.height } });
-  await context.route((url) => url.protocol.startsWith('http') && url.origin !== site.origin, (route) => {
-    findings.add('network', `something asks for ${route.request().url()}`);
-    return route.abort();
+  const tab = await context.newPage();
+  tab.setDefaultTimeout(PATIENCE);
+  tab.on('request', (request) => {
+    const url = new URL(request.url());
+    if (url.protocol.startsWith('http') && url.origin !== site.origin) findings.add('network', `something asks for ${url}`);
   });
-  return context.newPage();
+  return { tab, site, close: () => context.close().then(site.close) };
 }
 
-await Promise.all((pictures ? ALL_VIEWS : VIEWS).map(async (view) => {
-  for (const path of paths) {
-    // A new one for each page, so that its weight is that of a first visit.
-    const tab = await open(view);
-    await look(tab, path, view);
-    await tab.context().close();
-  }
-}));
-if (!named.length) await parts(await open(VIEWS[0]), site.origin, findings);
-await chromium.close();
-site.close();
-findings.end(`${paths.length} pages looked at in ${VIEWS.map(({ name }) => name).join(' and ')}; the heaviest is ${heaviest[1]} with ${Math.round(heaviest[0] / 1000)} kB`);
-
-async function look(tab, path, view) {
-  const where = `${path} (${view.name})`;
-  let weight = 0;
+/** All pages one after the other in one tab. */
+async function walk(view) {
+  const { tab, site, close } = await open(view);
+  let where = view.name;
   tab.on('console', (message) => message.type() === 'error' && findings.add(where, `console: ${message.text()}`));
   tab.on('pageerror', (error) => findings.add(where, `error: ${error.message}`));
-  tab.on('response', async (response) => {
-    if (response.status() >= 400) findings.add(where, `${response.status()} for ${response.url()}`);
-    if (response.request().resourceType() !== 'image') weight += (await response.body().catch(() => Buffer.alloc(0))).length;
-  });
+  for (const path of paths) {
+    where = `${path} (${view.name})`;
+    await look(tab, site, path, view, where);
+  }
+  await close();
+}
+
+async function use() {
+  const { tab, site, close } = await open(VIEWS[0]);
+  await parts(tab, site.origin, findings);
+  await close();
+}
+
+await Promise.all([...(pictures ? ALL_VIEWS : VIEWS).map(walk), ...(named.length ? [] : [use()])]);
+await chromium.close();
+findings.end(`${paths.length} pages looked at in ${VIEWS.map(({ name }) => name).join(' and ')}; the heaviest is ${heaviest[1]} with ${Math.round(heaviest[0] / 1000)} kB`);
+
+async function look(tab, site, path, view, where) {
+  site.sent.length = 0;
   await tab.goto(site.origin + path, { waitUntil: 'load' });
+  // The page's search is loaded when the browser has time for it: it is the last thing that comes.
+  await tab.waitForFunction(() => document.querySelector('.pagefind-ui__search-input'), undefined, { polling: 50 });
+  const weight = site.sent.reduce((sum, { kind, bytes }) => (kind.startsWith('image/') ? sum : sum + bytes), 0);
+  for (const { url, status } of site.sent) if (status >= 400) findings.add(where, `${status} for ${url}`);
   const size = await tab.evaluate(() => ({ page: document.documentElement.scrollWidth, window: window.innerWidth, theme: document.documentElement.dataset.theme, title: document.title }));
   if (size.page > size.window) findings.add(where, `${size.page} pixels wide, the window has ${size.window}`);
   if (size.theme !== view.theme) findings.add(where, `the theme is ${size.theme}`);

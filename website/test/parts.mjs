@@ -8,7 +8,6 @@ import { program, website } from '../scripts/lib.mjs';
 const read = (path) => JSON.parse(readFileSync(join(website, path), 'utf8'));
 
 export async function parts(tab, origin, findings) {
-  tab.setDefaultTimeout(20_000);
   tab.on('pageerror', (error) => findings.add(tab.url(), error.message));
   for (const [name, part] of Object.entries({ calculator, builder, playground, search, keyboard })) {
     try {

@@ -9,6 +9,12 @@ const website = dirname(dirname(fileURLToPath(import.meta.url)));
 const started = Date.now();
 const parts = process.argv.slice(2);
 
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 20 || (major === 20 && minor < 3)) {
+  console.error(`website: Node.js 20.3 or newer is needed, this is ${process.version}`);
+  process.exit(1);
+}
+
 function step(name, command, args, options = {}) {
   if (parts.length && !parts.includes(name)) return;
   const begun = Date.now();
@@ -23,7 +29,7 @@ function step(name, command, args, options = {}) {
 
 const installed = join(website, 'node_modules/.package-lock.json');
 const isCurrent = existsSync(installed) && statSync(installed).mtimeMs >= statSync(join(website, 'package-lock.json')).mtimeMs;
-if (!isCurrent || parts.includes('install')) step('install', process.platform === 'win32' ? 'npm.cmd' : 'npm', ['ci'], { shell: process.platform === 'win32' });
+if (!isCurrent || parts.includes('install')) step('install', process.platform === 'win32' ? 'npm.cmd' : 'npm', ['ci', '--no-audit', '--no-fund'], { shell: process.platform === 'win32' });
 step('recordings', process.execPath, ['scripts/record.mjs', '--check']);
 step('build', process.execPath, ['scripts/build.mjs', '--silent']);
 step('units', process.execPath, ['--test', 'test/units.mjs']);

@@ -1,7 +1,7 @@
 // What the tests share: findings, the built pages, a server for them, and the browser.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, relative } from 'node:path';
+import { delimiter, extname, join, relative } from 'node:path';
 import { website } from '../scripts/lib.mjs';
 
 export const dist = join(website, 'dist');
@@ -37,33 +37,44 @@ export function pages() {
 
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json', '.wasm': 'application/wasm', '.png': 'image/png' };
 
-/** Serves the built site on a free port of this machine; `close` ends it. */
+/** How long anything in the browser may take, in milliseconds: a busy machine is no failure. */
+export const PATIENCE = 60_000;
+
+/** Serves the built site on a free port of this machine, and notes in `sent` what it sent; `close` ends it. */
 export async function serve() {
+  const sent = [];
   const server = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
     const file = join(dist, path.endsWith('/') ? `${path}index.html` : path);
-    if (!file.startsWith(dist) || !existsSync(file) || !statSync(file).isFile()) {
-      response.writeHead(404).end();
-      return;
-    }
-    response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' }).end(readFileSync(file));
+    const isThere = file.startsWith(dist) && existsSync(file) && statSync(file).isFile();
+    const body = isThere ? readFileSync(file) : Buffer.alloc(0);
+    const kind = TYPES[extname(file)] ?? 'application/octet-stream';
+    // Nothing is kept, so that a page's weight is that of a first visit.
+    sent.push({ url: request.url, status: isThere ? 200 : 404, kind, bytes: body.length });
+    response.writeHead(isThere ? 200 : 404, { 'content-type': kind, 'cache-control': 'no-store' }).end(body);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { origin: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
+  return { origin: `http://127.0.0.1:${server.address().port}`, sent, close: () => server.close() };
+}
+
+/** The first of these programs that is there. */
+function onPath(...names) {
+  const directories = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
+  return names.flatMap((name) => directories.map((directory) => join(directory, name))).find(existsSync);
 }
 
 /** A Chromium with a profile of its own, gone when closed. */
 export async function browser() {
   const { chromium } = await import('playwright-core');
-  const named = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].filter(Boolean);
-  const executablePath = named.find(existsSync);
-  if (!executablePath) {
+  const executablePath = process.env.CHROMIUM ?? onPath('chromium', 'chromium-browser', 'google-chrome');
+  if (!executablePath || !existsSync(executablePath)) {
     console.error('website: there is no Chromium: install the package `chromium`, or set CHROMIUM to one');
     process.exit(1);
   }
   return chromium.launch({
     executablePath,
     headless: true,
-    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
+    timeout: PATIENCE,
+    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1'],
   });
 }
