@@ -17,8 +17,9 @@ pub const STATISTICS: &str = "statistics";
 /// Where, below the state directory, the logs are.
 pub const LOGS: &str = "logs";
 
-/// How long a collector has to take the last spans; a client that ends us waits for a fraction of a second.
-const FAREWELL: Duration = Duration::from_millis(150);
+/// How long a collector has to take the last spans; whoever ends us by a signal waits for a fraction of a second.
+const FAREWELL: Duration = Duration::from_secs(1);
+const HURRIED_FAREWELL: Duration = Duration::from_millis(150);
 
 /// How often the configuration file is looked at.
 const WATCH: Duration = Duration::from_secs(1);
@@ -98,11 +99,11 @@ impl App {
         let tracer = self.observe();
         self.report_start("stdio");
         self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
-        let outcome = tokio::select! {
-            outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => outcome,
-            signal = shutdown::signal() => signal,
+        let (outcome, farewell) = tokio::select! {
+            outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => (outcome, FAREWELL),
+            signal = shutdown::signal() => (signal, HURRIED_FAREWELL),
         };
-        self.finish_traced(tracer).await;
+        self.finish_traced(tracer, farewell).await;
         outcome
     }
 
@@ -124,7 +125,7 @@ impl App {
             }
             Err(error) => Err(error),
         };
-        self.finish_traced(tracer).await;
+        self.finish_traced(tracer, HURRIED_FAREWELL).await;
         outcome
     }
 
@@ -135,15 +136,15 @@ impl App {
 
     /// Ends everything: connections close, servers end, nothing stays behind.
     pub async fn finish(self) {
-        self.finish_traced(None).await;
+        self.finish_traced(None, FAREWELL).await;
     }
 
     /// The same; spans that are left have a moment to be sent.
-    async fn finish_traced(self, tracer: Option<Arc<Tracer>>) {
+    async fn finish_traced(self, tracer: Option<Arc<Tracer>>, farewell: Duration) {
         self.tasks.finish().await;
         let flushed = async {
             if let Some(tracer) = tracer {
-                tracer.flush(FAREWELL).await;
+                tracer.flush(farewell).await;
             }
         };
         tokio::join!(self.proxy.close(), flushed);

@@ -32,3 +32,7 @@ pub mod secret;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tool;
+
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;

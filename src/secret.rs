@@ -166,6 +166,14 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_the_same_or_not() {
+        assert!(is_same_secret("hunter2-and-more", "hunter2-and-more"));
+        for other in ["", "hunter2-and-mor", "hunter2-and-more ", "Hunter2-and-more"] {
+            assert!(!is_same_secret(other, "hunter2-and-more"), "{other}");
+        }
+    }
+
+    #[test]
     fn known_values_are_replaced() {
         check(&["abcdef"], "a abcdef, b abcdef", "a ***, b ***");
         check(&["abcdef", "abcdefgh"], "x=abcdefgh", "x=***");

@@ -4,6 +4,7 @@
 //! Figures are never a test: a bar that is missed is said, and the exit code stays 0. Each way to the server is a
 //! [`profile::Profile`], the direct one too, so that nothing is measured in another way than the rest.
 
+mod faulty;
 mod home;
 mod machine;
 mod measure;
@@ -11,10 +12,12 @@ mod page;
 mod peer;
 mod profile;
 mod relay;
+mod soak;
 mod stand;
 mod table;
 mod tools;
 mod upstream;
+mod usage;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -31,6 +34,9 @@ Measure mcpzip beside a direct connection and a minimal relay, and print the fig
 
 Usage: mcpzip-bench [OPTIONS] [PART...]
        mcpzip-bench upstream [--tools N] [--server N]   be the scripted server
+       mcpzip-bench soak [--minutes N] [--mcpzip FILE] [--real]
+                                                        load with faults, and whether anything is left of it
+       mcpzip-bench faulty                              be a server that goes wrong on request
        mcpzip-bench relay COMMAND [ARGUMENT...]         be the minimal relay
 
 Parts: start, overhead, throughput, beside, search, memory, size; all of them when none is named
@@ -47,6 +53,7 @@ Options:
 Examples:
   cargo build --release && cargo run --release -p mcpzip-bench
   cargo run --release -p mcpzip-bench -- overhead throughput --profile other-proxy.json
+  cargo run --release -p mcpzip-bench -- soak --minutes 60
 ";
 
 /// What the command line says.
@@ -65,6 +72,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
         Some("upstream") => upstream::run(&arguments[1..]),
+        Some("faulty") => faulty::run(),
+        Some("soak") => soak::run(&arguments[1..]),
         Some("relay") => relay::run(&arguments[1..]),
         Some("--help" | "-h" | "help") => std::io::stdout().write_all(USAGE.as_bytes()).map_err(Into::into),
         _ => Arguments::parse(arguments).and_then(|arguments| run(&arguments)),

@@ -189,6 +189,35 @@ impl Peer {
         }
     }
 
+    /// Sends all of `requests` together, and waits for their answers; how many of these are failures.
+    pub(crate) fn burst(&mut self, requests: &[Request]) -> Result<usize> {
+        let mut lines = Vec::new();
+        for request in requests {
+            request.write(self.next_id, &mut lines);
+            self.next_id += 1;
+        }
+        self.set_waiting(true);
+        self.stdin.as_mut().context("stdin is open")?.write_all(&lines)?;
+        let (mut answered, mut failed) = (0, 0);
+        while answered < requests.len() {
+            let line = self.line()?;
+            let line = &self.buffer[line];
+            // What has a method is no answer.
+            if memmem::find(&line[..line.len().min(64)], br#""method":"#).is_none() {
+                answered += 1;
+                failed += usize::from(is_failure(line));
+            }
+        }
+        self.set_waiting(false);
+        Ok(failed)
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself just now.
+        let _ = locked(&self.child).kill();
+    }
+
     /// Takes all that is there, at least something; counts the answers that are complete.
     fn answers(&mut self) -> Result<usize> {
         if self.pending.is_empty() {

@@ -134,6 +134,11 @@ impl Cache {
         }
     }
 
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn fuzzing_path(&self, key: &Key) -> PathBuf {
+        self.path(key).expect("a fuzzer's cache is on disk")
+    }
+
     fn path(&self, key: &Key) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join(format!("{}-{}.tools", key.server, key.configuration)))
     }

@@ -10,6 +10,8 @@
 
 mod cache;
 mod entries;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod header;
 mod names;
 mod pins;

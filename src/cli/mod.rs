@@ -223,7 +223,7 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
         _ => {}
     }
     let environment = Environment::process();
-    let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name));
+    let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name).filter(|level| !level.is_empty()));
     let quiet = if matches!(cli.command, Command::Serve(_)) { "warn" } else { "error" };
     let level = |name: &str| telemetry::level(name).unwrap_or(tracing::level_filters::LevelFilter::WARN);
     telemetry::start(named.map(level), level(quiet));

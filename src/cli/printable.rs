@@ -43,9 +43,7 @@ pub(super) fn around_hidden(text: &str) -> String {
 }
 
 fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-        || matches!(c, '\u{e0000}'..='\u{e007f}')
+    c.is_control() || crate::tool::is_hidden(c)
 }
 
 #[cfg(test)]
@@ -54,6 +52,10 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_named_once() {
+        for c in ['\u{61c}', '\u{200b}', '\u{202e}', '\u{2066}', '\u{3164}', '\u{feff}', '\u{e0041}'] {
+            assert_eq!(hidden_in(&format!("a{c}b")), Some(format!("U+{:04X}", u32::from(c))));
+            assert!(!printable(&format!("a{c}b")).contains(c));
+        }
         assert_eq!(hidden_in("two\nlines\tand a tab, caf\u{e9}, \u{1f600}"), None);
         assert_eq!(hidden_in("\u{1f468}\u{200d}\u{1f469}"), None);
         assert_eq!(hidden_in("a\u{200d}b").as_deref(), Some("U+200D"));

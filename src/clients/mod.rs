@@ -10,6 +10,8 @@ mod diff;
 mod entry;
 mod extension;
 mod fixed;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod inspection;
 mod journal;
 mod lock;

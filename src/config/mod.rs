@@ -14,6 +14,8 @@ pub mod env;
 mod error;
 mod expand;
 mod file;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod hash;
 mod keys;
 mod llm;

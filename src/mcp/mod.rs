@@ -9,6 +9,8 @@ mod capabilities;
 pub mod envelope;
 mod error_code;
 pub mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 pub mod headers;
 mod id;
 pub mod lines;

@@ -146,7 +146,10 @@ impl Index {
     async fn keep(&self) {
         loop {
             self.wanted.notified().await;
-            tokio::time::sleep(PAUSE).await;
+            // The first search may be waiting for the first one, which is most often there already.
+            if self.built.borrow().is_some() {
+                tokio::time::sleep(PAUSE).await;
+            }
             let (catalog, search) = (self.catalog.clone(), self.search.clone());
             let outcome = self.tasks.spawn_blocking(move || build(&catalog.snapshot(), &search)).await;
             match outcome {

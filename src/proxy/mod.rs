@@ -22,6 +22,8 @@ mod direct;
 mod duplicate;
 mod error;
 mod execute_tool;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod index;
 mod instructions;
 mod login;

@@ -6,6 +6,8 @@
 
 mod cache;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod merge;
 mod recipe;
 mod wire;

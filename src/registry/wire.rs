@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
+use crate::tool::is_hidden;
+
 /// What of a description is kept, in characters.
 const LONGEST_TEXT: usize = 300;
 
@@ -139,10 +141,6 @@ pub(super) fn status(meta: Option<&serde_json::Value>) -> Option<&str> {
 
 /// A text of somebody else in one line, without what a terminal would obey or a reader would not see.
 pub(super) fn clean(text: &str) -> String {
-    let is_hidden = |c: char| {
-        matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-            || matches!(c, '\u{e0000}'..='\u{e007f}')
-    };
     let shown: String = text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     match shown.char_indices().nth(LONGEST_TEXT) {

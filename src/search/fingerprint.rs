@@ -11,18 +11,22 @@ pub struct Fingerprint(String);
 impl Fingerprint {
     /// The fingerprint of these tools.
     pub fn of<'a>(tools: impl IntoIterator<Item = (&'a ServerName, &'a ToolName, ToolHash)>) -> Self {
-        let mut keys: Vec<String> = tools.into_iter().map(|(server, tool, hash)| key(server, tool, hash)).collect();
-        keys.sort_unstable();
+        let mut tools: Vec<(ToolHash, &ServerName, &ToolName)> =
+            tools.into_iter().map(|(server, tool, hash)| (hash, server, tool)).collect();
+        tools.sort_unstable();
         let mut digest = Sha256::new();
-        for key in &keys {
-            // The length keeps two names from being read as another two with the border elsewhere.
-            digest.update((key.len() as u64).to_le_bytes());
-            digest.update(key);
+        for (hash, server, tool) in tools {
+            digest.update(hash.as_bytes());
+            for name in [server.as_str(), tool.as_str()] {
+                // The length keeps two names from being read as another two with the border elsewhere.
+                digest.update((name.len() as u64).to_le_bytes());
+                digest.update(name);
+            }
         }
         Self(digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// As a directory name: 32 hexadecimal digits.
+    /// As a file's name: 32 hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -33,12 +37,6 @@ impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// What stands for one state of one tool in the index. A server name has no blank and a hash a fixed length, so that
-/// no two tools share a key.
-pub(super) fn key(server: &ServerName, tool: &ToolName, hash: ToolHash) -> String {
-    format!("{hash} {server} {tool}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
 use super::fingerprint::Fingerprint;
 use super::fusion::Scores;
-use super::meaning::{Likeness, Meaning};
+use super::meaning::{Asked, Likeness, Meaning, beside};
 use super::postings::{Candidate, Postings};
 use super::query::Query;
 use super::vocabulary::LazyVocabulary;
@@ -133,16 +133,22 @@ impl Index {
         if query.needs.is_empty() {
             return None;
         }
-        let likeness = self.meaning(senses)?.compare(&*senses.embedder, query, &words.repairs);
-        likeness.inspect_err(|error| tracing::warn!(%error, "a search goes by words alone")).ok()
+        let ask = || Asked::of(&*senses.embedder, query, &words.repairs);
+        let known = self.meaning.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (meaning, asked) = match known {
+            Some(meaning) => (Some(meaning), ask()),
+            // The first search of a run opens the model meanwhile.
+            None => beside(|| self.read_meaning(senses), ask),
+        };
+        let asked = asked.inspect_err(|error| tracing::warn!(%error, "a search goes by words alone")).ok()?;
+        Some(meaning?.compare(&*senses.embedder, &asked))
     }
 
-    fn meaning(&self, senses: &Senses) -> Option<Arc<Meaning>> {
+    fn read_meaning(&self, senses: &Senses) -> Option<Arc<Meaning>> {
         let mut current = self.meaning.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_none() {
             let table = senses.vectors.load();
-            let keys: Vec<_> = self.postings.vector_keys().collect();
-            *current = Meaning::new(&keys, &table, senses.embedder.width()).map(Arc::new);
+            *current = Meaning::new(self.postings.vector_keys(), &table, senses.embedder.width()).map(Arc::new);
         }
         current.clone()
     }

@@ -1,5 +1,8 @@
 //! The vectors of one index's tools, place by place, and how like a query each is.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use super::embedding::{Embedder, QUERY_PIECES, Unavailable, VectorKey};
 use super::query::Query;
 use super::vectors::Table;
@@ -20,13 +23,54 @@ pub(super) struct Likeness {
     pub(super) needs: Vec<Vec<f32>>,
 }
 
+/// The vectors of a query.
+pub(super) struct Asked {
+    whole: Vec<f32>,
+    /// Of each need; none where there is only one.
+    needs: Vec<Vec<f32>>,
+}
+
+impl Asked {
+    /// Embeds `query`, in which the misspelt words are replaced by what was meant. Several needs are embedded beside the
+    /// whole: together they are as long, and the searches with the most words are those that have several.
+    pub(super) fn of(
+        embedder: &dyn Embedder,
+        query: &Query,
+        repairs: &[(String, String)],
+    ) -> Result<Self, Unavailable> {
+        let embed =
+            |texts: &[String]| embedder.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), QUERY_PIECES);
+        let whole = [repaired(&query.text(), repairs)];
+        let needs: Vec<String> = query.needs.iter().map(|need| repaired(&need.text, repairs)).collect();
+        let (needs, whole) = match &needs[..] {
+            [] | [_] => (Ok(Vec::new()), embed(&whole)),
+            needs => beside(|| embed(needs), || embed(&whole)),
+        };
+        let whole = whole?.pop().ok_or_else(|| Unavailable { reason: "it gave no vector".to_owned() })?;
+        Ok(Self { whole, needs: needs? })
+    }
+}
+
+/// Does both at once, the first on a thread of its own where there can be one.
+pub(super) fn beside<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let running = thread::Builder::new().spawn_scoped(scope, &first);
+        let second = second();
+        let first = match running {
+            Ok(running) => running.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => first(),
+        };
+        (first, second)
+    })
+}
+
 impl Meaning {
     /// Takes the vectors of `keys`, which are those of an index's places, out of a table. `None` when there is none.
-    pub(super) fn new(keys: &[VectorKey], table: &Table, width: usize) -> Option<Self> {
+    pub(super) fn new(keys: impl ExactSizeIterator<Item = VectorKey>, table: &Table, width: usize) -> Option<Self> {
         let mut meaning = Self { scales: vec![0.0; keys.len()], rows: vec![0; keys.len() * width] };
-        let rows = keys.iter().zip(&mut meaning.scales).zip(meaning.rows.chunks_exact_mut(width));
+        let rows = keys.zip(&mut meaning.scales).zip(meaning.rows.chunks_exact_mut(width));
         for ((key, scale), row) in rows {
-            if let Some((known_scale, known_row)) = table.get(*key) {
+            if let Some((known_scale, known_row)) = table.get(key) {
                 *scale = known_scale;
                 row.copy_from_slice(known_row);
             }
@@ -34,22 +78,12 @@ impl Meaning {
         meaning.scales.iter().any(|scale| *scale > 0.0).then_some(meaning)
     }
 
-    /// Compares every tool with `query`, in which the misspelt words are replaced by what was meant.
-    pub(super) fn compare(
-        &self,
-        embedder: &dyn Embedder,
-        query: &Query,
-        repairs: &[(String, String)],
-    ) -> Result<Likeness, Unavailable> {
-        let mut texts = vec![repaired(&query.text(), repairs)];
-        if query.needs.len() > 1 {
-            texts.extend(query.needs.iter().map(|need| repaired(&need.text, repairs)));
+    /// Compares every tool with what was asked.
+    pub(super) fn compare(&self, embedder: &dyn Embedder, asked: &Asked) -> Likeness {
+        Likeness {
+            whole: self.likeness(embedder, &asked.whole),
+            needs: asked.needs.iter().map(|need| self.likeness(embedder, need)).collect(),
         }
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mut likeness =
-            embedder.embed(&texts, QUERY_PIECES)?.into_iter().map(|vector| self.likeness(embedder, &vector));
-        let whole = likeness.next().ok_or_else(|| Unavailable { reason: "it gave no vector".to_owned() })?;
-        Ok(Likeness { whole, needs: likeness.collect() })
     }
 
     fn likeness(&self, embedder: &dyn Embedder, vector: &[f32]) -> Vec<f32> {

@@ -61,7 +61,7 @@ impl Postings {
     }
 
     /// What the tools' vectors are found by, place by place.
-    pub(super) fn vector_keys(&self) -> impl Iterator<Item = VectorKey> {
+    pub(super) fn vector_keys(&self) -> impl ExactSizeIterator<Item = VectorKey> {
         let keys = self.layout.section(Section::Vectors).as_chunks().0;
         keys.iter().map(|key| VectorKey(u64::from_le_bytes(*key)))
     }

@@ -35,8 +35,9 @@ pub(super) struct Table {
     /// In ascending order.
     keys: Vec<u64>,
     scales: Vec<f32>,
-    /// The numbers as signed bytes, a row for each key.
+    /// The numbers as signed bytes, a row for each key, behind what else the file has.
     rows: Vec<u8>,
+    first_row: usize,
 }
 
 impl Vectors {
@@ -74,7 +75,7 @@ impl Vectors {
         }
         let Some(file) = &self.file else { return Arc::default() };
         match fs::read(file) {
-            Ok(bytes) => Table::parse(&bytes, self.width).map(Arc::new).unwrap_or_else(|| {
+            Ok(bytes) => Table::parse(bytes, self.width).map(Arc::new).unwrap_or_else(|| {
                 tracing::warn!(path = %file.display(), "the vectors of tools are damaged and are made again");
                 Arc::default()
             }),
@@ -103,7 +104,8 @@ impl Vectors {
 }
 
 impl Table {
-    fn parse(bytes: &[u8], width: usize) -> Option<Self> {
+    /// Takes over the bytes of a file, since the rows are most of them.
+    fn parse(bytes: Vec<u8>, width: usize) -> Option<Self> {
         let (header, body) = bytes.split_at_checked(HEADER)?;
         let number = |at: usize| header[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
         let count = number(12)? as usize;
@@ -115,26 +117,33 @@ impl Table {
             return None;
         }
         let (keys, rest) = body.split_at(count * 8);
-        let (scales, rows) = rest.split_at(count * 4);
+        let (scales, _) = rest.split_at(count * 4);
         Some(Self {
             width,
             keys: keys.as_chunks().0.iter().map(|key| u64::from_le_bytes(*key)).collect(),
             scales: scales.as_chunks().0.iter().map(|scale| f32::from_le_bytes(*scale)).collect(),
-            rows: rows.to_vec(),
+            first_row: HEADER + count * 12,
+            rows: bytes,
         })
+    }
+
+    /// The row at a place of the keys.
+    fn row(&self, at: usize) -> &[u8] {
+        &self.rows[self.first_row + at * self.width..][..self.width]
     }
 
     fn write(&self, file: &std::path::Path) -> io::Result<()> {
         let keys: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
         let scales: Vec<u8> = self.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
         let mut checksum = crc32fast::Hasher::new();
-        [&keys, &scales, &self.rows].into_iter().for_each(|part| checksum.update(part));
+        let rows = &self.rows[self.first_row..];
+        [&*keys, &scales, rows].into_iter().for_each(|part| checksum.update(part));
         let number = |number: usize| u32::try_from(number).map_err(|_| io::ErrorKind::FileTooLarge);
         let mut header = MAGIC.to_vec();
         for number in [number(self.width)?, number(self.keys.len())?, checksum.finalize(), 0] {
             header.extend(number.to_le_bytes());
         }
-        files::replace(file, &[&header, &keys, &scales, &self.rows])
+        files::replace(file, &[&header, &keys, &scales, rows])
     }
 
     /// With `new` beside what is here.
@@ -156,7 +165,7 @@ impl Table {
             match place {
                 Some(at) => {
                     table.scales.push(self.scales[at]);
-                    table.rows.extend(&self.rows[at * width..][..width]);
+                    table.rows.extend(self.row(at));
                 }
                 None => table.push(&new[&VectorKey(key)]),
             }
@@ -181,7 +190,7 @@ impl Table {
     /// The vector of a key: its scale and its bytes.
     pub(super) fn get(&self, key: VectorKey) -> Option<(f32, &[u8])> {
         let at = self.keys.binary_search(&key.0).ok()?;
-        Some((self.scales[at], &self.rows[at * self.width..][..self.width]))
+        Some((self.scales[at], self.row(at)))
     }
 }
 

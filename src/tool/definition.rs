@@ -147,6 +147,12 @@ impl ToolHash {
         Self(hash)
     }
 
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Reads what `Display` printed.
     #[must_use]
     pub fn from_hex(hex: &str) -> Option<Self> {

@@ -4,9 +4,13 @@
 //! The joined form `server__tool`, which agents see, is printed and parsed only here.
 
 mod definition;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+mod hidden;
 mod name;
 mod signature;
 
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
+pub use hidden::is_hidden;
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
 pub use signature::{Signature, first_sentence, local_pointer, render_hit, render_hits, tokens_of, type_expression};

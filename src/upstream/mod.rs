@@ -8,6 +8,8 @@
 mod connection;
 mod connector;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod guard;
 mod handshake;
 mod headers_command;

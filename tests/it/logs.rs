@@ -92,6 +92,68 @@ fn logs_are_shown_and_followed() {
     assert!(heard.join().unwrap().is_some());
 }
 
+#[test]
+fn a_log_that_is_put_aside_is_followed_on() {
+    let setup = two_servers().log_level("error");
+    let path = setup.home().path("state/logs/a.log");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // The next line that is written finds it too large.
+    std::fs::write(&path, "an old line\n".repeat(900_000)).unwrap();
+    let mut following = Following(setup.command(&["logs", "a", "-f", "-n", "1"]).spawn().unwrap());
+    let mut lines = BufReader::new(following.0.stdout.take().unwrap()).lines();
+    // With this line it has begun to follow.
+    assert_eq!(lines.next().unwrap().unwrap(), "an old line");
+    let heard = std::thread::spawn(move || lines.map_while(Result::ok).find(|line| line == "called"));
+    let mut client = setup.connect();
+    client.execute("a__t");
+    until("a line of the new file", || heard.is_finished().then_some(()));
+    assert!(heard.join().unwrap().is_some());
+    assert!(std::fs::metadata(path.with_file_name("a.log.1")).unwrap().len() > 10 << 20);
+    assert!(std::fs::metadata(&path).unwrap().len() < 1 << 20);
+}
+
+#[test]
+fn a_request_is_logged_with_its_call_at_debug() {
+    let setup = two_servers().log_level("debug");
+    let mut client = setup.connect();
+    client.execute("a__t");
+    client.execute("dead__t");
+    client.finish();
+    let (main, a) = (log(&setup, "mcpzip"), log(&setup, "a"));
+    let line = |text: &str, wanted: &[&str]| {
+        let found = text.lines().find(|line| wanted.iter().all(|part| line.contains(part)));
+        found.unwrap_or_else(|| panic!("no line with {wanted:?} in\n{text}")).to_owned()
+    };
+    let request = r#"request{client=0 id="2" method="tools/call"}"#;
+    line(&main, &["DEBUG", request, "answered", r#"outcome="ok""#, "time="]);
+    let call = [request, r#"call{server=a method="tools/call" name="t"}"#, r#"outcome="ok""#, "bytes="];
+    line(&main, &call);
+    line(&a, &[&call[..], &["[mcpzip] "]].concat());
+    line(&main, &[r#"id="3""#, "call{server=dead", r#"outcome="unavailable""#]);
+    line(&main, &[r#"id="3""#, "answered", r#"outcome="tool_error""#]);
+    assert!(!main.contains("TRACE"), "{main}");
+}
+
+#[test]
+fn the_configuration_says_how_much_is_logged_and_may_change_its_mind() {
+    let setup = two_servers().variable("MCPZIP_LOG", "").setting("log", json!("debug"));
+    let mut client = setup.connect();
+    client.execute("a__t");
+    until("a line at debug", || log(&setup, "mcpzip").contains("DEBUG request{").then_some(()));
+    assert!(!log(&setup, "mcpzip").contains("TRACE"));
+    let setup = setup.setting("log", json!("trace"));
+    setup.save();
+    until("a line at trace", || {
+        client.execute("a__t");
+        log(&setup, "mcpzip").contains("TRACE").then_some(())
+    });
+    client.finish();
+    // What is asked for at the start goes before it.
+    let mut client = setup.variable("MCPZIP_LOG", "error").connect();
+    client.execute("a__t");
+    assert_eq!(client.stderr(), "");
+}
+
 /// Ended with this.
 struct Following(Child);
 

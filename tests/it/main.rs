@@ -13,6 +13,7 @@ mod support;
 mod layers;
 
 mod bridging;
+mod dependencies;
 mod direct;
 mod downstream;
 mod faults;
@@ -34,12 +35,14 @@ mod logins;
 mod logs;
 mod management;
 mod meta_tools;
+mod metrics;
 mod policy;
 mod projects;
 mod prompts;
 mod rerank;
 mod resources;
 mod status;
+mod traces;
 mod transports;
 mod upstream;
 
@@ -56,6 +59,7 @@ mod init;
 mod random_results;
 mod registry;
 mod schema;
+mod security;
 mod signatures;
 
 // Its programs are found where Unix has them.

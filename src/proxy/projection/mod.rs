@@ -4,6 +4,8 @@
 //! binary under a hidden command, with limits that the system enforces, no environment and nothing open but its pipes.
 
 mod data;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod shape;
 mod worker;
 

@@ -37,12 +37,13 @@ pub fn run() -> io::Result<i32> {
     }
 }
 
-enum Stopped {
+#[derive(Debug)]
+pub(super) enum Stopped {
     Filter(String),
     Output(io::Error),
 }
 
-fn filtered(code: &str, input: &[u8], output: &mut impl io::Write) -> Result<(), Stopped> {
+pub(super) fn filtered(code: &str, input: &[u8], output: &mut impl io::Write) -> Result<(), Stopped> {
     let failed = |message: String| Stopped::Filter(message);
     let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());

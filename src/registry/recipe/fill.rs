@@ -97,18 +97,26 @@ impl Fill<'_> {
     }
 }
 
-/// A text as the configuration writes it. Literal pieces are put together first: two of them may make a `${`.
+/// A text as the configuration writes it. Literal pieces are put together first: two of them may make a `${`, and so may
+/// what the user gave and what the registry has behind it.
 fn written(pieces: Vec<Piece>) -> String {
     let (mut text, mut literal) = (String::new(), String::new());
     for piece in pieces {
         match piece {
             Piece::Literal(piece) => literal.push_str(&piece),
             Piece::Written(piece) => {
-                text.push_str(&std::mem::take(&mut literal).replace("${", "$${"));
+                append_literal(&mut text, &std::mem::take(&mut literal));
                 text.push_str(&piece);
             }
         }
     }
-    text.push_str(&literal.replace("${", "$${"));
+    append_literal(&mut text, &literal);
     text
+}
+
+fn append_literal(text: &mut String, literal: &str) {
+    if text.ends_with('$') && literal.starts_with('{') {
+        text.push('$');
+    }
+    text.push_str(&literal.replace("${", "$${"));
 }

@@ -7,7 +7,7 @@ use crate::secret::random_bytes;
 
 pub(super) type SpanId = [u8; 8];
 
-/// The longest `tracestate` that goes into a header; the specification asks for 512 at least.
+/// The longest `tracestate` that goes on, but in `_meta` as it came; the specification asks for 512 bytes at least.
 const LONGEST_STATE: usize = 4096;
 
 const SAMPLED: u8 = 1;
@@ -60,7 +60,7 @@ impl Context {
         let trace = parent.map_or_else(|| own_trace.try_into().expect("it is cut there"), |parent| parent.trace);
         let flags = if sample(trace) { SAMPLED } else { 0 };
         let span = span.try_into().expect("eight of 24 bytes are left");
-        Self { trace, span, flags, state: parent.and_then(|parent| parent.state.clone()) }
+        Self { trace, span, flags, state: parent.and_then(|parent| parent.state().map(str::to_owned)) }
     }
 
     /// Whether its trace is recorded.

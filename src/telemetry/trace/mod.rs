@@ -22,6 +22,9 @@ use crate::config::{Sampler, Traces};
 use crate::shutdown::Tasks;
 use context::SpanId;
 
+/// The longest text of a span, in bytes.
+const LONGEST_TEXT: usize = 1024;
+
 /// Makes spans, and has them sent.
 #[derive(Debug)]
 pub struct Tracer {
@@ -109,7 +112,7 @@ impl Tracer {
             Box::new(Record {
                 context: context.clone(),
                 parent: parent.map(|parent| parent.span),
-                name: name(),
+                name: bounded(name()),
                 kind,
                 start: now,
                 end: now,
@@ -159,7 +162,11 @@ impl Span {
     /// Says something of it.
     pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Some(record) = &mut self.record {
-            record.attributes.insert(key, value.into());
+            let value = match value.into() {
+                Value::Text(text) => Value::Text(bounded(text)),
+                number @ Value::Number(_) => number,
+            };
+            record.attributes.insert(key, value);
         }
     }
 
@@ -173,7 +180,7 @@ impl Span {
     pub fn fail(&mut self, class: &str, message: Option<String>) {
         self.set("error.type", class);
         if let Some(record) = &mut self.record {
-            record.message = message;
+            record.message = message.map(bounded);
         }
     }
 }
@@ -218,6 +225,14 @@ impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
+}
+
+/// A text that may be a client's, cut where it is too long to be kept.
+fn bounded(mut text: String) -> String {
+    let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    text.truncate(end.unwrap_or(0));
+    text.shrink_to_fit();
+    text
 }
 
 /// Whether a trace is recorded, by its id: everybody who takes the same share comes to the same conclusion.

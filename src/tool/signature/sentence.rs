@@ -4,6 +4,7 @@
 //! The aim is the one line that says what the tool does.
 
 use super::tokens::estimate;
+use crate::tool::is_hidden;
 
 /// Nothing beyond these characters is looked at.
 const LOOKED_AT: usize = 4_000;
@@ -31,9 +32,9 @@ pub(super) fn visible(text: &str) -> String {
             '\u{1b}' => skip_escape(&mut chars),
             '\n' => out.push('\n'),
             '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push(' '),
-            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => {}
-            '\u{feff}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}' => {}
-            c if c.is_control() => {}
+            // Which form a letter or an emoji takes, nobody misses.
+            '\u{fe00}'..='\u{fe0f}' => {}
+            c if c.is_control() || is_hidden(c) => {}
             c => out.push(c),
         }
     }

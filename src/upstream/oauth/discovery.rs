@@ -39,8 +39,8 @@ pub(super) struct Authority {
 
 /// What a server says of itself (RFC 9728, section 2).
 #[derive(Debug, Deserialize)]
-struct ResourceMetadata {
-    resource: String,
+pub(super) struct ResourceMetadata {
+    pub(super) resource: String,
     #[serde(default)]
     authorization_servers: Vec<String>,
     #[serde(default)]
@@ -49,7 +49,7 @@ struct ResourceMetadata {
 
 /// What an authorization server says of itself (RFC 8414, section 2).
 #[derive(Debug, Deserialize)]
-struct AuthorityMetadata {
+pub(super) struct AuthorityMetadata {
     issuer: String,
     authorization_endpoint: Option<Endpoint>,
     token_endpoint: Endpoint,
@@ -130,7 +130,7 @@ async fn resource_metadata(
 }
 
 /// Whether a token for `resource` is one for the server at `own`: the same origin, and a path that leads to it.
-fn covers(resource: &str, own: &Url) -> bool {
+pub(super) fn covers(resource: &str, own: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
     let (outer, inner) = (resource.path().trim_end_matches('/'), own.path().trim_end_matches('/'));
     let rest = inner.strip_prefix(outer);
@@ -186,7 +186,7 @@ async fn without_metadata(web: &Web<'_>, own: &Url) -> Result<Authority, LoginEr
     })
 }
 
-fn authority(found: AuthorityMetadata, resource: String, server_scopes: Vec<String>) -> Authority {
+pub(super) fn authority(found: AuthorityMetadata, resource: String, server_scopes: Vec<String>) -> Authority {
     let methods = found.code_challenge_methods_supported.unwrap_or_default();
     Authority {
         issuer: found.issuer,
@@ -206,7 +206,7 @@ fn authority(found: AuthorityMetadata, resource: String, server_scopes: Vec<Stri
 }
 
 /// The server's URL as the name of what a token is for (RFC 8707, section 2): without a fragment.
-fn resource_of(own: &Url) -> String {
+pub(super) fn resource_of(own: &Url) -> String {
     let mut url = own.clone();
     url.set_fragment(None);
     let text = url.to_string();

@@ -18,6 +18,8 @@ mod client;
 mod discovery;
 mod error;
 mod flow;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod mcp_remote;
 mod older;
 mod session;

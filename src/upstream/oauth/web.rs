@@ -115,25 +115,30 @@ impl<'a> Web<'a> {
 
     /// Whether anything may be sent to `url`.
     pub(super) fn check(&self, url: &Url) -> Result<(), LoginError> {
-        let forbidden = |reason| Err(LoginError::Forbidden { url: shown(url), reason });
-        let address = literal(url);
-        let is_loopback = address.map_or(url.host_str() == Some("localhost"), |address| address.is_loopback());
-        match url.scheme() {
-            "https" => {}
-            "http" if is_loopback => {}
-            // A server without TLS is spoken to as it is; others are not led there.
-            "http" if url.origin() == self.own.origin() => {}
-            _ => return forbidden("only https is, or what is on this machine"),
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return forbidden("it has a user or a password in it");
-        }
-        let is_private = url.host_str() == Some("localhost") || address.is_some_and(|address| !is_public(address));
-        if self.is_public && is_private && url.origin() != self.own.origin() {
-            return forbidden("a server of the internet may not lead to a private address");
-        }
-        Ok(())
+        permitted(&self.own, self.is_public, url)
     }
+}
+
+/// Whether a server at `own`, `is_public_server` or not,, may have anything sent to `url`.
+pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<(), LoginError> {
+    let forbidden = |reason| Err(LoginError::Forbidden { url: shown(url), reason });
+    let address = literal(url);
+    let is_loopback = address.map_or(url.host_str() == Some("localhost"), |address| address.is_loopback());
+    match url.scheme() {
+        "https" => {}
+        "http" if is_loopback => {}
+        // A server without TLS is spoken to as it is; others are not led there.
+        "http" if url.origin() == own.origin() => {}
+        _ => return forbidden("only https is, or what is on this machine"),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return forbidden("it has a user or a password in it");
+    }
+    let is_private = url.host_str() == Some("localhost") || address.is_some_and(|address| !is_public(address));
+    if is_public_server && is_private && url.origin() != own.origin() {
+        return forbidden("a server of the internet may not lead to a private address");
+    }
+    Ok(())
 }
 
 /// A URL as it may be shown: without a query.

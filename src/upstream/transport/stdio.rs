@@ -172,3 +172,14 @@ impl Stderr {
 fn describe(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "its end could not be observed".to_owned(), |status| status.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_in_a_hurry_leaves_room_before_the_clients_kill() {
+        let steps = HURRIED.end_of_input + HURRIED.terminate;
+        assert!(steps <= Duration::from_millis(200), "of 300 ms, the rest is for the machine: {steps:?}");
+    }
+}

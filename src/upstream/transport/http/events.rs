@@ -52,7 +52,7 @@ pub(in crate::upstream) struct Resumption {
 
 /// Takes bytes, gives events.
 #[derive(Debug)]
-struct Parser {
+pub(in crate::upstream) struct Parser {
     input: BytesMut,
     /// How much of `input` is known to hold no line end.
     scanned: usize,
@@ -112,7 +112,7 @@ impl EventStream {
 }
 
 impl Parser {
-    fn new(limit: usize, resumption: Resumption) -> Self {
+    pub(in crate::upstream) fn new(limit: usize, resumption: Resumption) -> Self {
         Self {
             input: BytesMut::new(),
             scanned: 0,
@@ -125,11 +125,11 @@ impl Parser {
         }
     }
 
-    fn feed(&mut self, bytes: &[u8]) {
+    pub(in crate::upstream) fn feed(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
 
-    fn next(&mut self) -> Option<Event> {
+    pub(in crate::upstream) fn next(&mut self) -> Option<Event> {
         loop {
             if self.after_return && !self.input.is_empty() {
                 if self.input[0] == b'\n' {
@@ -256,6 +256,22 @@ impl Parser {
             Data::Dropped { length, .. } => Some(length).filter(|length| *length > 2 * self.limit as u64),
             _ => None,
         }
+    }
+
+    /// What is kept of an event that is not whole yet, in bytes.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(in crate::upstream) fn held(&self) -> usize {
+        let data = match &self.data {
+            Data::Line(line) => line.len(),
+            Data::Lines(lines) => lines.len(),
+            Data::None | Data::Dropped { .. } => 0,
+        };
+        self.input.len() + data
+    }
+
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(in crate::upstream) fn resumption(&self) -> &Resumption {
+        &self.resumption
     }
 
     /// The event that an empty line ends; one without data is none.

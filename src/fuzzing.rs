@@ -1,0 +1,61 @@
+//! What fuzzers call: each target takes any bytes, and fails where a promise is broken.
+//!
+//! A target stands beside what it attacks, in that module's `fuzzing.rs`, where it sees what is private. `fuzz/` has a
+//! program for each, `fuzz/corpus` bytes that once led somewhere new; an ordinary test here gives every target its corpus.
+//! Only tests and the feature `fuzzing` have this module.
+
+/// A target: it takes what a fuzzer makes up.
+pub type Target = fn(&[u8]);
+
+/// Every target, by the name it has in `fuzz/`.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("arguments", crate::proxy::fuzzing::arguments),
+    ("cache", crate::catalog::fuzzing::cache),
+    ("client_file", crate::clients::fuzzing::client_file),
+    ("config", crate::config::fuzzing::config),
+    ("document", crate::config::fuzzing::document),
+    ("envelope", crate::mcp::fuzzing::envelope),
+    ("lines", crate::mcp::fuzzing::lines),
+    ("names", crate::catalog::fuzzing::names),
+    ("oauth", crate::upstream::fuzzing::oauth),
+    ("registry", crate::registry::fuzzing::registry),
+    ("select", crate::proxy::fuzzing::select),
+    ("signature", crate::tool::fuzzing::signature),
+    ("splice", crate::mcp::fuzzing::splice),
+    ("sse", crate::upstream::fuzzing::sse),
+];
+
+/// Runs the target `name` on `data`.
+///
+/// # Panics
+/// When a promise is broken, or there is no such target.
+pub fn run(name: &str, data: &[u8]) {
+    let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("there is a target of this name");
+    target(data);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn every_target_holds_on_its_corpus() {
+        let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+        for (name, target) in TARGETS {
+            assert!(fuzz.join(format!("fuzz_targets/{name}.rs")).exists(), "`{name}` has no program in fuzz/");
+            let files = fs::read_dir(fuzz.join("corpus").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let mut count = 0;
+            for file in files {
+                let path = file.unwrap().path();
+                let data = fs::read(&path).unwrap();
+                let outcome = std::panic::catch_unwind(|| target(&data));
+                assert!(outcome.is_ok(), "{} breaks a promise", path.display());
+                count += 1;
+            }
+            assert!(count >= 5, "`{name}` has only {count} files");
+            target(&[]);
+        }
+    }
+}
