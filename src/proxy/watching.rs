@@ -163,7 +163,7 @@ pub(crate) fn note_reply(span: &mut Span, reply: &Answer) {
         Answer::Error { code, message, .. } => refused(span, Some(*code), message.clone()),
         Answer::RelayedError(error) => refused(span, code_of(error), message_of(error)),
         Answer::Result(result) | Answer::Relayed(result) if is_error(result) => {
-            span.fail(End::ToolError.as_str(), None)
+            span.fail(End::ToolError.as_str(), None);
         }
         Answer::Result(_) | Answer::Relayed(_) | Answer::RelayedContent(_) | Answer::Ended { .. } => span.succeed(),
     }
