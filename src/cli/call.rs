@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let raw: &RawValue = serde_json::from_slice(&result).context("the result is not JSON")?;
     let object = Object::parse(raw).context("the result is not an object")?;
     if output.is_json() {
-        output.line(raw.get());
+        output.raw_json(raw.get());
     } else {
         print(&object, output);
     }
@@ -86,7 +86,7 @@ fn agree(name: &str, question: &str) -> Result<(), Exit> {
         return Err(refused("it needs a person's word, and there is no terminal to ask at"));
     }
     let mut stderr = std::io::stderr();
-    write!(stderr, "{question}\n[y/N] ")?;
+    write!(stderr, "{}\n[y/N] ", super::printable::on_terminal(question))?;
     stderr.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

@@ -26,7 +26,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     };
     let (tool, json) = described?;
     if output.is_json() {
-        output.line(json.get());
+        output.raw_json(json.get());
         return Ok(());
     }
     if let Ok(definition) = Definition::parse(&json) {

@@ -7,6 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::diagnostics::Exit;
+use super::printable::{on_terminal, printable_json};
 
 /// Results go to stdout, all else to stderr. Text and colour are for terminals; a program that reads gets JSON.
 #[derive(Debug)]
@@ -34,28 +35,37 @@ impl Output {
         self.asked
     }
 
-    /// Prints a line of the result.
+    /// Prints a line of the result. Whoever's words are in it, a terminal obeys nothing of them but a colour.
     pub(super) fn line(&self, text: impl AsRef<str>) {
+        self.print(&on_terminal(text.as_ref()));
+    }
+
+    /// Prints a result that is JSON already.
+    pub(super) fn raw_json(&self, json: &str) {
+        self.print(&printable_json(json));
+    }
+
+    fn print(&self, text: &str) {
         // Whoever stops reading, `head` say, has all they wanted.
-        let _ = writeln!(io::stdout().lock(), "{}", text.as_ref());
+        let _ = writeln!(io::stdout().lock(), "{text}");
     }
 
     /// Prints a result as JSON.
     pub(super) fn json(&self, value: &impl Serialize) {
-        self.line(serde_json::to_string_pretty(value).expect("results are JSON"));
+        self.raw_json(&serde_json::to_string_pretty(value).expect("results are JSON"));
     }
 
     /// Prints an error.
     pub(super) fn error(&self, exit: &Exit) {
         let label = console::style("error:").for_stderr().red().bold();
         // There is nowhere left to say that this failed.
-        let _ = writeln!(io::stderr().lock(), "{label} {exit}");
+        let _ = writeln!(io::stderr().lock(), "{label} {}", on_terminal(&exit.to_string()));
     }
 
     /// Says something beside the result.
     pub(super) fn note(&self, text: &str) {
         // There is nowhere left to say that this failed.
-        let _ = writeln!(io::stderr().lock(), "{}", console::style(text).for_stderr().dim());
+        let _ = writeln!(io::stderr().lock(), "{}", console::style(on_terminal(text)).for_stderr().dim());
     }
 
     /// Whether somebody is there to be asked.
@@ -104,7 +114,7 @@ impl Output {
     /// Says something beside the result that is to be used.
     pub(super) fn notable(&self, text: &str) {
         // There is nowhere left to say that this failed.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{}", on_terminal(text));
     }
 
     /// Says what is being waited for, several things at once, on a terminal only.

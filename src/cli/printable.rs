@@ -13,6 +13,43 @@ pub(super) fn printable(text: &str) -> String {
     })
 }
 
+/// A whole text for a terminal, our own colours in it: of what a terminal would obey or not show, lines, tabs and those
+/// colours stay.
+pub(super) fn on_terminal(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = colour_length(rest).unwrap_or(c.len_utf8());
+        if length > c.len_utf8() || !is_hidden(c) || matches!(c, '\n' | '\t') {
+            shown.push_str(&rest[..length]);
+        } else {
+            shown.extend(c.escape_unicode());
+        }
+        rest = &rest[length..];
+    }
+    shown
+}
+
+/// The length of the colour that `text` begins with: bold, faint, or one of six, and back. What hides text is none.
+fn colour_length(text: &str) -> Option<usize> {
+    let code = text.strip_prefix("\u{1b}[")?.split_once('m')?.0;
+    let is_colour = matches!(code, "0" | "1" | "2" | "3" | "4" | "31" | "32" | "33" | "34" | "35" | "36");
+    is_colour.then(|| "\u{1b}[m".len() + code.len())
+}
+
+/// JSON that says the same, without such characters: they stand in its strings only, where they can be escaped. Who reads
+/// a pipe may be a terminal after all.
+pub(super) fn printable_json(json: &str) -> String {
+    json.chars().fold(String::with_capacity(json.len()), |mut shown, c| {
+        if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
+            shown.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
+}
+
 /// The characters of `text` that a reader would not see, or would see elsewhere, each once: `U+202E, U+200B`. A line that
 /// ends and a tab are nothing hidden, and neither is what joins the parts of a letter or an emoji.
 pub(super) fn hidden_in(text: &str) -> Option<String> {
@@ -49,6 +86,26 @@ fn is_hidden(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_is_told_colours_and_nothing_else() {
+        assert_eq!(on_terminal("\u{1b}[1mbold\u{1b}[0m\n\tcaf\u{e9}"), "\u{1b}[1mbold\u{1b}[0m\n\tcaf\u{e9}");
+        for hostile in
+            ["\u{1b}[2J", "\u{1b}]0;t\u{7}", "\u{1b}[8m", "\u{1b}[31;8m", "\u{9b}31m", "\u{1b}", "\r", "\u{202e}"]
+        {
+            let shown = on_terminal(hostile);
+            assert!(!shown.contains(|c: char| is_hidden(c)), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn json_says_the_same_when_nothing_of_it_is_hidden() {
+        let value = serde_json::json!({ "a\u{9b}": ["\u{202e}x\n", "\u{e0041}", "caf\u{e9} \u{1f600}"] });
+        let json = printable_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!json.chars().any(|c| is_hidden(c) && c != '\n'), "{json:?}");
+        assert!(json.contains("\\udb40\\udc41") && json.contains("caf\u{e9}"), "{json}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+    }
 
     #[test]
     fn what_is_hidden_is_named_once() {

@@ -33,7 +33,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::secret::Masker;
-use crate::tool::ServerName;
+use crate::tool::{ServerName, is_hidden};
 
 pub use file::{LogFile, aside};
 pub use tail::{Follow, tail};
@@ -130,6 +130,20 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A line as it is written: without secrets, and with nothing in it that a terminal would obey or not show, as servers'
+/// words may be in it.
+fn written(line: &[u8]) -> String {
+    let line = String::from_utf8_lossy(line);
+    masked(&line).chars().fold(String::with_capacity(line.len()), |mut written, c| {
+        if is_hidden(c) || c.is_control() && !matches!(c, '\n' | '\t') {
+            written.extend(c.escape_unicode());
+        } else {
+            written.push(c);
+        }
+        written
+    })
+}
+
 /// Logs a message as it passes, at `trace`; the start of it when it is long. Without a server it is a client's.
 pub fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
     if tracing::enabled!(tracing::Level::TRACE) {
@@ -194,7 +208,7 @@ struct Stamp;
 
 impl io::Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        io::stderr().lock().write_all(masked(&String::from_utf8_lossy(line)).as_bytes())?;
+        io::stderr().lock().write_all(written(line).as_bytes())?;
         Ok(line.len())
     }
 
@@ -205,7 +219,7 @@ impl io::Write for Stderr {
 
 impl io::Write for MainLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        append(MAIN, &masked(&String::from_utf8_lossy(line)));
+        append(MAIN, &written(line));
         Ok(line.len())
     }
 

@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["proxy"],
     &["downstream"],
     &["app"],
-    &["cli", "demo", "main", "lib"],
+    &["cli", "demo", "main", "lib", "fuzzing"],
 ];
 
 fn layer(module: &str) -> usize {

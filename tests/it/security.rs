@@ -25,8 +25,21 @@ fn a_server_gets_the_listed_variables_and_those_of_its_entry() {
     let seen = until("the server to have looked", || std::fs::read_to_string(&seen).ok());
     assert_eq!(client.execute("plain__t").text(), "done");
     let names: Vec<&str> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    // The last three are the shell's own.
-    let known = ["PATH", "HOME", "OWN", "LC_TIME", "MCPZIP_PARENT", "PWD", "SHLVL", "_", "OLDPWD", "TMP", "TEMP"];
+    // Those of a shell's own among them.
+    let known = [
+        "PATH",
+        "HOME",
+        "OWN",
+        "LC_TIME",
+        "MCPZIP_PARENT",
+        "PWD",
+        "SHLVL",
+        "_",
+        "OLDPWD",
+        "TMP",
+        "TEMP",
+        "USERPROFILE",
+    ];
     let foreign: Vec<_> = names.iter().filter(|name| !known.contains(name)).collect();
     assert!(foreign.is_empty(), "{foreign:?}");
     for needed in ["PATH", "HOME", "OWN", "LC_TIME"] {
