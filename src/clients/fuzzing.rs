@@ -21,8 +21,12 @@ pub(crate) fn client_file(data: &[u8]) {
         }
     }
     let path = ["mcpServers".to_owned(), "mcpzip".to_owned()];
-    let entry =
-        Node::map([("command", Node::text("/usr/bin/mcpzip")), ("args", Node::texts(["serve", "--x=\"y\" # 'z'"]))]);
+    // In a list of servers, its name is how it is found again.
+    let entry = Node::map([
+        ("name", Node::text("mcpzip")),
+        ("command", Node::text("/usr/bin/mcpzip")),
+        ("args", Node::texts(["serve", "--x=\"y\" # 'z'"])),
+    ]);
     let mut edited = read.clone();
     if edited.set(&path, &entry).is_err() {
         return assert_eq!(edited.text(), text, "a refused edit changes nothing");

@@ -121,6 +121,8 @@ impl Document {
     /// When `path` is empty: the whole is not a value of a key.
     pub fn set(&mut self, path: &[&str], json: &str) -> Result<(), DocumentError> {
         let (first, rest) = path.split_first().expect("a path has a key");
+        // Within the objects that are created, more than one value could pass for one.
+        self.rendered(json, true, "")?;
         let root = self.root();
         let mut object = root.as_object().expect("it was read as an object");
         let mut is_inline = self.is_inline(object, false);

@@ -193,3 +193,14 @@ impl Random {
         text.push('}');
     }
 }
+
+#[test]
+fn what_is_not_one_value_is_refused_however_deep_it_would_stand() {
+    for path in [&["a"][..], &["a", "b"], &["new", "way", "there"]] {
+        for json in ["1,\"x\":2", "1},\"x\":{\"y\":2", "", "1 2", "// nothing"] {
+            let mut document = Document::parse("{\"a\": {}}").unwrap();
+            assert!(document.set(path, json).is_err(), "{path:?} {json}");
+            assert_eq!(document.text(), "{\"a\": {}}");
+        }
+    }
+}

@@ -59,6 +59,8 @@ pub(in crate::upstream) struct Parser {
     /// The line before ended in CR: an LF that follows belongs to it.
     after_return: bool,
     is_first_line: bool,
+    /// The start of the line that is being read was let go of already: its rest, even an empty one, ends no event.
+    is_line_cut: bool,
     kind: String,
     data: Data,
     resumption: Resumption,
@@ -118,6 +120,7 @@ impl Parser {
             scanned: 0,
             after_return: false,
             is_first_line: true,
+            is_line_cut: false,
             kind: String::new(),
             data: Data::None,
             resumption,
@@ -158,8 +161,9 @@ impl Parser {
         if std::mem::take(&mut self.is_first_line) && line.starts_with("\u{feff}".as_bytes()) {
             line = line.slice(3..);
         }
+        let is_line_cut = std::mem::take(&mut self.is_line_cut);
         if let Data::Dropped { length, scan } = &mut self.data
-            && !line.is_empty()
+            && (is_line_cut || !line.is_empty())
         {
             *length += line.len() as u64;
             scan.feed(&line);
@@ -226,6 +230,7 @@ impl Parser {
             *length += piece.len() as u64;
             scan.feed(piece);
         }
+        self.is_line_cut |= !self.input.is_empty();
         // Its memory goes, as a stream may last.
         self.input = BytesMut::new();
         self.scanned = 0;
@@ -336,6 +341,21 @@ mod tests {
         let (events, _) = read(lines.as_bytes(), 10);
         assert!(events[0].starts_with("too large: ") && events[0].ends_with("Some(8)"), "{events:?}");
         assert_eq!(events[1], "|next");
+    }
+
+    #[test]
+    fn the_rest_of_an_event_over_the_limit_is_no_event_of_its_own() {
+        // The piece ends where the line does, before its end.
+        for start in ["data: ", ": a comment "] {
+            let first = format!("{start}{}", "y".repeat(LIMIT));
+            let mut parser = Parser::new(LIMIT, Resumption::default());
+            parser.feed(first.as_bytes());
+            assert_eq!(parser.next(), None);
+            parser.feed(b"\ndata: the rest\n\ndata: next\n\n");
+            assert!(matches!(parser.next(), Some(Event::TooLarge { .. })));
+            let next = Event::Message { kind: String::new(), data: Bytes::from_static(b"next") };
+            assert_eq!((parser.next(), parser.next()), (Some(next), None));
+        }
     }
 
     #[test]
