@@ -20,7 +20,9 @@ export function withPages(markdown) {
 /** A block without a language is a drawing in letters: it keeps its form, and scrolls by the keyboard too. */
 export function withDrawings(markdown) {
   let count = 0;
-  return markdown.replace(/^```\n([\s\S]*?)^```$/gm, (_, text) => {
+  // Blocks with a language are matched too, so that the end of one is not taken for a beginning.
+  return markdown.replace(/^```([^\n]*)\n([\s\S]*?)^```$/gm, (whole, language, text) => {
+    if (language) return whole;
     count += 1;
     const safe = text.trimEnd().replaceAll('&', '&amp;').replaceAll('<', '&lt;');
     return `<pre class="plain drawing" tabindex="0" role="region" aria-label="Drawing ${count}"><code>${safe}</code></pre>`;
