@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::session::Exchange;
 use super::{Session, pipes};
 use crate::mcp::{Line, LineReader, Outbox};
@@ -35,10 +37,11 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     session.hear_on(outbox.clone());
     session.stands_here();
     let exchange = Exchange::Shared(outbox.clone());
-    // A task of its own, so that an answer leaves before the runtime looks for anything new to do.
+    // A task of its own, so that an answer leaves before the runtime looks for anything new to do. It ends with this future, which
+    // a signal drops.
     let mut writer = {
         let outbox = outbox.clone();
-        tasks.spawn(async move { outbox.write_to(output).await })
+        AbortOnDropHandle::new(tasks.spawn(async move { outbox.write_to(output).await }))
     };
     let reading = async {
         let ended = read(&session, LineReader::new(input, MESSAGE_LIMIT), &proxy, &exchange).await;
@@ -56,10 +59,8 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     };
     session.cancel_all();
     outbox.close();
-    if tokio::time::timeout(FLUSH, &mut writer).await.is_err() {
-        // A client that does not take its answers in time has lost interest.
-        writer.abort();
-    }
+    // A client that does not take its answers in time has lost interest.
+    let _ = tokio::time::timeout(FLUSH, writer).await;
     outcome
 }
 
