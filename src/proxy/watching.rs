@@ -54,7 +54,7 @@ impl Watched {
         let log = tracing::debug_span!("call", %server, method = call.method, name = call.name);
         call.hop = Hop { context: trace.context().map(|context| &**context), span: None };
         if log.is_disabled() && self.tracer.is_none() && !self.live.counts_calls() {
-            return self.pool.call(server, call, is_repeatable).await;
+            return self.pool.call(server, &call, is_repeatable).await;
         }
         Box::pin(self.call_watched(server, call, trace, is_repeatable, log)).await
     }
@@ -82,7 +82,7 @@ impl Watched {
         let start = Instant::now();
         let outcome = {
             let call = Call { meta: &meta, hop, ..call };
-            self.pool.call(server, call, is_repeatable).instrument(log.clone()).await
+            self.pool.call(server, &call, is_repeatable).instrument(log.clone()).await
         };
         let (time, end) = (start.elapsed(), end_of(&outcome));
         let received = match &outcome {
