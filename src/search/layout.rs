@@ -169,7 +169,12 @@ impl Builder {
         section: Section,
         numbers: impl IntoIterator<Item = usize>,
     ) -> Result<(), TooLarge> {
-        self.add(section, |bytes| numbers.into_iter().try_for_each(|value| Ok(bytes.extend(number(value)?))))
+        self.add(section, |bytes| {
+            for value in numbers {
+                bytes.extend(number(value)?);
+            }
+            Ok(())
+        })
     }
 
     pub(super) fn add_list<T: AsRef<[u8]>>(&mut self, section: Section, texts: &[T]) -> Result<(), TooLarge> {

@@ -110,7 +110,7 @@ impl Postings {
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = usize> {
         let alone = self.places(Section::ByTool, name);
         let whole = self.places(Section::ByName, name);
-        let tools = self.layout.numbers(Section::ByTool)[alone.clone()].iter().map(|place| value(*place));
+        let tools = self.layout.numbers(Section::ByTool)[alone].iter().map(|place| value(*place));
         let others = self.layout.numbers(Section::ByName)[whole].iter().map(|place| value(*place));
         tools.chain(others.filter(move |place| self.compact(Section::ByTool, *place) != name))
     }
