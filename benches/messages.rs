@@ -1,12 +1,16 @@
-//! What a message costs on its way through: reading the envelope and splicing the answer, beside reading it into values.
+//! What a message costs on its way through: reading the envelope and splicing the answer, beside reading it into values; and
+//! finding the tool that a call names among ten thousand.
 //!
 //! `cargo bench --bench messages`
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mcpzip::catalog::{Cache, Catalog, Key, Listed};
 use mcpzip::mcp::{Envelope, Frame, Message, Outcome, RequestId};
+use mcpzip::tool::ServerName;
 use serde_json::value::RawValue;
 
 /// An answer of about `size` bytes with some structure and some text.
@@ -46,5 +50,31 @@ fn messages(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, messages);
+/// Ten thousand tools of twenty servers.
+fn catalog() -> Catalog {
+    let catalog = Catalog::new();
+    catalog.update(|servers| {
+        for server in 0..20 {
+            let name = ServerName::new(&format!("server{server}")).expect("letters and digits are a name");
+            let key = Key { server: name.clone(), configuration: String::new() };
+            let tools = (0..500).map(|tool| Bytes::from(format!(r#"{{"name":"tool_{tool}"}}"#))).collect();
+            let listed = Listed { tools, ..Listed::default() };
+            servers.insert(name, Arc::new(Cache::new(None).store(&key, &listed)));
+        }
+    });
+    catalog
+}
+
+fn names(criterion: &mut Criterion) {
+    let snapshot = catalog().snapshot();
+    let mut group = criterion.benchmark_group("tool of 10,000");
+    for (kind, name) in
+        [("exact", "server7__tool_321"), ("in other letters", "Server7.Tool-321"), ("unknown", "nothing")]
+    {
+        group.bench_function(kind, |bencher| bencher.iter(|| black_box(snapshot.resolve(black_box(name)))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, messages, names);
 criterion_main!(benches);

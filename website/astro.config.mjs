@@ -40,7 +40,7 @@ export default defineConfig({
         },
         { label: 'Guides', items: [
           'guides/migrate', 'guides/servers', 'guides/search', 'guides/small-answers', 'guides/transports', 'guides/oauth',
-          'guides/rules', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/troubleshooting',
+          'guides/rules', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/observability', 'guides/troubleshooting',
         ] },
         { label: 'Reference', items: ['reference/meta-tools', 'reference/commands', 'reference/configuration', 'reference/environment', 'reference/glossary'] },
         {

@@ -73,6 +73,16 @@ struct Cli {
     global: Global,
 }
 
+/// `serve` without the other commands: its client waits for it, and to build them all takes longer than the rest of a start.
+#[derive(Debug, Parser)]
+#[command(name = "mcpzip")]
+struct Serve {
+    #[command(flatten)]
+    arguments: serve::Arguments,
+    #[command(flatten)]
+    global: Global,
+}
+
 #[derive(Debug, Clone, Args)]
 struct Global {
     /// The configuration file
@@ -186,7 +196,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(code) = completions::answer(&arguments, &Environment::process()) {
         return code;
     }
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help that cannot be printed has nobody to read it.
@@ -204,6 +214,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(exit.code())
         }
     }
+}
+
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    if let [program, word, rest @ ..] = arguments
+        && word == "serve"
+        && let Ok(Serve { arguments, global }) = Serve::try_parse_from(std::iter::once(program).chain(rest))
+    {
+        return Ok(Cli { command: Command::Serve(arguments), global });
+    }
+    // Also what `serve` does not take, and its help: the words for that are the whole program's.
+    Cli::try_parse_from(arguments)
 }
 
 fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {

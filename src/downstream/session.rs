@@ -27,6 +27,9 @@ use crate::telemetry::trace::{Context, Trace};
 /// Requests that may be under way for one client; more are refused.
 const MOST_REQUESTS: usize = 4096;
 
+/// The bytes that their parameters may have together, for servers that do not take them; one of any size is taken.
+const MOST_BYTES: usize = 128 * 1024 * 1024;
+
 pub(super) const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
@@ -50,6 +53,8 @@ struct State {
     /// What `initialize` agreed on.
     legacy: Option<Revision>,
     running: HashMap<RequestId, UnderWay>,
+    /// The bytes of those requests.
+    held: usize,
 }
 
 #[derive(Debug)]
@@ -57,6 +62,7 @@ struct UnderWay {
     cancelled: CancellationToken,
     /// A subscription, which does not end by itself.
     is_endless: bool,
+    bytes: usize,
 }
 
 /// Where what belongs to a message goes.
@@ -243,19 +249,26 @@ impl Session {
             let mut traced = Traced::begin(&self.proxy, &span::object(params.get("_meta")), &of);
             let reply = self.initialize(request.params);
             traced.answered(self.state().legacy.unwrap_or(Revision::NEWEST_LEGACY), &reply);
-            return answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
+            answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
+            // The answer leaves before a task that waits for this runs.
+            return self.proxy.refresh().begin();
         }
         // The end of the run cancels too: some requests wait for what will not happen any more.
         let cancelled = self.tasks.stop().child_token();
         let is_endless = request.method == "subscriptions/listen";
+        let bytes = request.params.map_or(0, |params| params.get().len());
         let refusal = {
             let mut state = self.state();
             if state.running.contains_key(&request.id) {
                 Some((ErrorCode::INVALID_REQUEST, "a request with this id is still under way".to_owned()))
             } else if state.running.len() >= MOST_REQUESTS {
                 Some((ErrorCode::TOO_MANY_REQUESTS, format!("{MOST_REQUESTS} requests are under way already")))
+            } else if state.held > 0 && state.held + bytes > MOST_BYTES {
+                let message = format!("the requests under way have {} bytes already", state.held);
+                Some((ErrorCode::TOO_MANY_REQUESTS, message))
             } else {
-                state.running.insert(request.id.clone(), UnderWay { cancelled: cancelled.clone(), is_endless });
+                state.held += bytes;
+                state.running.insert(request.id.clone(), UnderWay { cancelled: cancelled.clone(), is_endless, bytes });
                 None
             }
         };
@@ -270,13 +283,13 @@ impl Session {
         let log = tracing::debug_span!("request", client = self.client.number(), id = id.as_json(), method);
         self.tasks.spawn(async move {
             let _running = Running { session: &session, id: &id, answer: &answer };
-            let params: Option<&RawValue> =
-                params.as_ref().map(|bytes| serde_json::from_slice(bytes).expect("the parameters were read as JSON"));
+            // What is no object has no members; the envelope has refused it already.
+            let params = params.as_ref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
             tokio::select! {
                 // An answer that is there is given, also where a cancellation came with it: the end of the run ends a
                 // subscription in good order.
                 biased;
-                frame = session.run(&id, &method, params, &line, &answer.exchange).instrument(log) => {
+                frame = session.run(&id, &method, &params, &line, &answer.exchange).instrument(log) => {
                     session.deliver(&answer, frame).await;
                 }
                 // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
@@ -286,25 +299,18 @@ impl Session {
     }
 
     /// Runs a request to its answer.
-    async fn run(
-        &self,
-        id: &RequestId,
-        method: &str,
-        params: Option<&RawValue>,
-        line: &Bytes,
-        exchange: &Exchange,
-    ) -> Frame {
-        let (params_object, outbox) = (span::object(params), exchange.outbox());
+    async fn run(&self, id: &RequestId, method: &str, params: &Object<'_>, line: &Bytes, exchange: &Exchange) -> Frame {
+        let outbox = exchange.outbox();
         // Nobody asks how long it took, otherwise.
         let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
-        let meta = span::object(params_object.get("_meta"));
-        let of = Of { session: self, exchange, id, method, params: &params_object };
+        let meta = span::object(params.get("_meta"));
+        let of = Of { session: self, exchange, id, method, params };
         let mut traced = Traced::begin(&self.proxy, &meta, &of);
         let (revision, reply) = match self.revision_of(method, &meta) {
             Err(refusal) => (Revision::V2026_07_28, refusal),
             Ok(revision) => {
                 let reply = match method {
-                    "subscriptions/listen" if revision.is_modern() => self.listen(id, &params_object, outbox).await,
+                    "subscriptions/listen" if revision.is_modern() => Box::pin(self.listen(id, params, outbox)).await,
                     _ => {
                         let caller = self.caller(revision, &meta, outbox, traced.trace().clone());
                         self.proxy.handle(&caller, method, params, line).await
@@ -491,7 +497,11 @@ impl Drop for Running<'_> {
             let message = "a fault inside mcpzip ended this request; the others go on";
             self.answer.push(Frame::error(Some(self.id), ErrorCode::INTERNAL, message, None));
         }
-        self.session.state().running.remove(self.id);
+        let mut state = self.session.state();
+        if let Some(request) = state.running.remove(self.id) {
+            state.held -= request.bytes;
+        }
+        drop(state);
         self.session.finished.notify_one();
     }
 }
@@ -522,7 +532,8 @@ mod tests {
         let session = Session::new(proxy, tasks.clone());
         let outbox = Outbox::new();
         let (id, line) = (RequestId::parse(serde_json::from_str("6").unwrap()).unwrap(), Bytes::new());
-        let size = size_of_val(&session.run(&id, "ping", None, &line, &Exchange::Shared(outbox.clone())));
+        let exchange = Exchange::Shared(outbox.clone());
+        let size = size_of_val(&session.run(&id, "ping", &Object::default(), &line, &exchange));
         assert!(size <= TASK, "{size}");
         let answer = Answer { exchange: Exchange::Shared(outbox.clone()), batch: None };
         let running = session.clone();

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::session::Exchange;
 use super::{Session, pipes};
 use crate::mcp::{Line, LineReader, Outbox};
@@ -30,16 +32,17 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// When stdin or stdout cannot be used.
 pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     let (input, output) = pipes::open()?;
-    let outbox = Outbox::new();
+    let outbox = Outbox::of_only_client();
     let session = Session::new(proxy.clone(), tasks.clone());
     session.hear_on(outbox.clone());
     session.stands_here();
     let exchange = Exchange::Shared(outbox.clone());
-    let writer = {
+    // A task of its own, so that an answer leaves before the runtime looks for anything new to do. It ends with this future, which
+    // a signal drops.
+    let mut writer = {
         let outbox = outbox.clone();
-        async move { outbox.write_to(output).await }
+        AbortOnDropHandle::new(tasks.spawn(async move { outbox.write_to(output).await }))
     };
-    tokio::pin!(writer);
     let reading = async {
         let ended = read(&session, LineReader::new(input, MESSAGE_LIMIT), &proxy, &exchange).await;
         drain(&session, &proxy).await;
@@ -49,6 +52,7 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
         outcome = reading => outcome,
         // The client does not listen any more; there is nobody to answer, and nothing wrong with leaving.
         written = &mut writer => {
+            let written = written.map_err(io::Error::other).flatten();
             return written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) });
         }
         () = tasks.stopped() => Ok(()),
@@ -79,7 +83,11 @@ async fn read(
             }
         };
         match line {
-            Some(Line::Message(line)) => session.receive(&line, exchange),
+            Some(Line::Message(line)) => {
+                // Who takes no answers gets no more; an end of the input behind this line is noticed after it.
+                exchange.outbox().relieved().await;
+                session.receive(&line, exchange);
+            }
             Some(Line::TooLong { length, id }) => session.refuse_length(length, MESSAGE_LIMIT, id, exchange),
             None => return Ok(()),
         }

@@ -1,6 +1,7 @@
 //! Messages on their way out, spliced around payloads that are copied, never rewritten.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use bytes::Bytes;
 use memchr::memchr2;
@@ -63,7 +64,10 @@ impl Frame {
     /// A request of ours; `params` is what stands before, in and behind the part that is relayed.
     #[must_use]
     pub fn request(id: u64, method: &str, params: Self) -> Self {
-        let mut head = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#).into_bytes();
+        // Room for the envelope with any number.
+        let mut head = Vec::with_capacity(96 + method.len() + params.head.len());
+        // Writing to memory cannot fail.
+        let _ = write!(head, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#);
         head.extend_from_slice(&params.head);
         let mut tail = params.tail;
         tail.push(b'}');

@@ -1,6 +1,7 @@
 //! Newline-delimited messages, as stdio carries them, read under a size limit.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
@@ -12,6 +13,11 @@ use super::scan::IdScan;
 /// What is asked of the reader at once; small messages share a chunk, large ones double it as they grow.
 const CHUNK: usize = 64 * 1024;
 
+/// A buffer that grew for a message beyond this is let go when nothing follows; otherwise a connection would keep the room of
+/// its largest message for good. While large messages come one after the other it is used again.
+const KEPT: usize = 4 * CHUNK;
+const FOLLOWING: Duration = Duration::from_millis(500);
+
 /// Reads lines from a byte stream; what is read but not yet handed out stays in here, so that a dropped `next` loses nothing.
 #[derive(Debug)]
 pub struct LineReader<R> {
@@ -21,6 +27,8 @@ pub struct LineReader<R> {
     scanned: usize,
     limit: usize,
     oversized: Option<Oversized>,
+    /// The buffer has room for a large message.
+    is_grown: bool,
     ended: bool,
 }
 
@@ -47,7 +55,7 @@ struct Oversized {
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Self {
-        Self { reader, buffer: BytesMut::new(), scanned: 0, limit, oversized: None, ended: false }
+        Self { reader, buffer: BytesMut::new(), scanned: 0, limit, oversized: None, is_grown: false, ended: false }
     }
 
     /// The next line; `None` at the end of the stream. A last line without its end counts.
@@ -63,6 +71,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 let mut line = self.buffer.split_to(self.scanned + at + 1);
                 line.truncate(line.len() - 1);
                 self.scanned = 0;
+                self.is_grown |= line.len() > KEPT;
                 if let Some(line) = self.finish(line) {
                     return Ok(Some(line));
                 }
@@ -81,6 +90,18 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     async fn fill(&mut self) -> io::Result<()> {
+        if self.is_grown && self.buffer.is_empty() {
+            // Rare, hence in a box; and a read that is given up has read nothing.
+            let following = Box::pin(tokio::time::timeout(FOLLOWING, self.read())).await;
+            match following {
+                Ok(read) => return read,
+                Err(_) => (self.buffer, self.is_grown) = (BytesMut::new(), false),
+            }
+        }
+        self.read().await
+    }
+
+    async fn read(&mut self) -> io::Result<()> {
         if self.buffer.capacity() - self.buffer.len() < CHUNK / 4 {
             self.buffer.reserve(CHUNK.max(self.buffer.len()));
         }
@@ -113,6 +134,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     async fn lines(input: &[u8], limit: usize) -> Vec<String> {
@@ -146,5 +169,23 @@ mod tests {
     async fn a_large_line_within_the_limit_comes_whole() {
         let long = "x".repeat(1_000_000);
         assert_eq!(lines(format!("{long}\n").as_bytes(), 2_000_000).await, [long]);
+    }
+
+    #[tokio::test]
+    async fn the_room_of_a_large_line_is_let_go_when_nothing_follows() {
+        let (mut near, far) = tokio::io::duplex(64 * 1024);
+        let mut reader = LineReader::new(far, 2_000_000);
+        let long = format!("{}\n", "x".repeat(1_000_000));
+        for _ in 0..2 {
+            let (written, line) = tokio::join!(near.write_all(long.as_bytes()), reader.next());
+            written.unwrap();
+            assert!(matches!(line.unwrap(), Some(Line::Message(line)) if line.len() == 1_000_000));
+            assert!(reader.is_grown);
+        }
+        assert!(tokio::time::timeout(2 * FOLLOWING, reader.next()).await.is_err());
+        assert!(!reader.is_grown && reader.buffer.capacity() <= 2 * CHUNK);
+        let (written, line) = tokio::join!(near.write_all(b"short\n"), reader.next());
+        written.unwrap();
+        assert!(matches!(line.unwrap(), Some(Line::Message(line)) if line == "short"));
     }
 }

@@ -1,13 +1,14 @@
 //! The way out to one peer: any task appends messages, one task writes them, or takes them one by one.
 //!
 //! Messages that become ready together leave in one write. A peer that does not read fills its outbox up to a limit;
-//! whoever has more to say to it then waits, and nobody else does.
+//! whoever has more to say to it then waits, and nobody else does. What waits in all, those who wait included, is known, so
+//! that nothing more is taken in for a peer that takes nothing.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
@@ -18,6 +19,12 @@ const COPY_BELOW: usize = 16 * 1024;
 
 /// How many bytes may wait before senders do.
 const LIMIT: usize = 4 * 1024 * 1024;
+
+/// How many bytes may wait, those of senders who wait included, before nothing more should be taken in for the peer.
+const CONGESTED: usize = 32 * 1024 * 1024;
+
+/// What is kept for the next batch of small messages.
+const KEPT: usize = 64 * 1024;
 
 /// A handle to append messages; cheap to clone.
 #[derive(Debug, Clone)]
@@ -30,6 +37,7 @@ pub struct Closed;
 
 #[derive(Debug, Default)]
 struct Shared {
+    is_alone: bool,
     queue: Mutex<Queue>,
     /// Woken when there is something to write, or nothing will follow.
     ready: Notify,
@@ -42,6 +50,8 @@ struct Queue {
     frames: VecDeque<Frame>,
     /// The bytes of `frames`, and of what is being written.
     waiting: usize,
+    /// The bytes that senders wait with.
+    held_back: usize,
     state: State,
 }
 
@@ -61,6 +71,18 @@ impl Outbox {
         Self(Arc::default())
     }
 
+    /// The outbox of the only client there is: others can be made to wait for it, as nobody else waits for them.
+    #[must_use]
+    pub fn of_only_client() -> Self {
+        Self(Arc::new(Shared { is_alone: true, ..Shared::default() }))
+    }
+
+    /// Whether its peer is the only client there is.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.0.is_alone
+    }
+
     /// Appends `frame` and a line end; waits while too much is waiting already.
     ///
     /// # Cancel safety
@@ -69,19 +91,35 @@ impl Outbox {
     /// # Errors
     /// When the peer is gone.
     pub async fn send(&self, frame: Frame) -> Result<(), Closed> {
+        match self.try_send(frame) {
+            Ok(sent) => sent,
+            // Seldom needed, and most of the room that this future would take.
+            Err(frame) => Box::pin(self.send_later(frame)).await,
+        }
+    }
+
+    /// Appends `frame` if there is room now; gives it back otherwise.
+    fn try_send(&self, frame: Frame) -> Result<Result<(), Closed>, Frame> {
+        let mut queue = self.queue();
+        if queue.state != State::Open {
+            return Ok(Err(Closed));
+        }
+        if queue.waiting >= LIMIT {
+            return Err(frame);
+        }
+        queue.append(frame);
+        drop(queue);
+        self.0.ready.notify_one();
+        Ok(Ok(()))
+    }
+
+    async fn send_later(&self, mut frame: Frame) -> Result<(), Closed> {
+        let _held_back = HeldBack::of(self, size(&frame));
         loop {
             let room = self.0.room.notified();
-            {
-                let mut queue = self.queue();
-                if queue.state != State::Open {
-                    return Err(Closed);
-                }
-                if queue.waiting < LIMIT {
-                    queue.append(frame);
-                    drop(queue);
-                    self.0.ready.notify_one();
-                    return Ok(());
-                }
+            match self.try_send(frame) {
+                Ok(sent) => return sent,
+                Err(back) => frame = back,
             }
             room.await;
         }
@@ -109,6 +147,36 @@ impl Outbox {
             queue.append(frame);
             drop(queue);
             self.0.ready.notify_one();
+        }
+    }
+
+    /// Appends a message that nobody waits to have sent, as long as the peer reads at all: an answer to its own request.
+    pub fn push_unless_congested(&self, frame: Frame) {
+        let mut queue = self.queue();
+        if queue.state == State::Open && queue.backlog() < CONGESTED {
+            queue.append(frame);
+            drop(queue);
+            self.0.ready.notify_one();
+        }
+    }
+
+    /// Whether so much waits for the peer that nothing more should be taken in for it.
+    #[must_use]
+    pub fn is_congested(&self) -> bool {
+        let queue = self.queue();
+        queue.state == State::Open && queue.backlog() >= CONGESTED
+    }
+
+    /// Resolves once it is not congested, or the peer is gone.
+    pub async fn relieved(&self) {
+        loop {
+            if !self.is_congested() {
+                return;
+            }
+            let room = self.0.room.notified();
+            if self.is_congested() {
+                room.await;
+            }
         }
     }
 
@@ -179,6 +247,7 @@ impl Outbox {
     }
 
     async fn drain(&self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        let mut batch = Batch::default();
         loop {
             let (frames, ends) = {
                 let mut queue = self.queue();
@@ -191,10 +260,18 @@ impl Outbox {
                 self.0.ready.notified().await;
                 continue;
             }
-            for chunk in chunks(frames) {
-                writer.write_all(&chunk).await?;
-                self.queue().waiting -= chunk.len();
+            batch.fill(frames);
+            let mut slices = batch.slices();
+            let mut rest = &mut slices[..];
+            while !rest.is_empty() {
+                let written = writer.write_vectored(rest).await?;
+                if written == 0 {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                IoSlice::advance_slices(&mut rest, written);
+                self.queue().waiting -= written;
             }
+            batch.clear();
             writer.flush().await?;
             self.0.room.notify_waiters();
         }
@@ -217,6 +294,35 @@ impl Queue {
         self.waiting += size(&frame);
         self.frames.push_back(frame);
     }
+
+    fn backlog(&self) -> usize {
+        self.waiting + self.held_back
+    }
+}
+
+/// The bytes that a sender waits with.
+struct HeldBack<'a> {
+    outbox: &'a Outbox,
+    bytes: usize,
+}
+
+impl<'a> HeldBack<'a> {
+    fn of(outbox: &'a Outbox, bytes: usize) -> Self {
+        outbox.queue().held_back += bytes;
+        Self { outbox, bytes }
+    }
+}
+
+impl Drop for HeldBack<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.outbox.queue();
+        let was_congested = queue.backlog() >= CONGESTED;
+        queue.held_back -= self.bytes;
+        if was_congested && queue.backlog() < CONGESTED {
+            drop(queue);
+            self.outbox.0.room.notify_waiters();
+        }
+    }
 }
 
 /// What a message takes, its line end included.
@@ -225,21 +331,43 @@ fn size(frame: &Frame) -> usize {
 }
 
 /// Messages as lines: small parts copied together, large payloads handed over as they are.
-fn chunks(frames: VecDeque<Frame>) -> Vec<Bytes> {
-    let (mut chunks, mut open) = (Vec::new(), BytesMut::new());
-    for frame in frames {
-        open.extend_from_slice(&frame.head);
-        if frame.body.len() < COPY_BELOW {
-            open.extend_from_slice(&frame.body);
-        } else {
-            chunks.push(open.split().freeze());
-            chunks.push(frame.body);
+#[derive(Default)]
+struct Batch {
+    small: Vec<u8>,
+    /// Large payloads, and where in `small` they belong.
+    large: Vec<(usize, Bytes)>,
+}
+
+impl Batch {
+    fn fill(&mut self, frames: VecDeque<Frame>) {
+        for frame in frames {
+            self.small.extend_from_slice(&frame.head);
+            if frame.body.len() < COPY_BELOW {
+                self.small.extend_from_slice(&frame.body);
+            } else {
+                self.large.push((self.small.len(), frame.body));
+            }
+            self.small.extend_from_slice(&frame.tail);
+            self.small.push(b'\n');
         }
-        open.extend_from_slice(&frame.tail);
-        open.extend_from_slice(b"\n");
     }
-    chunks.push(open.freeze());
-    chunks
+
+    fn slices(&self) -> Vec<IoSlice<'_>> {
+        let mut slices = Vec::with_capacity(2 * self.large.len() + 1);
+        let mut start = 0;
+        for (at, payload) in &self.large {
+            slices.extend([IoSlice::new(&self.small[start..*at]), IoSlice::new(payload)]);
+            start = *at;
+        }
+        slices.push(IoSlice::new(&self.small[start..]));
+        slices
+    }
+
+    fn clear(&mut self) {
+        self.small.clear();
+        self.small.shrink_to(KEPT);
+        self.large.clear();
+    }
 }
 
 #[cfg(test)]
@@ -298,5 +426,31 @@ mod tests {
         let (sent, written) = tokio::join!(outbox.send(frame("late")), outbox.write_to(near));
         assert_eq!(sent, Err(Closed));
         assert!(written.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_peer_is_known_until_it_reads() {
+        let outbox = Outbox::new();
+        let large = "x".repeat(LIMIT);
+        let sender = |outbox: Outbox| {
+            let frame = frame(&large);
+            tokio::spawn(async move { outbox.send(frame).await })
+        };
+        let senders: Vec<_> = (0..CONGESTED / LIMIT).map(|_| sender(outbox.clone())).collect();
+        while !outbox.is_congested() {
+            tokio::task::yield_now().await;
+        }
+        outbox.push_unless_congested(frame("dropped"));
+        let reading = tokio::spawn({
+            let outbox = outbox.clone();
+            async move { outbox.write_to(tokio::io::sink()).await }
+        });
+        outbox.relieved().await;
+        for sender in senders {
+            sender.await.unwrap().unwrap();
+        }
+        outbox.close();
+        reading.await.unwrap().unwrap();
+        assert_eq!(outbox.queue().backlog(), 0);
     }
 }

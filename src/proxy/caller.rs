@@ -93,6 +93,10 @@ impl Host for CallHost {
         self.line().caller.client.number()
     }
 
+    fn way_back(&self) -> Option<Outbox> {
+        Some(self.line().caller.outbox.clone()).filter(Outbox::is_alone)
+    }
+
     fn wants_progress(&self) -> bool {
         self.line().progress_token.is_some()
     }

@@ -56,6 +56,11 @@ pub(super) enum Consent {
 }
 
 impl Proxy {
+    /// Whether the rules want the user's word before a call of this tool.
+    pub(super) fn wants_consent(&self, name: &QualifiedName, tool: &Tool) -> bool {
+        self.config().judge(name, tool.entry().hints) == Verdict::Asked
+    }
+
     /// Whether a call may go out; the user is asked where the rules want it. Nothing was sent when it may not.
     ///
     /// # Errors
@@ -67,7 +72,7 @@ impl Proxy {
         errand: Option<&Errand>,
     ) -> Result<Consent, Failure> {
         let name = tool.qualified_name();
-        if self.config().judge(&name, tool.entry().hints) != Verdict::Asked {
+        if !self.wants_consent(&name, tool) {
             return Ok(Consent::Needless);
         }
         let question = question(&name, arguments);

@@ -1,7 +1,9 @@
 //! What is counted of calls and answers.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::projection::texts_of;
@@ -49,7 +51,8 @@ impl Proxy {
 
 /// Whether a result says that its tool failed. Results may be large: most are not looked into.
 pub(super) fn is_error(result: &[u8]) -> bool {
-    let may_be = memchr::memmem::find_iter(result, b"\"isError\"").any(|at| {
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"isError\""));
+    let may_be = WORD.find_iter(result).any(|at| {
         let rest = result[at + 9..].trim_ascii_start();
         rest.strip_prefix(b":").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"true"))
     });

@@ -166,11 +166,18 @@ impl Proxy {
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        let tool = match self.find_logged_in(call.name, call.limit, call.errand).await? {
-            Ok(tool) => tool,
-            Err(question) => return Ok(Ran { name: None, reply: question, repairs: Vec::new() }),
+        let tool = match self.known_tool(call.name) {
+            Some(tool) => tool,
+            None => match Box::pin(self.find_logged_in(call.name, call.limit, call.errand)).await? {
+                Ok(tool) => tool,
+                Err(question) => return Ok(Ran { name: None, reply: question, repairs: Vec::new() }),
+            },
         };
-        let checked = self.check(&tool, call.arguments).await.map_err(Failure::Arguments)?;
+        let schema = match self.schemas.get(tool.entry().hash) {
+            Some(schema) => schema,
+            None => Box::pin(self.compiled(&tool)).await,
+        };
+        let checked = self.check(&schema, &tool, call.arguments).map_err(Failure::Arguments)?;
         let (arguments, repairs) = match checked {
             Checked::AsSent(raw) => (raw.get(), Vec::new()),
             Checked::Repaired { ref arguments, ref repairs } => (arguments.get(), repairs.clone()),
@@ -183,8 +190,11 @@ impl Proxy {
         }
         let name = tool.qualified_name();
         let written = arguments;
-        let consent =
-            if call.is_agreed { Consent::Needless } else { self.consent(&tool, written, call.errand).await? };
+        let consent = if call.is_agreed || !self.wants_consent(&name, &tool) {
+            Consent::Needless
+        } else {
+            Box::pin(self.consent(&tool, written, call.errand)).await?
+        };
         let errand = match &consent {
             Consent::Needless => call.errand,
             Consent::Given(errand) => Some(errand),
@@ -239,21 +249,20 @@ impl Proxy {
         }
     }
 
-    /// Checks arguments against the tool's schema, and mends what has one meaning.
-    async fn check<'a>(&self, tool: &Tool, arguments: Option<&'a RawValue>) -> Result<Checked<'a>, String> {
-        let schema = match self.schemas.get(tool.entry().hash) {
-            Some(schema) => schema,
-            None => {
-                let json = self.definition(tool);
-                let compile = move || {
-                    let definition = json.as_deref().and_then(|json| Definition::parse(json).ok());
-                    Schema::compile(definition.and_then(|definition| definition.input_schema))
-                };
-                // A compilation that panics says nothing about the arguments.
-                let schema = self.tasks.spawn_blocking(compile).await.unwrap_or_else(|_| Schema::compile(None));
-                self.schemas.insert(tool.entry().hash, schema)
-            }
+    /// The schema of a tool that is called for the first time.
+    async fn compiled(&self, tool: &Tool) -> Arc<Schema> {
+        let json = self.definition(tool);
+        let compile = move || {
+            let definition = json.as_deref().and_then(|json| Definition::parse(json).ok());
+            Schema::compile(definition.and_then(|definition| definition.input_schema))
         };
+        // A compilation that panics says nothing about the arguments.
+        let schema = self.tasks.spawn_blocking(compile).await.unwrap_or_else(|_| Schema::compile(None));
+        self.schemas.insert(tool.entry().hash, schema)
+    }
+
+    /// Checks arguments against the tool's schema, and mends what has one meaning.
+    fn check<'a>(&self, schema: &Schema, tool: &Tool, arguments: Option<&'a RawValue>) -> Result<Checked<'a>, String> {
         schema.check(arguments).map_err(|faults| {
             let json = self.definition(tool);
             let definition = json.as_deref().and_then(|json| Definition::parse(json).ok());

@@ -52,7 +52,6 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::Poll;
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 
 pub use audience::{Change, Interests, Listener};
 pub use caller::Caller;
@@ -329,11 +328,11 @@ impl Proxy {
         self.audience.add(listener);
     }
 
-    /// Answers a request; `line` is what `params` is a part of.
+    /// Answers a request; `line` is what its `params` are a part of.
     ///
     /// What calls seldom need is boxed on the way, here and below: the task of a request has room for the largest of all
     /// ways, and is copied several times before it runs.
-    pub async fn handle(&self, caller: &Caller, method: &str, params: Option<&RawValue>, line: &Bytes) -> Reply {
+    pub async fn handle(&self, caller: &Caller, method: &str, params: &Object<'_>, line: &Bytes) -> Reply {
         let modern = caller.revision.is_modern();
         if modern {
             self.audience.seen(caller.capabilities);
@@ -342,18 +341,16 @@ impl Proxy {
         let place = match method {
             "tools/list" if self.mode == Mode::MetaTools => caller.client.place(),
             "server/discover" | "ping" | "logging/setLevel" => caller.client.place(),
-            _ => self.place_of(caller).await,
+            _ if self.may_ask_place(caller) => Box::pin(self.place_of(caller)).await,
+            _ => self.known_place(caller),
         };
         sight::seen_from(place, self.answer_method(caller, method, params, line)).await
     }
 
-    async fn answer_method(&self, caller: &Caller, method: &str, params: Option<&RawValue>, line: &Bytes) -> Reply {
+    async fn answer_method(&self, caller: &Caller, method: &str, params: &Object<'_>, line: &Bytes) -> Reply {
         let modern = caller.revision.is_modern();
         match method {
-            "tools/list" if self.mode == Mode::Direct => {
-                let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-                Box::pin(self.direct_tools(&params, modern)).await
-            }
+            "tools/list" if self.mode == Mode::Direct => Box::pin(self.direct_tools(params, modern)).await,
             "tools/list" => {
                 self.count_listing(caller);
                 Reply::constant(DEFINITIONS.into(), modern)
@@ -363,9 +360,8 @@ impl Proxy {
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => {
-                let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
                 let unknown = || Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
-                Box::pin(self.answer_beside(caller, method, &params)).await.unwrap_or_else(unknown)
+                Box::pin(self.answer_beside(caller, method, params)).await.unwrap_or_else(unknown)
             }
         }
     }
@@ -374,10 +370,9 @@ impl Proxy {
         definitions::discover(self.mode, self.config().exposes_any(), &self.instructions())
     }
 
-    async fn call(&self, caller: &Caller, params: Option<&RawValue>, line: &Bytes) -> Reply {
-        let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    async fn call(&self, caller: &Caller, params: &Object<'_>, line: &Bytes) -> Reply {
         if self.mode == Mode::Direct {
-            return Box::pin(self.direct_call(caller, &params, line)).await;
+            return Box::pin(self.direct_call(caller, params, line)).await;
         }
         let Some(name) = params.text("name") else {
             return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
@@ -395,7 +390,8 @@ impl Proxy {
             "describe_tool" => {
                 self.counted(counting::Answer::Description, Box::pin(self.describe_tool(&arguments)).await)
             }
-            "execute_tool" => self.execute_tool(caller, &arguments, &params, line).await,
+            // In a box too: it is moved once, and not again with each of the futures around it.
+            "execute_tool" => Box::pin(self.execute_tool(caller, &arguments, params, line)).await,
             "proxy_status" => Box::pin(self.builtin(builtin::Tool::Status, &arguments, Some(caller))).await,
             "proxy_refresh" => Box::pin(self.builtin(builtin::Tool::Refresh, &arguments, Some(caller))).await,
             _ => Reply::error(
@@ -408,8 +404,7 @@ impl Proxy {
     }
 
     /// Passes the level on to the servers that can be told; what is below it is left out here as well.
-    fn set_log_level(&self, caller: &Caller, params: Option<&RawValue>) -> Reply {
-        let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    fn set_log_level(&self, caller: &Caller, params: &Object<'_>) -> Reply {
         let Some(level) = params.text("level").and_then(|level| LogLevel::parse(&level)) else {
             return Reply::error(ErrorCode::INVALID_PARAMS, "`level` must be a log level".to_owned());
         };

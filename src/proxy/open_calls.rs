@@ -118,7 +118,7 @@ impl Proxy {
         self.tasks.spawn(async move {
             let host: Arc<dyn Host> = host;
             let (name, host, hop) = (name.as_deref(), Some(host), Hop::default());
-            let request = Call { method: &method, name, params, meta: &meta, limit, hop, host };
+            let request = Call { method: &method, name, params: &params, meta: &meta, limit, hop, host };
             let outcome = tokio::select! {
                 outcome = watched.call(&server, request, &trace, is_repeatable) => outcome,
                 () = call.cancelled() => return,

@@ -29,6 +29,9 @@ const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// Servers that are listed side by side; each may be a process that starts.
 const SIDE_BY_SIDE: usize = 16;
 
+/// How long the cache is left alone for a client's handshake at most.
+const PATIENCE: Duration = Duration::from_millis(20);
+
 /// A server that says again and again that its tools changed is listed no more often than this.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -65,6 +68,8 @@ pub struct Refresh {
     watched: Mutex<BTreeMap<ServerName, Watched>>,
     /// Counts what the first reading of the cache has yet to do.
     loading: watch::Sender<usize>,
+    /// The cache may be read.
+    begun: CancellationToken,
     /// Cancelled once the client had its first answer, or nobody waits for one.
     released: CancellationToken,
 }
@@ -106,12 +111,19 @@ impl Refresh {
             places: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
             watched: Mutex::default(),
             loading: watch::Sender::new(0),
+            begun: CancellationToken::new(),
             released: CancellationToken::new(),
         })
     }
 
+    /// Lets the reading of the cache begin, which the answer to a handshake does not need, and should not have beside it.
+    pub fn begin(&self) {
+        self.begun.cancel();
+    }
+
     /// Lets the listing begin: starting many processes takes time that the client's first answer must not wait for.
     pub fn release(&self) {
+        self.begin();
         self.released.cancel();
     }
 
@@ -165,6 +177,8 @@ impl Refresh {
         self.loading.send_modify(|loading| *loading += 1);
         let refresh = self.clone();
         self.parts.tasks.spawn(async move {
+            // Soon in any case: not everybody who looks at the catalog says so before.
+            let _ = tokio::time::timeout(PATIENCE, refresh.begun.cancelled()).await;
             let keys: Vec<Key> = fresh.iter().map(|(key, ..)| key.clone()).collect();
             let known = refresh.load(keys).await;
             let modern = known.iter().filter(|known| known.revision().is_some_and(Revision::is_modern));
@@ -272,8 +286,14 @@ impl Refresh {
         }
     }
 
+    /// Whether the cache is read.
+    pub(super) fn is_loaded(&self) -> bool {
+        *self.loading.borrow() == 0
+    }
+
     /// Resolves when the cache is read.
     pub async fn loaded(&self) {
+        self.begin();
         let mut loading = self.loading.subscribe();
         loading.wait_for(|loading| *loading == 0).await.expect("the sender lives as long as we do");
     }

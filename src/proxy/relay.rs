@@ -143,14 +143,28 @@ impl Proxy {
     async fn relay_rounds(
         &self,
         server: &ServerName,
-        mut relayed: Relayed<'_>,
+        relayed: Relayed<'_>,
         errand: &Errand,
     ) -> Result<Reply, CallError> {
         let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Requested);
+        let reply = self.send(server, &relayed, Some(errand), Some(host.clone())).await?;
+        match Needs::of(&reply) {
+            None => Ok(reply),
+            Some(needs) => Box::pin(self.relay_again(server, relayed, errand, host, needs)).await,
+        }
+    }
+
+    /// The rounds after the first, as long as the server needs something.
+    async fn relay_again(
+        &self,
+        server: &ServerName,
+        mut relayed: Relayed<'_>,
+        errand: &Errand,
+        host: Arc<CallHost>,
+        mut needs: Needs,
+    ) -> Result<Reply, CallError> {
         let params = relayed.params.clone();
-        for _ in 0..MOST_ROUNDS {
-            let reply = self.send(server, &relayed, Some(errand), Some(host.clone())).await?;
-            let Some(needs) = Needs::of(&reply) else { return Ok(reply) };
+        for _ in 1..MOST_ROUNDS {
             let questions = needs.questions.into_iter().map(|(key, method, params)| {
                 let (server, host) = (server.clone(), &host);
                 async move {
@@ -171,6 +185,11 @@ impl Proxy {
             }
             let responses = (!responses.is_empty()).then(|| format!("{{{}}}", responses.join(",")));
             relayed.params = with_answers(params.clone(), responses.as_deref(), needs.state.as_deref());
+            let reply = self.send(server, &relayed, Some(errand), Some(host.clone())).await?;
+            match Needs::of(&reply) {
+                None => return Ok(reply),
+                Some(more) => needs = more,
+            }
         }
         let message = format!("the server asked back {MOST_ROUNDS} times without coming to an answer");
         Ok(error(ErrorCode::INTERNAL, &message))
@@ -186,7 +205,7 @@ impl Proxy {
         let Relayed { method, name, limit, is_repeatable, .. } = *relayed;
         let host = host.map(|host| host as Arc<dyn Host>);
         let (meta, trace) = errand.map_or(("", &Trace::None), |errand| (&errand.meta, &errand.trace));
-        let call = Call { method, name, params: relayed.params.clone(), meta, limit, hop: Hop::default(), host };
+        let call = Call { method, name, params: &relayed.params, meta, limit, hop: Hop::default(), host };
         self.watched().call(server, call, trace, is_repeatable).await
     }
 }

@@ -175,14 +175,20 @@ impl Proxy {
         config.servers.get(server).is_none_or(|entry| entry.projects.admit(&client.place()))
     }
 
-    /// Where the client of a request is; it is asked, where that is not known yet and makes a difference.
-    pub(super) async fn place_of(&self, caller: &Caller) -> Arc<[PathBuf]> {
+    /// Whether the client of a request is asked where it is, if it has not said so yet.
+    pub(super) fn may_ask_place(&self, caller: &Caller) -> bool {
         // A client of the modern era is asked by the answer to its own request only, and what it says holds for no other.
-        let is_askable = !caller.revision.is_modern();
-        if is_askable && self.has_projects() {
-            // Asked once per client: in a box, so that the task of each request has no room for it.
-            Box::pin(self.ask_roots(&caller.client, caller.capabilities, &caller.outbox)).await;
-        }
+        !caller.revision.is_modern() && self.has_projects()
+    }
+
+    /// Where the client of a request is; it is asked, where that is not known yet.
+    pub(super) async fn place_of(&self, caller: &Caller) -> Arc<[PathBuf]> {
+        self.ask_roots(&caller.client, caller.capabilities, &caller.outbox).await;
+        self.known_place(caller)
+    }
+
+    /// Where the client of a request is, as far as that is known.
+    pub(super) fn known_place(&self, caller: &Caller) -> Arc<[PathBuf]> {
         let place = caller.client.place();
         self.arrived(&place);
         place

@@ -54,7 +54,7 @@ impl Watched {
         let log = tracing::debug_span!("call", %server, method = call.method, name = call.name);
         call.hop = Hop { context: trace.context().map(|context| &**context), span: None };
         if log.is_disabled() && self.tracer.is_none() && !self.live.counts_calls() {
-            return self.pool.call(server, call, is_repeatable).await;
+            return self.pool.call(server, &call, is_repeatable).await;
         }
         Box::pin(self.call_watched(server, call, trace, is_repeatable, log)).await
     }
@@ -82,7 +82,7 @@ impl Watched {
         let start = Instant::now();
         let outcome = {
             let call = Call { meta: &meta, hop, ..call };
-            self.pool.call(server, call, is_repeatable).instrument(log.clone()).await
+            self.pool.call(server, &call, is_repeatable).instrument(log.clone()).await
         };
         let (time, end) = (start.elapsed(), end_of(&outcome));
         let received = match &outcome {
@@ -163,7 +163,7 @@ pub(crate) fn note_reply(span: &mut Span, reply: &Answer) {
         Answer::Error { code, message, .. } => refused(span, Some(*code), message.clone()),
         Answer::RelayedError(error) => refused(span, code_of(error), message_of(error)),
         Answer::Result(result) | Answer::Relayed(result) if is_error(result) => {
-            span.fail(End::ToolError.as_str(), None)
+            span.fail(End::ToolError.as_str(), None);
         }
         Answer::Result(_) | Answer::Relayed(_) | Answer::RelayedContent(_) | Answer::Ended { .. } => span.succeed(),
     }

@@ -137,6 +137,7 @@ impl Index {
         let known = self.meaning.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (meaning, asked) = match known {
             Some(meaning) => (Some(meaning), ask()),
+            None if !senses.vectors.are_there() => return None,
             // The first search of a run opens the model meanwhile.
             None => beside(|| self.read_meaning(senses), ask),
         };

@@ -3,9 +3,9 @@
 //! [`Search`] holds one index at a time, on disk where it may, and replaces it whole: a search keeps the one it began
 //! with. An index is named by the fingerprint of its tools, so several processes with the same tools share one.
 //!
-//! The index is our own, one file of a few megabytes that is read whole (`layout`): what ranking asks of it is little,
-//! and a search library is more code than the rest of the program. Damage is no failure of the program: an index that
-//! cannot be read is removed, and [`Error::is_rebuild_needed`] says what to do.
+//! The index is our own, one file of a few megabytes that is read whole (`layout`): ranking asks little of it, and a
+//! library for it was a tenth of the program. Damage is no failure of the program: an index that cannot be read is
+//! removed, and [`Error::is_rebuild_needed`] says what to do.
 
 mod cache;
 mod embedding;

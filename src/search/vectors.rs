@@ -67,6 +67,12 @@ impl Vectors {
         }
     }
 
+    /// Whether there may be any.
+    pub(super) fn are_there(&self) -> bool {
+        let is_in_memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        is_in_memory || self.file.as_ref().is_some_and(|file| file.exists())
+    }
+
     /// All there are now.
     pub(super) fn load(&self) -> Arc<Table> {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone();

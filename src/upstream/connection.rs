@@ -23,6 +23,9 @@ use crate::telemetry;
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
 
+/// An answer from this size on is looked after: whether its client takes such.
+const LARGE: usize = 64 * 1024;
+
 /// How long a server may take for what nobody waits for.
 const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -73,7 +76,7 @@ pub struct Call<'a> {
     /// The tool, prompt or resource it names, which HTTP repeats in a header (2026-07-28).
     pub name: Option<&'a str>,
     /// Its parameters without the closing brace, and without `_meta`; those of a tool call have the arguments as body.
-    pub params: Frame,
+    pub params: &'a Frame,
     /// Members for `_meta`, such as `"traceparent":"…"`, without braces; may be empty.
     pub meta: &'a str,
     /// How long the answer may take.
@@ -112,8 +115,9 @@ impl Connection {
     ///
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
-    pub async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
-        let Call { method, name, params, meta, limit, hop, host } = call;
+    pub async fn call(&self, call: &Call<'_>) -> Result<Reply, CallError> {
+        let Call { method, name, params, meta, limit, hop, ref host } = *call;
+        let host = host.clone();
         let stamp = self.introduction.request_meta(host.as_deref());
         let wants_progress = host.as_ref().is_some_and(|host| host.wants_progress());
         let mirrors = self.wire.mirrors().filter(|_| method == "tools/call");
@@ -125,7 +129,7 @@ impl Connection {
             if let Some(span) = hop.span {
                 span.sent_as(id, revision.as_str());
             }
-            let Frame { head, body, mut tail } = params;
+            let Frame { head, body, mut tail } = params.clone();
             let token = if wants_progress { format!(r#""progressToken":{id}"#) } else { String::new() };
             let members: Vec<&str> =
                 [token.as_str(), stamp.as_str(), meta].into_iter().filter(|part| !part.is_empty()).collect();
@@ -165,7 +169,8 @@ impl Connection {
     /// When no usable answer comes; see [`CallError`].
     pub async fn request(&self, method: &str, members: &str, limit: Duration) -> Result<Reply, CallError> {
         let params = Frame::from(format!("{{{members}"));
-        self.call(Call { method, name: None, params, meta: "", limit, hop: Hop::default(), host: None }).await
+        let hop = Hop::default();
+        self.call(&Call { method, name: None, params: &params, meta: "", limit, hop, host: None }).await
     }
 }
 
@@ -255,7 +260,7 @@ impl Link {
     pub(super) async fn read(&self, lines: &mut LineReader<impl AsyncRead + Unpin>) -> std::io::Result<()> {
         while let Some(line) = lines.next().await? {
             match line {
-                Line::Message(line) => self.receive(&line),
+                Line::Message(line) => self.take(line).await,
                 Line::TooLong { length, id } => self.too_long(length, id.as_ref()),
             }
         }
@@ -286,15 +291,25 @@ impl Link {
         }
     }
 
-    /// Takes a message, or several.
-    pub(super) fn receive(&self, line: &Bytes) {
+    /// Takes a message, or several. Where it is a large answer for a client that takes none, this waits until that changes, so
+    /// that the server is not read from meanwhile.
+    pub(super) async fn take(&self, line: Bytes) {
+        let way_back = self.receive(&line);
+        drop(line);
+        if let Some(way_back) = way_back.filter(Outbox::is_congested) {
+            Box::pin(async move { way_back.relieved().await }).await;
+        }
+    }
+
+    /// Takes a message, or several; says where it goes from here, if it is a large answer.
+    fn receive(&self, line: &Bytes) -> Option<Outbox> {
         telemetry::frame(Some(&self.server), "received", &[line]);
         match Envelope::parse(line) {
-            Ok(Envelope::Single(message)) => self.dispatch(line, message),
+            Ok(Envelope::Single(message)) => return self.dispatch(line, message),
             Ok(Envelope::Batch(batch)) => {
                 for raw in batch {
                     match Message::parse(raw) {
-                        Ok(message) => self.dispatch(line, message),
+                        Ok(message) => _ = self.dispatch(line, message),
                         Err(malformed) => tracing::debug!(server = %self.server, %malformed, "in a batch"),
                     }
                 }
@@ -309,9 +324,11 @@ impl Link {
                 }
             }
         }
+        None
     }
 
-    fn dispatch(&self, line: &Bytes, message: Message<'_>) {
+    fn dispatch(&self, line: &Bytes, message: Message<'_>) -> Option<Outbox> {
+        let mut way_back = None;
         match message {
             Message::Response { id, outcome } => {
                 let reply = match outcome {
@@ -319,17 +336,23 @@ impl Link {
                     Outcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
                 };
                 match id.and_then(|id| id.as_integer()) {
-                    Some(id) => self.answer(id, Ok(reply)),
+                    Some(id) => {
+                        if line.len() >= LARGE {
+                            way_back = u64::try_from(id).ok().and_then(|id| self.reception.way_back(id));
+                        }
+                        self.answer(id, Ok(reply));
+                    }
                     None => tracing::debug!(server = %self.server, "an answer to no request of ours"),
                 }
             }
             Message::Request(request) => {
                 let outbox = self.outbox.clone();
-                // A peer that is gone is noticed by the reader.
-                self.reception.asked(&request, None, move |frame| _ = outbox.push(frame));
+                // A server that asks on and on without reading would otherwise fill the memory with answers.
+                self.reception.asked(&request, None, move |frame| outbox.push_unless_congested(frame));
             }
             Message::Notification { method, params } => self.reception.notified(&method, params, None),
         }
+        way_back
     }
 
     /// Hands `reply` to whoever waits for it; nobody does when it comes late or twice.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::Reply;
-use crate::mcp::{ClientCapabilities, LogLevel};
+use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
 use crate::tool::ServerName;
 
 /// An answer that a client has yet to give.
@@ -37,6 +37,11 @@ pub trait Host: Send + Sync {
 
     /// Tells clients apart: equal for the requests of one client.
     fn client(&self) -> u64;
+
+    /// Where what it asked for goes, if it is the only client: a server whose answers it does not take is not read from.
+    fn way_back(&self) -> Option<Outbox> {
+        None
+    }
 
     /// Whether it wants to hear of progress.
     fn wants_progress(&self) -> bool;

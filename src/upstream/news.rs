@@ -39,14 +39,14 @@ pub(super) async fn hear(connection: Arc<Connection>, mut followed: watch::Recei
         let subscription = Call {
             method: "subscriptions/listen",
             name: None,
-            params,
+            params: &params,
             meta: "",
             limit: FOREVER,
             hop: Hop::default(),
             host: None,
         };
         let outcome = tokio::select! {
-            outcome = connection.call(subscription) => outcome,
+            outcome = connection.call(&subscription) => outcome,
             // The old one is taken back, and another one made.
             changed = followed.changed() => if changed.is_ok() { continue } else { return },
         };

@@ -129,19 +129,35 @@ impl Pool {
     ///
     /// # Errors
     /// When no usable answer comes.
-    pub async fn call(&self, server: &ServerName, call: Call<'_>, repeatable: bool) -> Result<Reply, CallError> {
+    pub async fn call(&self, server: &ServerName, call: &Call<'_>, repeatable: bool) -> Result<Reply, CallError> {
         let slot = self.slot(server, call.host.as_deref())?;
-        let _place = slot.place().await?;
+        let _place = if slot.is_limited() { Box::pin(slot.place()).await? } else { None };
+        let lease = match slot.lease_now() {
+            Some(lease) => lease,
+            None => Box::pin(self.lease_within(server, call)).await?,
+        };
+        match lease.call(call).await {
+            Ok(reply) if !lease.lacks_headers(&reply) => Ok(reply),
+            outcome => Box::pin(self.call_again(server, call, repeatable, lease, outcome)).await,
+        }
+    }
+
+    /// What becomes of a call whose first attempt came to nothing, or to a refusal for missing headers.
+    async fn call_again(
+        &self,
+        server: &ServerName,
+        call: &Call<'_>,
+        repeatable: bool,
+        mut lease: Lease,
+        mut outcome: Result<Reply, CallError>,
+    ) -> Result<Reply, CallError> {
         let (mut may_resend, mut may_repeat) = (true, repeatable);
         loop {
-            // The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.
-            let lease = tokio::time::timeout(call.limit, self.lease(server, call.host.as_deref())).await;
-            let lease = lease.map_err(|_| CallError::Connecting { server: server.clone(), limit: call.limit })??;
-            let error = match lease.call(call.clone()).await {
+            let error = match outcome {
                 // It was refused before it was looked into, for headers that the tool's schema asks for.
                 Ok(refusal) if lease.lacks_headers(&refusal) => {
-                    return match Box::pin(lease.list_tools(server, call.limit)).await {
-                        Ok(_) => Box::pin(lease.call(call)).await,
+                    return match lease.list_tools(server, call.limit).await {
+                        Ok(_) => lease.call(call).await,
                         Err(_) => Ok(refusal),
                     };
                 }
@@ -150,7 +166,16 @@ impl Pool {
                 outcome => return outcome,
             };
             tracing::info!(%server, method = call.method, name = call.name, %error, "calling once more");
+            drop(lease);
+            lease = self.lease_within(server, call).await?;
+            outcome = lease.call(call).await;
         }
+    }
+
+    /// The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.
+    async fn lease_within(&self, server: &ServerName, call: &Call<'_>) -> Result<Lease, CallError> {
+        let lease = tokio::time::timeout(call.limit, self.lease(server, call.host.as_deref())).await;
+        Ok(lease.map_err(|_| CallError::Connecting { server: server.clone(), limit: call.limit })??)
     }
 
     /// Lists what a server has, its tools within `limit` for each page.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Reply;
 use super::host::{Audience, Host, Notice, Question};
-use crate::mcp::{ErrorCode, Frame, Object, Request, RequestId};
+use crate::mcp::{ErrorCode, Frame, Object, Outbox, Request, RequestId};
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 
@@ -71,6 +71,11 @@ impl Reception {
             self.open().hosts.insert(id, host);
         }
         UnderWay { reception: self, id }
+    }
+
+    /// Where the answer to request `id` goes, if that is known.
+    pub(super) fn way_back(&self, id: u64) -> Option<Outbox> {
+        self.open().hosts.get(&id)?.way_back()
     }
 
     /// Runs the exchange of request `id` for at most `limit`, not counting the time in which the server itself waits for

@@ -79,6 +79,19 @@ struct LinkState {
     retired: bool,
 }
 
+impl LinkState {
+    /// The connection if it is live, with one more call that holds it.
+    fn used(&mut self) -> Option<Arc<Connection>> {
+        match &self.phase {
+            Phase::Ready(connection) if !connection.is_ended() => {
+                self.in_use += 1;
+                Some(connection.clone())
+            }
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Phase {
     Disconnected,
@@ -201,6 +214,11 @@ impl Slot {
         }
     }
 
+    /// Whether only so many calls may be under way.
+    pub(super) fn is_limited(&self) -> bool {
+        self.places.is_some()
+    }
+
     /// Takes one of the server's places, if it has a limit; waits in a bounded queue.
     pub(super) async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
         let Some(places) = &self.places else { return Ok(None) };
@@ -254,19 +272,23 @@ impl Slot {
         }
     }
 
+    /// The connection, if there is one already.
+    pub(super) fn lease_now(self: &Arc<Self>) -> Option<Lease> {
+        let connection = (!self.entry.disabled).then(|| self.link().used())??;
+        Some(Lease { slot: self.clone(), connection })
+    }
+
     fn lease_or_attempt(
         self: &Arc<Self>,
         environment: &Arc<Environment>,
         capabilities: ClientCapabilities,
     ) -> Result<Lease, watch::Receiver<Attempt>> {
         let mut link = self.link();
+        if let Some(connection) = link.used() {
+            drop(link);
+            return Ok(Lease { slot: self.clone(), connection });
+        }
         match &link.phase {
-            Phase::Ready(connection) if !connection.is_ended() => {
-                let connection = connection.clone();
-                link.in_use += 1;
-                drop(link);
-                Ok(Lease { slot: self.clone(), connection })
-            }
             Phase::Connecting(attempt) => Err(attempt.clone()),
             Phase::Disconnected | Phase::Ready(_) | Phase::Failed { .. } => {
                 let (outcome, attempt) = watch::channel(None);

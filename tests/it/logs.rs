@@ -114,10 +114,11 @@ fn a_log_that_is_put_aside_is_followed_on() {
 
 #[test]
 fn a_request_is_logged_with_its_call_at_debug() {
-    let setup = two_servers().log_level("debug");
+    let server = Server::new().tool("t", [answer("done")]).tool("dies", [exit(3)]);
+    let setup = Setup::new().server("a", server).log_level("debug");
     let mut client = setup.connect();
     client.execute("a__t");
-    client.execute("dead__t");
+    client.execute("a__dies");
     client.finish();
     let (main, a) = (log(&setup, "mcpzip"), log(&setup, "a"));
     let line = |text: &str, wanted: &[&str]| {
@@ -129,7 +130,7 @@ fn a_request_is_logged_with_its_call_at_debug() {
     let call = [request, r#"call{server=a method="tools/call" name="t"}"#, r#"outcome="ok""#, "bytes="];
     line(&main, &call);
     line(&a, &[&call[..], &["[mcpzip] "]].concat());
-    line(&main, &[r#"id="3""#, "call{server=dead", r#"outcome="unavailable""#]);
+    line(&main, &[r#"id="3""#, r#"name="dies""#, r#"outcome="unavailable""#]);
     line(&main, &[r#"id="3""#, "answered", r#"outcome="tool_error""#]);
     assert!(!main.contains("TRACE"), "{main}");
 }

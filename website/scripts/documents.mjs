@@ -3,7 +3,7 @@ import { need, page, write } from './lib.mjs';
 
 const PAGES = {
   'docs/search.md': '/guides/search/', 'docs/answers.md': '/guides/small-answers/', 'docs/doctor.md': '/guides/troubleshooting/',
-  'docs/performance.md': '/project/performance/', 'docs/faults.md': '/project/faults/', 'docs/releasing.md': '/project/contributing/#releases',
+  'docs/performance.md': '/project/performance/', 'docs/faults.md': '/project/faults/', 'docs/observability.md': '/guides/observability/', 'docs/releasing.md': '/project/contributing/#releases',
   'ARCHITECTURE.md': '/project/architecture/', 'CHANGELOG.md': '/project/changelog/', 'CONTRIBUTING.md': '/project/contributing/',
   'README.md': '/introduction/', 'SECURITY.md': '/guides/security/', 'config.example.json': '/reference/configuration/#an-example',
 };
@@ -20,7 +20,9 @@ export function withPages(markdown) {
 /** A block without a language is a drawing in letters: it keeps its form, and scrolls by the keyboard too. */
 export function withDrawings(markdown) {
   let count = 0;
-  return markdown.replace(/^```\n([\s\S]*?)^```$/gm, (_, text) => {
+  // Blocks with a language are matched too, so that the end of one is not taken for a beginning.
+  return markdown.replace(/^```([^\n]*)\n([\s\S]*?)^```$/gm, (whole, language, text) => {
+    if (language) return whole;
     count += 1;
     const safe = text.trimEnd().replaceAll('&', '&amp;').replaceAll('<', '&lt;');
     return `<pre class="plain drawing" tabindex="0" role="region" aria-label="Drawing ${count}"><code>${safe}</code></pre>`;
@@ -33,6 +35,7 @@ export function fromRepository() {
   const copy = (file, to, title, description, edit = (text) => text) =>
     write(`src/content/docs/${to}.md`, page(title, description, withDrawings(withPages(edit(withoutTitle(need(file, 'It is part of the repository.')))))));
   copy('ARCHITECTURE.md', 'project/architecture', 'Architecture and internals', 'The map of the code');
+  copy('docs/observability.md', 'guides/observability', 'Watching mcpzip', 'Logs, figures for Prometheus, and traces for OpenTelemetry');
   copy('docs/faults.md', 'project/faults', 'When things break', 'What clients get, and after how long, when servers, files and networks fail: measured by the tests');
   copy('CHANGELOG.md', 'project/changelog', 'Changelog', 'What changed, the newest first');
   copy('CONTRIBUTING.md', 'project/contributing', 'Contributing', 'From a clone to the first passing test, and what a change needs');

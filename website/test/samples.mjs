@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { readCommands } from '../scripts/commands.mjs';
-import { validator } from '../scripts/configuration.mjs';
+import { readSchema, validator } from '../scripts/configuration.mjs';
 import { fail, program, repository, website } from '../scripts/lib.mjs';
 import { SERVERS } from '../scripts/playground.mjs';
 import { parse, problems } from '../src/lib/configuration.js';
@@ -15,6 +15,7 @@ const binary = program() ?? fail('no mcpzip was built: `cargo build`, or set MCP
 const findings = new Findings();
 const help = Object.fromEntries(readCommands(binary).map(({ name, help: text }) => [name, text]));
 const { validate } = validator();
+const known = readSchema().properties;
 const home = mkdtempSync(join(tmpdir(), 'mcpzip-samples-'));
 const counts = { commands: 0, configurations: 0, runs: 0 };
 
@@ -32,7 +33,7 @@ try {
       // What has a title is a client's own file.
       const sample = body.split('\n').map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line)).join('\n');
       if (['sh', 'bash'].includes(language) || (language === '' && /^mcpzip /.test(sample))) commands(where, sample);
-      if (['json', 'jsonc'].includes(language) && sample.includes('"mcpServers"') && !info.includes('title=')) configuration(where, sample);
+      if (['json', 'jsonc'].includes(language) && isConfiguration(sample) && !info.includes('title=')) configuration(where, sample);
     }
     for (const [, inline] of text.matchAll(/(?<!`)`(mcpzip [a-z][^`\n]*)`(?!`)/g)) command(where, inline);
   }
@@ -45,7 +46,7 @@ findings.end(`${counts.commands} commands exist, ${counts.configurations} config
 /** The lines of a shell sample that call the program; a `\` at the end goes on with the next line. */
 function commands(where, sample) {
   for (const line of sample.replace(/\\\n/g, ' ').split('\n')) {
-    const call = line.match(/(?:^|\|\s*|&&\s*)(mcpzip\s.*|mcpzip)$/)?.[1];
+    const call = line.match(/(?:^|\|\s*|&&\s*)(?:[A-Z_]+=\S+\s+)*(mcpzip\s.*|mcpzip)$/)?.[1];
     if (call) command(where, call);
   }
 }
@@ -70,6 +71,13 @@ function command(where, line) {
       return;
     }
   }
+}
+
+/** Whether a sample of JSON is a configuration, or some members of one. */
+function isConfiguration(sample) {
+  const { value } = parse(sample);
+  const keys = value && typeof value === 'object' && !Array.isArray(value) ? Object.keys(value) : [];
+  return sample.includes('"mcpServers"') || (keys.length > 0 && keys.every((key) => key in known));
 }
 
 /** Whether the schema and the program take a configuration, without a word against it. */

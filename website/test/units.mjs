@@ -4,7 +4,7 @@ import test from 'node:test';
 import { scrollingTables, withBase } from '../scripts/base.mjs';
 import { entries, sections } from '../scripts/commands.mjs';
 import { validator } from '../scripts/configuration.mjs';
-import { withPages } from '../scripts/documents.mjs';
+import { withDrawings, withPages } from '../scripts/documents.mjs';
 import { tables } from '../scripts/lib.mjs';
 import { ofEnums } from '../scripts/troubleshooting.mjs';
 import { fromForm, parse, problems } from '../src/lib/configuration.js';
@@ -61,6 +61,11 @@ test('error texts are read with their meaning', () => {
 test('links to files become links to pages, and tables keep their bars', () => {
   assert.equal(withPages('[a](docs/search.md) [b](https://x/y.md) [c](tests/it)'), '[a](/guides/search/) [b](https://x/y.md) c');
   assert.deepEqual(tables('## T\n\n| a | b |\n|---|---|\n| `x \\| y` | 1 |\n').T[0], [['a', 'b'], ['`x | y`', '1']]);
+});
+
+test('only a block without a language becomes a drawing', () => {
+  const made = withDrawings('```json\n{}\n```\n\nwords\n\n```\na < b\n```\n\n```sh\nls\n```\n');
+  assert.match(made, /^```json\n\{\}\n```\n\nwords\n\n<pre [^>]*><code>a &lt; b<\/code><\/pre>\n\n```sh\nls\n```\n$/);
 });
 
 test('a site below a path has all its links there, and wide tables can be scrolled by keyboard', () => {

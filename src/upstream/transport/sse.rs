@@ -81,7 +81,9 @@ async fn read(link: Arc<Link>, mut events: EventStream, stop: CancellationToken)
     let reading = async {
         loop {
             match events.next().await {
-                Ok(Some(Event::Message { kind, data })) if kind.is_empty() || kind == "message" => link.receive(&data),
+                Ok(Some(Event::Message { kind, data })) if kind.is_empty() || kind == "message" => {
+                    link.take(data).await;
+                }
                 Ok(Some(Event::Message { .. })) => {}
                 Ok(Some(Event::TooLarge { length, id })) => link.too_long(length, id.as_ref()),
                 Ok(None) => return "it ended its event stream".to_owned(),

@@ -1,10 +1,12 @@
 //! Too much at once: memory stays bounded, and others go on.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::Outcome;
 use crate::support::script::{answer, fill, line};
-use crate::support::{Client, Server, Setup};
+use crate::support::{Client, Server, Setup, until};
 
 pub(super) const OUTCOMES: &[Outcome] = &[
     Outcome {
@@ -17,14 +19,23 @@ pub(super) const OUTCOMES: &[Outcome] = &[
         gets: "`more than the limit of 67108864`",
         then: "memory stays below 160 MB; other servers answer meanwhile",
     },
+    Outcome {
+        fault: "a client asks for 240 MB of results, and does not read",
+        gets: "all of them, once it reads",
+        then: "memory stays below 160 MB; servers whose answers it does not take have to wait",
+    },
 ];
 
 const MEGABYTE: usize = 1024 * 1024;
 
 /// The most memory that a process had so far, in bytes.
 fn peak(client: &Client) -> usize {
+    memory(client, "VmHWM:")
+}
+
+fn memory(client: &Client, figure: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", client.process())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
 }
 
@@ -61,6 +72,36 @@ fn a_line_without_an_end_fills_no_memory() {
     assert_eq!(client.execute("good__u").text(), "fine");
     let told = client.answer(call).tool_error();
     assert!(told.contains("more than the limit of 67108864"), "{told}");
+    assert!(peak(&client) < 160 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    client.finish();
+}
+
+#[test]
+fn a_client_that_does_not_read_fills_no_memory() {
+    const CALLS: u64 = 60;
+    let large =
+        fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#, 4 * MEGABYTE, r#""}]}}"#);
+    let setup = Setup::new()
+        .server("big", Server::new().tool("t", [large]))
+        .setting("results", json!({ "budget": 0 }))
+        .setting("search", json!({ "semantic": false }));
+    let mut client = setup.log_level("error").connect();
+    assert!(client.execute("big__t").text().len() >= 4 * MEGABYTE);
+    client.stop_reading();
+    let calls: Vec<u64> = (0..CALLS).map(|_| client.begin_execute("big__t")).collect();
+    // Nothing more comes in once the memory has been the same for a while.
+    let (mut before, mut same) = (0, 0);
+    until("the memory to stay the same", || {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = memory(&client, "VmRSS:");
+        same = if now == before { same + 1 } else { 0 };
+        before = now;
+        (same >= 10).then_some(())
+    });
+    client.read_on();
+    for call in calls {
+        assert!(client.answer(call).text().len() >= 4 * MEGABYTE);
+    }
     assert!(peak(&client) < 160 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
     client.finish();
 }

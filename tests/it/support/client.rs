@@ -42,6 +42,8 @@ struct ReceivedState {
     all: Vec<String>,
     stderr: String,
     ended: bool,
+    /// Stdout is not read for now.
+    is_held: bool,
 }
 
 impl Client {
@@ -63,6 +65,17 @@ impl Client {
         ];
         let stdin = child.stdin.take();
         Self { home, child, stdin, received, readers, sent: Vec::new(), next_id: 1 }
+    }
+
+    /// Reads nothing more of stdout but what is under way, until [`Client::read_on`].
+    pub(crate) fn stop_reading(&self) {
+        self.received.state().is_held = true;
+    }
+
+    /// Reads again.
+    pub(crate) fn read_on(&self) {
+        self.received.state().is_held = false;
+        self.received.changed.notify_all();
     }
 
     /// Opens the connection as a client of `version` does; returns the answer to `initialize`.
@@ -321,6 +334,9 @@ impl Received {
             state.all.push(line.clone());
             state.waiting.push(Message::new(line));
             self.changed.notify_all();
+            while state.is_held {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
         }
         self.state().ended = true;
         self.changed.notify_all();
@@ -337,6 +353,7 @@ impl Received {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        self.read_on();
         self.stdin = None;
         // It has ended where the test saw to that.
         let _ = self.child.kill();
