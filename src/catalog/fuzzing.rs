@@ -27,7 +27,7 @@ fn check_cache(directory: &Path, first: u8, rest: &[u8]) {
     let key = Key { server, configuration: "0123".to_owned() };
     let path = cache.fuzzing_path(&key);
     std::fs::create_dir_all(path.parent().expect("it is in a directory")).expect("there is room");
-    if first % 2 == 0 {
+    if first.is_multiple_of(2) {
         std::fs::write(&path, rest).expect("there is room");
         if let Some(tools) = cache.load(&key) {
             // Each is there, or is known to be damaged.
