@@ -1,8 +1,9 @@
 //! `mcp-remote`: a program that stands before a remote server for clients that know none. Here the URL is enough.
 
 use super::Node;
-use super::reading::{Target, ToolRule, program_name};
+use super::reading::{Target, ToolRule};
 use super::rules::Carried;
+use crate::config::program_name;
 
 /// What was behind it.
 pub(super) struct Unwrapped {

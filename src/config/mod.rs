@@ -27,6 +27,7 @@ mod policy;
 mod projects;
 mod reader;
 mod results;
+mod runner;
 mod schema;
 mod server;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
 pub use projects::{Projects, real};
 pub use results::{Duplicates, Lifetime, ResultOptions};
+pub use runner::program_name;
 pub use schema::json_schema;
 pub use traces::{Sampler, Traces};
 pub use watch::ConfigWatch;

@@ -372,6 +372,8 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::task::TaskTracker;
+
     use super::*;
 
     fn frame(body: &str) -> Frame {
@@ -430,18 +432,18 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_a_peer_is_known_until_it_reads() {
-        let outbox = Outbox::new();
+        let (outbox, tasks) = (Outbox::new(), TaskTracker::new());
         let large = "x".repeat(LIMIT);
         let sender = |outbox: Outbox| {
             let frame = frame(&large);
-            tokio::spawn(async move { outbox.send(frame).await })
+            tasks.spawn(async move { outbox.send(frame).await })
         };
         let senders: Vec<_> = (0..CONGESTED / LIMIT).map(|_| sender(outbox.clone())).collect();
         while !outbox.is_congested() {
             tokio::task::yield_now().await;
         }
         outbox.push_unless_congested(frame("dropped"));
-        let reading = tokio::spawn({
+        let reading = tasks.spawn({
             let outbox = outbox.clone();
             async move { outbox.write_to(tokio::io::sink()).await }
         });

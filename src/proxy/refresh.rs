@@ -23,7 +23,7 @@ use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::{ListError, Pool, backoff};
 
-/// How long a server has to list its tools, the start of its process included.
+/// How long a server has to list its tools, the start of its process included; longer if it may have to be installed first.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 /// Servers that are listed side by side; each may be a process that starts.
@@ -443,9 +443,10 @@ impl Listing {
 
     async fn list(&self) -> Result<(), String> {
         let Parts { pool, catalog, cache, index, topics, tasks, .. } = &self.refresh.parts;
-        let listing = tokio::time::timeout(LIST_LIMIT, pool.list(&self.key.server, LIST_LIMIT))
+        let limit = pool.connected_within(&self.key.server, LIST_LIMIT);
+        let listing = tokio::time::timeout(limit, pool.list(&self.key.server, LIST_LIMIT))
             .await
-            .map_err(|_| format!("it did not list its tools within {LIST_LIMIT:?}"))?
+            .map_err(|_| format!("it did not list its tools within {limit:?}"))?
             .map_err(|error| error.to_string())?;
         let (key, cache, catalog, topics) = (self.key.clone(), cache.clone(), catalog.clone(), topics.clone());
         let pins = self.refresh.parts.pins.clone();

@@ -172,7 +172,7 @@ impl Connector<'_> {
     }
 
     fn limit(&self) -> Duration {
-        self.environment.handshake_limit
+        self.environment.handshake_limit_of(self.transport)
     }
 
     /// Starts the server's process, and the tasks that write to it, read from it and see it to its end.

@@ -50,6 +50,9 @@ use guard::Guard;
 use headers_command::HeadersCommands;
 use transport::http::client::Clients;
 
+/// So many times longer has a server that may have to be installed first.
+const INSTALLING: u32 = 6;
+
 /// The largest message that is taken from a server, in bytes.
 pub const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
@@ -64,7 +67,7 @@ pub struct Environment {
     pub log_directory: Option<PathBuf>,
     /// Where logins are kept; without it there are none.
     pub logins: Option<Arc<oauth::Vault>>,
-    /// How long a server has to answer the handshake.
+    /// How long a server has to answer the handshake; longer if it may have to be installed first.
     pub handshake_limit: Duration,
     guard: Arc<Guard>,
     clients: Clients,
@@ -84,6 +87,15 @@ impl Environment {
             guard: Arc::new(Guard::new()),
             clients: Clients::default(),
             headers_commands: HeadersCommands::default(),
+        }
+    }
+
+    /// How long a server that is reached so has to answer the handshake.
+    fn handshake_limit_of(&self, transport: &config::Transport) -> Duration {
+        match transport {
+            // One that is cut off in the middle may leave a broken package behind, which fails at once ever after.
+            config::Transport::Stdio(transport) if transport.may_install() => self.handshake_limit * INSTALLING,
+            _ => self.handshake_limit,
         }
     }
 

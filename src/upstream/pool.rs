@@ -108,6 +108,16 @@ impl Pool {
         }
     }
 
+    /// How long `server` may take to be connected and then, for `limit`, to do something.
+    #[must_use]
+    pub fn connected_within(&self, server: &ServerName, limit: Duration) -> Duration {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(slots) = slots.get(server) else { return limit };
+        // What connecting usually takes is a part of the limit.
+        let usual = self.environment.handshake_limit;
+        limit + self.environment.handshake_limit_of(&slots.first.entry.transport).saturating_sub(usual)
+    }
+
     /// Whether `server` could not be reached for want of a login when it was last tried.
     #[must_use]
     pub fn wants_login(&self, server: &ServerName) -> bool {

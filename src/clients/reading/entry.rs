@@ -3,7 +3,7 @@
 use crate::clients::Node;
 use crate::clients::references;
 use crate::clients::rules::Carried;
-use crate::config::{secret_arguments, secret_parameters};
+use crate::config::{program_name, secret_arguments, secret_parameters};
 use crate::secret::{Secret, is_secret_name};
 
 /// A server as `mcpzip` can use it; all texts have references in our form.
@@ -179,11 +179,4 @@ impl Entry {
 
 fn is_own(program: &str) -> bool {
     matches!(program, "mcpzip" | "compressed-mcp-proxy")
-}
-
-/// A program's name in a path or a package's: no directory, no ending, no version.
-pub(in crate::clients) fn program_name(word: &str) -> &str {
-    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = name.split_once('@').map_or(name, |(name, _)| name);
-    name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
 }

@@ -7,8 +7,8 @@ mod entry;
 mod tools;
 mod url;
 
+pub(super) use entry::ToolRule;
 pub use entry::{Entry, Target};
-pub(super) use entry::{ToolRule, program_name};
 
 use std::path::{Path, is_separator};
 

@@ -1,0 +1,48 @@
+//! Programs that fetch what they run.
+
+use super::Stdio;
+
+/// Runners of packages and of images; some do other things, too, which start no slower for it.
+const RUNNERS: &[&str] =
+    &["bun", "bunx", "deno", "docker", "go", "npm", "npx", "pipx", "pnpm", "pnpx", "podman", "uv", "uvx", "yarn"];
+
+impl Stdio {
+    /// Whether the server may have to be fetched before it starts, as package runners do the first time.
+    #[must_use]
+    pub fn may_install(&self) -> bool {
+        RUNNERS.contains(&program_name(&self.command))
+    }
+}
+
+/// A program's name in a path or a package's: no directory, no ending, no version.
+#[must_use]
+pub fn program_name(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
+    name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runners_are_known_by_whatever_path() {
+        for (word, name) in [
+            ("npx", "npx"),
+            ("/usr/local/bin/uvx", "uvx"),
+            (r"C:\Program Files\nodejs\npx.cmd", "npx"),
+            ("mcp-proxy@1.2", "mcp-proxy"),
+        ] {
+            assert_eq!(program_name(word), name);
+        }
+        let stdio = |command: &str| Stdio {
+            command: command.to_owned(),
+            args: Vec::new(),
+            env: std::collections::BTreeMap::default(),
+            cwd: None,
+        };
+        assert!(stdio("/opt/bin/npx").may_install() && stdio("docker").may_install());
+        assert!(!stdio("/opt/npx/server").may_install() && !stdio("node").may_install());
+    }
+}
