@@ -3,8 +3,9 @@
 use super::Stdio;
 
 /// Runners of packages and of images; some do other things, too, which start no slower for it.
-const RUNNERS: &[&str] =
-    &["bun", "bunx", "deno", "docker", "go", "npm", "npx", "pipx", "pnpm", "pnpx", "podman", "uv", "uvx", "yarn"];
+const RUNNERS: &[&str] = &[
+    "bun", "bunx", "deno", "dnx", "docker", "go", "npm", "npx", "pipx", "pnpm", "pnpx", "podman", "uv", "uvx", "yarn",
+];
 
 impl Stdio {
     /// Whether the server may have to be fetched before it starts, as package runners do the first time.
