@@ -11,7 +11,12 @@ impl Stdio {
     /// Whether the server may have to be fetched before it starts, as package runners do the first time.
     #[must_use]
     pub fn may_install(&self) -> bool {
-        RUNNERS.contains(&program_name(&self.command))
+        let program = match &self.args[..] {
+            // Runners are scripts on Windows.
+            [flag, program, ..] if program_name(&self.command) == "cmd" && flag.eq_ignore_ascii_case("/c") => program,
+            _ => &self.command,
+        };
+        RUNNERS.contains(&program_name(program))
     }
 }
 
@@ -37,13 +42,17 @@ mod tests {
         ] {
             assert_eq!(program_name(word), name);
         }
-        let stdio = |command: &str| Stdio {
-            command: command.to_owned(),
-            args: Vec::new(),
+        let stdio = |line: &str| Stdio {
+            command: line.split(' ').next().unwrap_or_default().to_owned(),
+            args: line.split(' ').skip(1).map(str::to_owned).collect(),
             env: std::collections::BTreeMap::default(),
             cwd: None,
         };
-        assert!(stdio("/opt/bin/npx").may_install() && stdio("docker").may_install());
-        assert!(!stdio("/opt/npx/server").may_install() && !stdio("node").may_install());
+        for line in ["/opt/bin/npx -y x", "docker run x", "cmd /c npx -y x"] {
+            assert!(stdio(line).may_install(), "{line}");
+        }
+        for line in ["/opt/npx/server", "node npx", "cmd /c node npx", "npx-like"] {
+            assert!(!stdio(line).may_install(), "{line}");
+        }
     }
 }

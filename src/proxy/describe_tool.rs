@@ -76,7 +76,6 @@ impl Proxy {
         self.find_within(name, FIRST_LISTING).await
     }
 
-    /// The same for whoever has no more time than `limit`.
     /// The tool that `name` means, where nothing has to be waited for to know that.
     pub(super) fn known_tool(&self, name: &str) -> Option<Tool> {
         if !self.refresh.is_loaded() {
@@ -88,6 +87,7 @@ impl Proxy {
         }
     }
 
+    /// The same for whoever has no more time than `limit`.
     pub(super) async fn find_within(&self, name: &str, limit: Duration) -> Result<Tool, Failure> {
         self.refresh.loaded().await;
         // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.

@@ -27,8 +27,7 @@ const ENDLESS: &[&str] = &[
     "foreach",
     "input",
 ];
-const LARGE: &[&str] =
-    &["*", "path", "=", "[", "implode", "splits", "sub(", "while", "tojson", "@", "ltrim", "rtrim", "{"];
+const LARGE: &[&str] = &["*", "path", "=", "[", "implode", "splits", "sub(", "tojson", "@", "ltrim", "rtrim", "{"];
 
 /// A filter on the first line, a tool's result or data in the rest: the filter is read, and run where it ends for sure.
 pub(crate) fn select(data: &[u8]) {

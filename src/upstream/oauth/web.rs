@@ -119,7 +119,7 @@ impl<'a> Web<'a> {
     }
 }
 
-/// Whether a server at `own`, `is_public_server` or not,, may have anything sent to `url`.
+/// Whether a server at `own`, `is_public_server` or not, may have anything sent to `url`.
 pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<(), LoginError> {
     let forbidden = |reason| Err(LoginError::Forbidden { url: shown(url), reason });
     let address = literal(url);
