@@ -45,7 +45,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::app::{App, LOGS};
-use crate::config::{Environment, PathFlags, Paths, env};
+use crate::config::{Environment, LOG_LEVELS, PathFlags, Paths, env, log_level};
 use crate::proxy::{Mode, Start};
 use crate::{telemetry, upstream};
 use diagnostics::Exit;
@@ -98,7 +98,7 @@ struct Global {
     #[arg(long, global = true, help_heading = "Options for all commands")]
     json: bool,
     /// How much to log on stderr: off, error, warn, info, debug or trace
-    #[arg(long, global = true, value_name = "LEVEL", value_parser = telemetry::LEVELS, help_heading = "Options for all commands")]
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = LOG_LEVELS, help_heading = "Options for all commands")]
     log: Option<String>,
 }
 
@@ -246,7 +246,7 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     let environment = Environment::process();
     let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name).filter(|level| !level.is_empty()));
     let quiet = if matches!(cli.command, Command::Serve(_)) { "warn" } else { "error" };
-    let level = |name: &str| telemetry::level(name).unwrap_or(tracing::level_filters::LevelFilter::WARN);
+    let level = |name: &str| log_level(name).unwrap_or(tracing::level_filters::LevelFilter::WARN);
     telemetry::start(named.map(level), level(quiet));
     runtime.block_on(dispatch(cli.command, cli.global, environment, output))
 }

@@ -17,9 +17,8 @@ use super::keys;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
     CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Origin, Provider,
-    SearchOptions, Trust, duration,
+    SearchOptions, Trust, duration, log_level,
 };
-use crate::telemetry;
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -212,10 +211,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
 }
 
 fn level(field: &Field<'_>) -> Result<LevelFilter, At<Fault>> {
-    field
-        .word()
-        .and_then(telemetry::level)
-        .ok_or_else(|| field.wrong("off, error, warn, info, debug or trace, in quotes"))
+    field.word().and_then(log_level).ok_or_else(|| field.wrong("off, error, warn, info, debug or trace, in quotes"))
 }
 
 fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<Fault>> {

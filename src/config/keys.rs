@@ -84,7 +84,7 @@ pub(super) const FILE: Table = &[
     key("registry", Value::Text, "The registry that `mcpzip registry` and `mcpzip add --from-registry` ask: a URL."),
     key(
         "log",
-        Value::Words(&["off", "error", "warn", "info", "debug", "trace"]),
+        Value::Words(&super::LOG_LEVELS),
         "How much `mcpzip serve` logs, where neither `--log` nor `MCPZIP_LOG` says so.",
     ),
     key("http", Value::Object(HTTP), "What `mcpzip serve --http` offers beside MCP."),

@@ -1,6 +1,13 @@
 //! Files as people write them, and what comes of them.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use super::*;
+use crate::secret::Secret;
+use crate::tool::ServerName;
 
 #[cfg(unix)]
 const PATH: &str = "/etc/zip/config.json";

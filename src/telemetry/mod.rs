@@ -38,9 +38,6 @@ use crate::tool::{ServerName, is_hidden};
 pub use file::{LogFile, aside};
 pub use tail::{Follow, tail};
 
-/// The levels by name, as `MCPZIP_LOG` takes them.
-pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-
 /// What the main log is called; no server has this name.
 pub const MAIN: &str = "mcpzip";
 
@@ -160,12 +157,6 @@ pub fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
             None => tracing::trace!(length, "{direction} {shown}"),
         }
     }
-}
-
-/// Reads a level's name.
-#[must_use]
-pub fn level(name: &str) -> Option<LevelFilter> {
-    name.to_lowercase().parse().ok().filter(|_| LEVELS.contains(&name.to_lowercase().as_str()))
 }
 
 /// Appends to the log of this name. A log that cannot be written is given up for this moment; there is nowhere to say so.
@@ -303,17 +294,5 @@ impl Visit for Seen {
             "server" => self.server = Some(value.to_owned()),
             _ => self.record_debug(field, &value),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_have_names() {
-        assert_eq!(level("WARN"), Some(LevelFilter::WARN));
-        assert_eq!(level("loud"), None);
-        assert_eq!(level("3"), None);
     }
 }

@@ -1,0 +1,145 @@
+//! Settings with a type of their own, and what they are when nothing is said.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+
+use super::{LanguageModel, duration};
+
+/// What `credentials` may be.
+pub(super) const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
+
+/// The names of log levels, the quietest first.
+pub const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// How logins are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// In files that the system's keychain has the key of, where there is one that can be used; otherwise in plain ones.
+    #[default]
+    Auto,
+    /// The same, and not at all without a keychain.
+    Keychain,
+    /// In plain files that are readable by the user alone.
+    File,
+}
+
+/// When an unused connection is closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IdleTimeout {
+    /// The later, the more the connection was used.
+    #[default]
+    Adaptive,
+    /// After this time.
+    After(Duration),
+    /// Not at all.
+    Never,
+}
+
+/// How tools are searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
+    pub default_limit: usize,
+    /// Whether tools are also sought by what they mean, where the program carries the model for it.
+    pub semantic: bool,
+    /// Puts the best hits in order, if there is one.
+    pub llm: Option<LanguageModel>,
+}
+
+/// What clients see beside the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exposure {
+    /// The prompts.
+    pub prompts: bool,
+    /// The resources and their templates.
+    pub resources: bool,
+}
+
+/// What a server's entry says of it; nothing where the setting for all holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnExposure {
+    /// Whether its prompts are seen.
+    pub prompts: Option<bool>,
+    /// Whether its resources are seen.
+    pub resources: Option<bool>,
+}
+
+impl Credentials {
+    /// Reads the word for it.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "auto" => Some(Self::Auto),
+            "keychain" => Some(Self::Keychain),
+            "file" => Some(Self::File),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Keychain => "keychain",
+            Self::File => "file",
+        }
+        .to_owned()
+    }
+}
+
+impl SearchOptions {
+    /// How many hits there may be.
+    pub const LIMITS: RangeInclusive<usize> = 1..=50;
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self { default_limit: 5, semantic: true, llm: None }
+    }
+}
+
+impl Exposure {
+    pub(super) const NOTHING: Self = Self { prompts: false, resources: false };
+}
+
+impl Default for Exposure {
+    fn default() -> Self {
+        Self { prompts: true, resources: true }
+    }
+}
+
+impl OwnExposure {
+    /// What holds where the setting for all is `all`.
+    pub(super) fn or(self, all: Exposure) -> Exposure {
+        Exposure { prompts: self.prompts.unwrap_or(all.prompts), resources: self.resources.unwrap_or(all.resources) }
+    }
+}
+
+impl IdleTimeout {
+    /// As the file would have it.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Adaptive => "adaptive".to_owned(),
+            Self::Never => "never".to_owned(),
+            Self::After(time) => duration::text(time),
+        }
+    }
+}
+
+/// Reads the name of a log level.
+#[must_use]
+pub fn log_level(name: &str) -> Option<LevelFilter> {
+    name.to_lowercase().parse().ok().filter(|_| LOG_LEVELS.contains(&name.to_lowercase().as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names() {
+        assert_eq!(log_level("WARN"), Some(LevelFilter::WARN));
+        assert_eq!(log_level("loud"), None);
+        assert_eq!(log_level("3"), None);
+    }
+}

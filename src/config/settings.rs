@@ -1,0 +1,341 @@
+//! All settings together, and how a file becomes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+
+use super::error::{Error, Fault, Oddity, ServerFault, Warning};
+use super::options::CREDENTIALS_EXPECTED;
+use super::reader::{At, Lines, Read, Report};
+use super::server::{self, Resolver};
+use super::{
+    BUILT_IN_SERVER, Credentials, Environment, Exposure, IdleTimeout, Management, Paths, Policy, ResultOptions,
+    SearchOptions, Server, Traces, Verdict, duration, env, file,
+};
+use crate::secret::Masker;
+use crate::tool::{Hints, QualifiedName, ServerName};
+
+/// The official registry.
+const REGISTRY: &str = "https://registry.modelcontextprotocol.io";
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// All settings.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file it was read from.
+    pub path: Option<PathBuf>,
+    /// The usable servers, disabled ones among them.
+    pub servers: BTreeMap<ServerName, Server>,
+    /// The entries that are not usable, in the file's order; they are shown as failed servers.
+    pub faults: Vec<ServerFault>,
+    /// What is odd about the file, in its order.
+    pub warnings: Vec<Warning>,
+    /// How long a call may take where its server has no `timeout`.
+    pub call_timeout: Duration,
+    /// When an unused connection is closed, where its server does not say.
+    pub idle_timeout: IdleTimeout,
+    /// How tools are searched.
+    pub search: SearchOptions,
+    /// How results are answered.
+    pub results: ResultOptions,
+    /// What clients see beside the tools, where a server does not say.
+    pub expose: Exposure,
+    /// The rules for the tools of all servers.
+    pub tools: Policy,
+    /// What agents may do to `mcpzip` itself.
+    pub management: Management,
+    /// How logins are kept.
+    pub credentials: Credentials,
+    /// Where servers are sought: the address of a registry.
+    pub registry: String,
+    /// How much is logged, where nothing else says so.
+    pub log: Option<LevelFilter>,
+    /// Whether figures for Prometheus are served over HTTP.
+    pub metrics: bool,
+    /// Where traces go, if anywhere.
+    pub traces: Option<Traces>,
+    /// Knows the secrets among the values above, also those within arguments and URLs.
+    pub masker: Masker,
+}
+
+impl Config {
+    /// What may be done with a tool. The built-in server's own are always there.
+    #[must_use]
+    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        if name.server.as_str() == BUILT_IN_SERVER {
+            return Verdict::Allowed;
+        }
+        let own = self.servers.get(&name.server).map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
+        own.max(self.tools.judge(name, hints))
+    }
+
+    /// The servers that a client in `directories`, each without links in it, does not see.
+    #[must_use]
+    pub fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
+        let unseen = self.servers.iter().filter(|(_, entry)| !entry.projects.admit(directories));
+        unseen.map(|(server, _)| server.clone()).collect()
+    }
+
+    /// The same without some servers.
+    #[must_use]
+    pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
+        let mut config = self.clone();
+        config.servers.retain(|server, _| !servers.contains(server));
+        config
+    }
+
+    /// What clients see of a server beside its tools; nothing of one that is not used.
+    #[must_use]
+    pub fn exposes(&self, server: &ServerName) -> Exposure {
+        let entry = self.servers.get(server).filter(|entry| !entry.disabled);
+        entry.map_or(Exposure::NOTHING, |entry| entry.expose.or(self.expose))
+    }
+
+    /// What clients may see of any server, those to come included, beside its tools.
+    #[must_use]
+    pub fn exposes_any(&self) -> Exposure {
+        self.servers.keys().map(|server| self.exposes(server)).fold(self.expose, |all, one| Exposure {
+            prompts: all.prompts || one.prompts,
+            resources: all.resources || one.resources,
+        })
+    }
+
+    /// Merges, in this order, what flags and variables said (both in `paths`), the file, and the defaults.
+    ///
+    /// # Errors
+    /// When there is no file, or nothing in it can be used.
+    pub fn load(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+        let path = paths.config_file.clone();
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Error::Missing { path }),
+            Err(source) => return Err(Error::Read { path, source }),
+        };
+        let Ok(text) = String::from_utf8(bytes) else { return Err(Error::Encoding { path }) };
+        Self::parse(&text, &path, environment)
+    }
+
+    /// The same; where there is no file, what variables and defaults say.
+    ///
+    /// # Errors
+    /// When nothing in the file can be used.
+    pub fn load_or_default(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+        match Self::load(paths, environment) {
+            Err(Error::Missing { path }) => Self::parse("{}", &path, environment),
+            loaded => loaded,
+        }
+    }
+
+    /// Reads `text`, the content of the file at the absolute `path`.
+    ///
+    /// # Errors
+    /// When the text is no JSON, or not an object of servers and settings.
+    pub fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Self, Error> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let lines = Lines::new(text);
+        let report = Report::default();
+        let root = file::parse(text).map_err(|error| Error::Syntax {
+            path: path.to_owned(),
+            position: lines.position(error.range().start),
+            problem: lower_first(&error.kind().to_string()),
+        })?;
+        let root = root.ok_or_else(|| Error::Empty { path: path.to_owned() })?;
+        let file = file::read(&root, &report).map_err(|at| Error::Shape {
+            path: path.to_owned(),
+            position: lines.position(at.offset),
+            fault: at.value,
+        })?;
+
+        let tools = Policy::read(file.tools).map_err(|at| Error::Shape {
+            path: path.to_owned(),
+            position: lines.position(at.offset),
+            fault: at.value,
+        })?;
+        let defaults = Self::default();
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let mut resolver = Resolver::new(environment, directory, &report);
+        resolver.set_defaults(file.proxy, file.ca_file);
+        let (servers, faults) = servers(file.servers, &mut resolver, &lines);
+        let search = search(file.search, defaults.search, &mut resolver);
+        let traces = resolver.traces(file.otlp);
+        Ok(Self {
+            path: Some(path.to_owned()),
+            servers,
+            faults,
+            masker: Masker::new(resolver.secrets),
+            call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
+            idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
+            search,
+            results: ResultOptions::of(file.results, &report),
+            management: setting(file.management, defaults.management, Management::text, &report),
+            expose: exposure(file.expose, defaults.expose, &report),
+            tools,
+            credentials: credentials(environment, file.credentials, &report),
+            registry: registry(environment, file.registry, &report),
+            log: level(file.log, &report),
+            metrics: metrics(file.http, defaults.metrics, &report),
+            traces,
+            warnings: report.into_warnings(&lines),
+        })
+    }
+}
+
+/// The settings of an empty file.
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            path: None,
+            servers: BTreeMap::new(),
+            faults: Vec::new(),
+            warnings: Vec::new(),
+            call_timeout: CALL_TIMEOUT,
+            idle_timeout: IdleTimeout::default(),
+            search: SearchOptions::default(),
+            results: ResultOptions::default(),
+            expose: Exposure::default(),
+            tools: Policy::default(),
+            management: Management::default(),
+            credentials: Credentials::default(),
+            registry: REGISTRY.to_owned(),
+            log: None,
+            metrics: false,
+            traces: None,
+            masker: Masker::default(),
+        }
+    }
+}
+
+/// Tells the usable entries from the others.
+fn servers(
+    entries: Vec<file::Named>,
+    resolver: &mut Resolver<'_>,
+    lines: &Lines<'_>,
+) -> (BTreeMap<ServerName, Server>, Vec<ServerFault>) {
+    let mut servers = BTreeMap::new();
+    let mut faults = Vec::new();
+    for file::Named { name: At { offset, value: written }, entry } in entries {
+        let is_disabled = entry.as_ref().is_ok_and(|entry| matches!(entry.disabled, Ok(Some(true))));
+        let server = server_name(&written)
+            .map_err(|fault| At::new(offset, fault))
+            .and_then(|name| Ok((name, resolver.server(&written, offset, entry?)?)));
+        match server {
+            Ok((name, server)) => {
+                servers.insert(name, server);
+            }
+            Err(at) if is_disabled => {
+                resolver.report.add(at.offset, Oddity::Disabled { name: written, fault: at.value });
+            }
+            Err(at) => {
+                let position = lines.position(at.offset);
+                faults.push(ServerFault { name: written, position, fault: at.value });
+            }
+        }
+    }
+    (servers, faults)
+}
+
+fn server_name(written: &str) -> Result<ServerName, Fault> {
+    if written.eq_ignore_ascii_case(BUILT_IN_SERVER) {
+        return Err(Fault::Reserved);
+    }
+    Ok(ServerName::new(written)?)
+}
+
+/// A setting that cannot be used is no reason to leave the user without any server.
+pub(super) fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, report: &Report) -> T {
+    match read {
+        Ok(value) => value.unwrap_or(default),
+        Err(At { offset, value: fault }) => {
+            report.add(offset, Oddity::Default { fault, default: text(default) });
+            default
+        }
+    }
+}
+
+fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut Resolver<'_>) -> SearchOptions {
+    match read {
+        Ok(None) => default,
+        Ok(Some(entry)) => {
+            let limit = setting(entry.default_limit, default.default_limit, |limit| limit.to_string(), resolver.report);
+            let llm = entry.llm.and_then(|entry| entry.map(|entry| resolver.language_model(entry)).transpose());
+            let llm = llm.unwrap_or_else(|At { offset, value: fault }| {
+                resolver.report.add(offset, Oddity::Default { fault, default: "no language model".to_owned() });
+                None
+            });
+            let semantic = setting(entry.semantic, default.semantic, |flag| flag.to_string(), resolver.report);
+            SearchOptions { default_limit: limit, semantic, llm }
+        }
+        Err(At { offset, value: fault }) => {
+            resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });
+            default
+        }
+    }
+}
+
+/// The variable goes before the file.
+fn credentials(environment: &Environment, read: Read<Credentials>, report: &Report) -> Credentials {
+    let written = setting(read, Credentials::default(), Credentials::text, report);
+    match environment.get(env::CREDENTIALS.name).map(str::trim).filter(|word| !word.is_empty()) {
+        None => written,
+        Some(word) => Credentials::parse(word).unwrap_or_else(|| {
+            let (name, used) = (env::CREDENTIALS.name, written.text());
+            report.add(0, Oddity::Variable { name, expected: CREDENTIALS_EXPECTED, used });
+            written
+        }),
+    }
+}
+
+/// The variable goes before the file.
+fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) -> String {
+    let written = read.and_then(|read| match read {
+        Some(At { offset, value }) if !server::is_url(&value, &["http", "https"]) => {
+            let expected = "the URL of a registry, with `http://` or `https://`";
+            Err(At::new(offset, Fault::value("registry", expected, format!("`\"{value}\"`"))))
+        }
+        read => Ok(read.map(|at| at.value)),
+    });
+    let written = written.unwrap_or_else(|At { offset, value: fault }| {
+        report.add(offset, Oddity::Default { fault, default: REGISTRY.to_owned() });
+        None
+    });
+    let named = environment.get(env::REGISTRY.name).map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned);
+    named.or(written).unwrap_or_else(|| REGISTRY.to_owned())
+}
+
+fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Exposure {
+    let flag = |read: Read<bool>, default: bool| setting(read, default, |flag| flag.to_string(), report);
+    match read {
+        Ok(None) => default,
+        Ok(Some(exposed)) => Exposure {
+            prompts: flag(exposed.prompts, default.prompts),
+            resources: flag(exposed.resources, default.resources),
+        },
+        Err(At { offset, value: fault }) => {
+            report.add(offset, Oddity::Default { fault, default: "everything is shown".to_owned() });
+            default
+        }
+    }
+}
+
+fn level(read: Read<LevelFilter>, report: &Report) -> Option<LevelFilter> {
+    read.unwrap_or_else(|At { offset, value: fault }| {
+        report.add(offset, Oddity::Default { fault, default: "the usual".to_owned() });
+        None
+    })
+}
+
+fn metrics(read: Read<file::HttpEntry>, default: bool, report: &Report) -> bool {
+    let entry = read.unwrap_or_else(|At { offset, value: fault }| {
+        report.add(offset, Oddity::Default { fault, default: "no figures are served".to_owned() });
+        None
+    });
+    entry.map_or(default, |entry| setting(entry.metrics, default, |flag| flag.to_string(), report))
+}
+
+pub(super) fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
