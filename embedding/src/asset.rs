@@ -1,20 +1,22 @@
 //! The model as it lies in the asset: one file, read in place. `tools/embedding/FORMAT.md` describes it.
 //!
-//! Nothing is unpacked when it is opened but the small vectors and the vocabulary's table, so that the first text of a
+//! Nothing is unpacked when it is opened but the small vectors and the vocabulary, so that the first text of a
 //! run waits for little more than its own pass. The checksum is compared by a test: the asset is part of the program,
 //! which is as whole as its file.
+
+use std::cmp::Ordering;
 
 use crate::kernel::{GROUP, Linear, Matrix};
 
 const MAGIC: &[u8; 8] = b"MCPZEMB\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Every block begins at a multiple of this.
 const ALIGNMENT: usize = 64;
 
 /// A model, ready to be run.
 #[derive(Debug)]
 pub(crate) struct Asset<'a> {
-    pub(crate) vocabulary: Vocabulary<'a>,
+    pub(crate) vocabulary: Vocabulary,
     tokens: Matrix<'a>,
     positions: Vec<f32>,
     pub(crate) norm: Norm,
@@ -45,12 +47,12 @@ pub(crate) struct Norm {
     pub(crate) shift: Vec<f32>,
 }
 
-/// The pieces that words fall into.
+/// The pieces that words fall into, in the order of their bytes, one behind the other.
 #[derive(Debug)]
-pub(crate) struct Vocabulary<'a> {
-    pieces: Vec<&'a str>,
-    /// Ids by the hash of their piece, each at the first free place from there on; `u32::MAX` where none is.
-    table: Vec<u32>,
+pub(crate) struct Vocabulary {
+    text: String,
+    /// Where each piece ends.
+    ends: Vec<u32>,
     /// What stands for a word of unknown letters, and for the beginning and end of a text.
     pub(crate) unknown: u32,
     pub(crate) first: u32,
@@ -89,7 +91,7 @@ impl<'a> Blocks<'a> {
     }
 
     fn floats(&mut self, count: usize) -> Result<Vec<f32>, Malformed> {
-        Ok(self.take(count * 4)?.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        Ok(self.halves(count)?.iter().map(|half| widen_half(*half)).collect())
     }
 
     fn halves(&mut self, count: usize) -> Result<&'a [[u8; 2]], Malformed> {
@@ -131,12 +133,9 @@ impl<'a> Asset<'a> {
             return Err(Malformed("its rows are no whole groups"));
         }
         let mut blocks = Blocks { rest: body };
-        let vocabulary = Vocabulary::read(blocks.take(text)?)?;
-        if vocabulary.pieces.len() != pieces {
-            return Err(Malformed("its vocabulary has another size"));
-        }
+        let vocabulary = Vocabulary::read(blocks.take(text)?, pieces)?;
         let tokens = blocks.matrix(pieces, width)?;
-        let positions = blocks.halves(positions * width)?.iter().map(|half| widen_half(*half)).collect();
+        let positions = blocks.floats(positions * width)?;
         let norm = blocks.norm(width)?;
         let layers = (0..layers)
             .map(|_| {
@@ -167,25 +166,32 @@ impl<'a> Asset<'a> {
     }
 }
 
-impl<'a> Vocabulary<'a> {
-    fn read(text: &'a [u8]) -> Result<Self, Malformed> {
-        let mut pieces = Vec::new();
-        let mut rest = text;
-        while let Some((length, after)) = rest.split_first() {
-            let (piece, after) =
-                after.split_at_checked(usize::from(*length)).ok_or(Malformed("its vocabulary is cut"))?;
-            pieces.push(str::from_utf8(piece).map_err(|_| Malformed("its vocabulary is no text"))?);
-            rest = after;
-        }
-        let mut table = vec![u32::MAX; (pieces.len() * 2).next_power_of_two()];
-        for (id, piece) in (0..).zip(&pieces) {
-            let mut place = hash(piece.as_bytes()) & (table.len() - 1);
-            while table[place] != u32::MAX {
-                place = (place + 1) & (table.len() - 1);
+impl Vocabulary {
+    /// Restores the pieces, of which each is stored as what it does not share with the one before.
+    fn read(mut packed: &[u8], count: usize) -> Result<Self, Malformed> {
+        const CUT: Malformed = Malformed("its vocabulary is cut");
+        let (mut text, mut ends) = (Vec::with_capacity(packed.len() * 3), Vec::with_capacity(count));
+        let mut piece = Vec::new();
+        while let Some((lengths, rest)) = packed.split_first() {
+            let (shared, own) = (usize::from(lengths >> 4), usize::from(lengths & 15));
+            let (own, rest) = rest.split_at_checked(own).ok_or(CUT)?;
+            if shared > piece.len() {
+                return Err(CUT);
             }
-            table[place] = id;
+            piece.truncate(shared);
+            piece.extend_from_slice(own);
+            text.extend_from_slice(&piece);
+            ends.push(u32::try_from(text.len()).map_err(|_| Malformed("its vocabulary is too long"))?);
+            packed = rest;
         }
-        let mut vocabulary = Self { pieces, table, unknown: 0, first: 0, last: 0 };
+        let text = String::from_utf8(text).map_err(|_| Malformed("its vocabulary is no text"))?;
+        if ends.len() != count {
+            return Err(Malformed("its vocabulary has another size"));
+        }
+        if ends.iter().any(|end| !text.is_char_boundary(*end as usize)) {
+            return Err(Malformed("its vocabulary has parts of letters"));
+        }
+        let mut vocabulary = Self { text, ends, unknown: 0, first: 0, last: 0 };
         let special = |piece: &str| vocabulary.find(piece).ok_or(Malformed("its vocabulary lacks a special piece"));
         let [unknown, first, last] = [special("[UNK]")?, special("[CLS]")?, special("[SEP]")?];
         (vocabulary.unknown, vocabulary.first, vocabulary.last) = (unknown, first, last);
@@ -194,24 +200,22 @@ impl<'a> Vocabulary<'a> {
 
     /// The id of a piece.
     pub(crate) fn find(&self, piece: &str) -> Option<u32> {
-        let mut place = hash(piece.as_bytes()) & (self.table.len() - 1);
-        loop {
-            let id = self.table[place];
-            if id == u32::MAX {
-                return None;
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.piece(middle).cmp(piece) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return u32::try_from(middle).ok(),
             }
-            if self.pieces[id as usize] == piece {
-                return Some(id);
-            }
-            place = (place + 1) & (self.table.len() - 1);
         }
+        None
     }
-}
 
-/// FNV-1a: short keys, all of them our own.
-fn hash(bytes: &[u8]) -> usize {
-    let hash = bytes.iter().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
-    (hash ^ hash >> 15) as usize
+    fn piece(&self, id: usize) -> &str {
+        let start = id.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.text[start..self.ends[id] as usize]
+    }
 }
 
 /// A number of half precision. The exponent's new place makes it too small by 2^112, also where it was subnormal.
@@ -237,8 +241,28 @@ mod tests {
 
     #[test]
     fn what_is_no_asset_is_refused() {
-        for bytes in [&[][..], &[0; 64], b"MCPZEMB\0\x01\0\0\0", &[b"MCPZEMB\0\x02\0\0\0", &[0; 99][..]].concat()] {
+        for bytes in [&[][..], &[0; 64], b"MCPZEMB\0\x02\0\0\0", &[b"MCPZEMB\0\x03\0\0\0", &[0; 99][..]].concat()] {
             assert!(Asset::open(bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn pieces_are_restored() {
+        let packed = b"\x01#\x05[CLS]\x14SEP]\x14UNK]\x03\xc3\xa9a\x21b";
+        let vocabulary = Vocabulary::read(packed, 6).unwrap();
+        let pieces = ["#", "[CLS]", "[SEP]", "[UNK]", "\u{e9}a", "\u{e9}b"];
+        for (id, piece) in (0..).zip(pieces) {
+            assert_eq!(vocabulary.find(piece), Some(id), "{piece}");
+        }
+        for no_piece in ["", "!", "[", "[CLS", "[CLS]x", "\u{e9}", "z"] {
+            assert_eq!(vocabulary.find(no_piece), None, "{no_piece}");
+        }
+        let one_less = Vocabulary::read(packed, 5);
+        let cut = Vocabulary::read(&packed[..packed.len() - 1], 6);
+        let more_shared_than_there_is = Vocabulary::read(b"\x01a\x21b", 2);
+        let half_a_letter = Vocabulary::read(b"\x01a\x01\xc3\x11\xa9", 3);
+        for refused in [one_less, cut, more_shared_than_there_is, half_a_letter] {
+            assert!(refused.is_err());
         }
     }
 }

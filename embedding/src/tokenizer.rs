@@ -17,7 +17,7 @@ const BASES: &str = "aaaaaa ceeeeiiii nooooo  uuuuy  aaaaaa ceeeeiiii nooooo  uu
 iiiiiiiii   jjkk llllll    nnnnnn   oooooo  rrrrrrsssssssstttt  uuuuuuuuuuuuwwyyyzzzzzz ";
 
 /// The ids of `text`'s pieces between the two that mark beginning and end, cut to `limit` in all.
-pub(crate) fn pieces(vocabulary: &Vocabulary<'_>, text: &str, limit: usize) -> Vec<u32> {
+pub(crate) fn pieces(vocabulary: &Vocabulary, text: &str, limit: usize) -> Vec<u32> {
     let mut ids = vec![vocabulary.first];
     let mut word = String::new();
     for c in text.chars() {
@@ -43,7 +43,7 @@ pub(crate) fn pieces(vocabulary: &Vocabulary<'_>, text: &str, limit: usize) -> V
 }
 
 /// Appends the pieces of `word` and empties it.
-fn flush(vocabulary: &Vocabulary<'_>, word: &mut String, ids: &mut Vec<u32>) {
+fn flush(vocabulary: &Vocabulary, word: &mut String, ids: &mut Vec<u32>) {
     let before = ids.len();
     let mut key = String::new();
     let mut start = 0;
@@ -61,7 +61,7 @@ fn flush(vocabulary: &Vocabulary<'_>, word: &mut String, ids: &mut Vec<u32>) {
 }
 
 /// The longest piece that `rest` begins with: its length in `rest`, and its id.
-fn longest(vocabulary: &Vocabulary<'_>, rest: &str, is_continued: bool, key: &mut String) -> Option<(usize, u32)> {
+fn longest(vocabulary: &Vocabulary, rest: &str, is_continued: bool, key: &mut String) -> Option<(usize, u32)> {
     key.clear();
     if is_continued {
         key.push_str(CONTINUED);

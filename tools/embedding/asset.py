@@ -8,37 +8,67 @@ import numpy as np
 import model
 import quantise
 
-MAGIC, VERSION = b"MCPZEMB\0", 1
+MAGIC, VERSION = b"MCPZEMB\0", 2
 HEADER = struct.Struct("<8s9IfIQ")
 ALIGNMENT = 64
+# What half a byte can tell.
+LONGEST = 15
 
 
 def sections(p):
     """Every tensor in the order of the file: its name and form."""
     yield "tokens", "4bit"
     yield "positions", "f16"
-    yield "norm.weight", "f32"
-    yield "norm.bias", "f32"
+    yield "norm.weight", "f16"
+    yield "norm.bias", "f16"
     for layer in range(model.LAYERS):
         for name in ("qkv", "out", "norm1", "up", "down", "norm2"):
             if name.startswith("norm"):
-                yield f"{layer}.{name}.weight", "f32"
-                yield f"{layer}.{name}.bias", "f32"
+                yield f"{layer}.{name}.weight", "f16"
+                yield f"{layer}.{name}.bias", "f16"
             else:
                 yield f"{layer}.{name}", "4bit"
-                yield f"{layer}.{name}.bias", "f32"
+                yield f"{layer}.{name}.bias", "f16"
+
+
+def pack_vocabulary(vocabulary):
+    """Sorted pieces, each by what it does not share with the one before."""
+    text, before = bytearray(), b""
+    for piece in map(str.encode, vocabulary):
+        if piece <= before:
+            raise ValueError(f"{piece} does not come after {before}")
+        shared = 0
+        while shared < min(len(before), len(piece), LONGEST) and before[shared] == piece[shared]:
+            shared += 1
+        if len(piece) - shared > LONGEST:
+            raise ValueError(f"{piece} has more than {LONGEST} bytes of its own")
+        text.append(shared << 4 | len(piece) - shared)
+        text += piece[shared:]
+        before = piece
+    return bytes(text)
+
+
+def unpack_vocabulary(text):
+    """The pieces that `pack_vocabulary` was given."""
+    vocabulary, piece, at = [], b"", 0
+    while at < len(text):
+        shared, own = text[at] >> 4, text[at] & 15
+        piece = piece[:shared] + text[at + 1 : at + 1 + own]
+        vocabulary.append(piece.decode())
+        at += 1 + own
+    return vocabulary
 
 
 def write(vocabulary, p, scales=None):
     """The asset's bytes. Matrices that have `scales` are rounded with these, all others with the best ones."""
-    text = b"".join(bytes([len(piece.encode())]) + piece.encode() for piece in vocabulary)
+    text = pack_vocabulary(vocabulary)
     blocks = [text]
     for name, form in sections(p):
         if form == "4bit":
             found, chosen = quantise.quantise(p[name], (scales or {}).get(name))
             blocks += [quantise.pack(found), chosen.astype("<f2").tobytes()]
         else:
-            blocks.append(p[name].astype("<f2" if form == "f16" else "<f4").tobytes())
+            blocks.append(p[name].astype("<f2").tobytes())
     body = bytearray()
     for block in blocks:
         body += block + b"\0" * (-len(block) % ALIGNMENT)
@@ -69,10 +99,7 @@ def read(data):
         at += length + -length % ALIGNMENT
         return block
 
-    raw, vocabulary, place = take(text), [], 0
-    while place < text:
-        vocabulary.append(raw[place + 1 : place + 1 + raw[place]].decode())
-        place += 1 + raw[place]
+    vocabulary = unpack_vocabulary(take(text))
     assert len(vocabulary) == pieces
     shape_of, p = shapes(pieces, positions), {}
     for name, form in sections(None):
@@ -83,8 +110,7 @@ def read(data):
             scales = np.frombuffer(take(count // quantise.GROUP * 2), "<f2").reshape(*shape[:-1], -1)
             p[name] = quantise.restore(found, scales)
         else:
-            width = 2 if form == "f16" else 4
-            p[name] = np.frombuffer(take(count * width), f"<f{width}").reshape(shape).astype(np.float32)
+            p[name] = np.frombuffer(take(count * 2), "<f2").reshape(shape).astype(np.float32)
     return vocabulary, p
 
 

@@ -4,8 +4,8 @@ import tokenizer
 
 
 def prune(vocabulary, texts, size):
-    """`size` pieces: the special ones first, then, in the base's order, single characters, all pieces that occur in
-    `texts`, and as many of the others as fit, from the front, where the base has its frequent ones."""
+    """`size` pieces, in the order of their bytes: the special ones, single characters, all pieces that occur in `texts`, and
+    as many of the others as fit, from the front of the base, where its frequent ones are."""
     base = tokenizer.Tokenizer(vocabulary)
     special = [tokenizer.UNKNOWN, tokenizer.BEGIN, tokenizer.END]
     occurring = {piece for text in texts for word in tokenizer.words(text) for piece in base.pieces(word)}
@@ -21,7 +21,7 @@ def prune(vocabulary, texts, size):
                 break
             if wanted(at):
                 kept.add(vocabulary[at])
-    return special + [piece for piece in vocabulary if piece in kept and piece not in special]
+    return sorted(kept, key=str.encode)
 
 
 def is_usable(piece):
