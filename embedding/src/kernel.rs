@@ -79,8 +79,7 @@ impl Matrix<'_> {
     fn multipliers(&self, row: usize) -> (f32, impl Iterator<Item = i16>) {
         let groups = self.inputs / GROUP;
         let scales = &self.scales[row * groups..][..groups];
-        let largest = scales.iter().map(|scale| widen_half(*scale).abs()).fold(f32::MIN_POSITIVE, f32::max);
-        let unit = largest / f32::from(i8::MAX);
+        let unit = unit(scales.iter().map(|scale| widen_half(*scale)));
         (unit, scales.iter().map(move |scale| round(widen_half(*scale) / unit)))
     }
 
@@ -99,6 +98,11 @@ impl Matrix<'_> {
     }
 }
 
+/// What makes the largest of a row's scales a multiplier of 127.
+fn unit(scales: impl Iterator<Item = f32>) -> f32 {
+    scales.map(f32::abs).fold(f32::MIN_POSITIVE, f32::max) / f32::from(i8::MAX)
+}
+
 /// The nearest integer of a number that was scaled to fit. Adding a number of this size leaves no bits for a fraction:
 /// the sum's low bits are the integer.
 #[inline(always)]
@@ -110,13 +114,16 @@ pub(crate) fn round(value: f32) -> i16 {
 
 impl<'a> Linear<'a> {
     pub(crate) fn new(matrix: Matrix<'a>, bias: Vec<f32>) -> Self {
-        let (mut units, mut all) = (Vec::with_capacity(matrix.rows), Vec::with_capacity(matrix.scales.len()));
-        for row in 0..matrix.rows {
-            let (unit, multipliers) = matrix.multipliers(row);
+        let (mut units, mut multipliers) = (Vec::with_capacity(matrix.rows), Vec::with_capacity(matrix.scales.len()));
+        // All at once: the first search waits for hundreds of thousands of them.
+        let scales: Vec<f32> = matrix.scales.iter().map(|scale| widen_half(*scale)).collect();
+        for row in scales.chunks_exact(matrix.inputs / GROUP) {
+            let unit = unit(row.iter().copied());
             units.push(unit);
-            all.extend(multipliers.map(|multiplier| i8::try_from(multiplier).unwrap_or(i8::MAX)));
+            #[expect(clippy::cast_possible_truncation, reason = "the unit makes them fit")]
+            multipliers.extend(row.iter().map(|scale| round(scale / unit) as i8));
         }
-        Self { matrix, multipliers: all, units, bias }
+        Self { matrix, multipliers, units, bias }
     }
 
     pub(crate) fn outputs(&self) -> usize {

@@ -145,9 +145,9 @@ impl Cache {
 }
 
 /// Writes the file, or, where it holds the same already, only notes the time.
-fn write(path: &Path, header: &Header, body: &[u8], now: SystemTime) -> io::Result<Body> {
-    if let Ok((known, start, file)) = read_header(path)
-        && known == *header
+fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::Result<Body> {
+    if let Ok(Known { header: known, start, file }) = Known::read(path)
+        && serde_json::from_str::<Header<'_>>(&known).is_ok_and(|known| known == *header)
         && holds(path, start, body)
     {
         // The time of listing is the file's own; a file that cannot be touched looks older than it is, no more.
@@ -168,7 +168,8 @@ fn holds(path: &Path, start: u64, body: &[u8]) -> bool {
 }
 
 fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
-    let (header, start, file) = read_header(path)?;
+    let Known { header, start, file } = Known::read(path)?;
+    let header: Header<'_> = serde_json::from_str(&header).map_err(io::Error::other)?;
     let metadata = file.metadata()?;
     if header.server != server.as_str() {
         return Err(damaged("it belongs to another server"));
@@ -178,34 +179,44 @@ fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
     }
     let body = Body::File { file, start, path: path.to_owned() };
     let read = header.to_tools(server.clone(), body, metadata.modified()?);
-    read.ok_or_else(|| damaged("a name, a hash or the capabilities are unusable"))
+    read.ok_or_else(|| damaged("a name or the capabilities are unusable"))
 }
 
-fn read_header(path: &Path) -> io::Result<(Header, u64, File)> {
-    let mut file = File::open(path)?;
-    let mut first = [0; 128];
-    let length = read_up_to(&mut file, &mut first)?;
-    let end = first[..length].iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it has no first line"))?;
-    let line = std::str::from_utf8(&first[..end]).map_err(|_| damaged("its first line is no text"))?;
-    let mut words = line.split(' ');
-    let (Some("mcpzip-catalog"), Some(FORMAT), Some(header_length), Some(hash)) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(damaged("its first line is unknown"));
-    };
-    let header_length: u64 = header_length.parse().map_err(|_| damaged("its header has no length"))?;
-    if header_length > LARGEST_HEADER.min(file.metadata()?.len()) {
-        return Err(damaged("its header is cut off"));
+/// A file's beginning: the text of its header, and where what follows it starts.
+struct Known {
+    header: String,
+    start: u64,
+    file: File,
+}
+
+impl Known {
+    fn read(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut first = [0; 128];
+        let length = read_up_to(&mut file, &mut first)?;
+        let end =
+            first[..length].iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it has no first line"))?;
+        let line = std::str::from_utf8(&first[..end]).map_err(|_| damaged("its first line is no text"))?;
+        let mut words = line.split(' ');
+        let (Some("mcpzip-catalog"), Some(FORMAT), Some(header_length), Some(hash)) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(damaged("its first line is unknown"));
+        };
+        let header_length: u64 = header_length.parse().map_err(|_| damaged("its header has no length"))?;
+        if header_length > LARGEST_HEADER.min(file.metadata()?.len()) {
+            return Err(damaged("its header is cut off"));
+        }
+        let mut header = first[end + 1..length].to_vec();
+        let rest = header_length.saturating_sub(header.len() as u64);
+        (&file).take(rest).read_to_end(&mut header)?;
+        header.truncate(usize::try_from(header_length).map_err(io::Error::other)?);
+        if header.len() as u64 != header_length || ToolHash::from_hex(hash) != Some(ToolHash::of(&header)) {
+            return Err(damaged("its header is damaged"));
+        }
+        let header = String::from_utf8(header).map_err(io::Error::other)?;
+        Ok(Self { header, start: end as u64 + 1 + header_length, file })
     }
-    let mut header = first[end + 1..length].to_vec();
-    let rest = header_length.saturating_sub(header.len() as u64);
-    (&file).take(rest).read_to_end(&mut header)?;
-    header.truncate(usize::try_from(header_length).map_err(io::Error::other)?);
-    if header.len() as u64 != header_length || ToolHash::from_hex(hash) != Some(ToolHash::of(&header)) {
-        return Err(damaged("its header is damaged"));
-    }
-    let header: Header = serde_json::from_slice(&header).map_err(io::Error::other)?;
-    Ok((header, end as u64 + 1 + header_length, file))
 }
 
 fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {

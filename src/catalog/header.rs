@@ -1,5 +1,6 @@
 //! What stands in front of the definitions in a cache file: what is known of each without reading it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +16,7 @@ use crate::tool::{Definition, Hints, ServerName, ToolHash, ToolName};
 
 /// The definitions follow in the order of the lists: tools, prompts, resources, templates.
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
-pub(super) struct Header {
+pub(super) struct Header<'a> {
     pub(super) server: String,
     software: Option<String>,
     instructions: Option<String>,
@@ -23,30 +24,34 @@ pub(super) struct Header {
     capabilities: String,
     revision: Option<String>,
     fresh_for_ms: Option<u64>,
-    tools: Vec<HeaderTool>,
-    prompts: Vec<HeaderEntry>,
-    resources: Vec<HeaderEntry>,
-    templates: Vec<HeaderEntry>,
+    #[serde(borrow)]
+    tools: Vec<HeaderTool<'a>>,
+    prompts: Vec<HeaderEntry<'a>>,
+    resources: Vec<HeaderEntry<'a>>,
+    templates: Vec<HeaderEntry<'a>>,
     flaws: Vec<(Kind, usize, String)>,
 }
 
+/// Borrowed where a file is read: a start waits for thousands of them.
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
-struct HeaderTool {
-    name: String,
-    hash: String,
+struct HeaderTool<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    hash: ToolHash,
     length: u32,
     /// `readOnlyHint`, `destructiveHint`, `idempotentHint`.
     hints: (Option<bool>, Option<bool>, Option<bool>),
 }
 
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
-struct HeaderEntry {
-    key: String,
-    hash: String,
+struct HeaderEntry<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    hash: ToolHash,
     length: u32,
 }
 
-impl Header {
+impl Header<'_> {
     /// Sorts out what can be used, and lays the definitions behind one another.
     pub(super) fn of(server: &ServerName, listed: &Listed) -> (Self, Vec<u8>) {
         let mut body = Vec::new();
@@ -74,7 +79,7 @@ impl Header {
         (header, body)
     }
 
-    /// What the catalog holds of it; `None` when a name, a hash or the capabilities cannot be used.
+    /// What the catalog holds of it; `None` when a name or the capabilities cannot be used.
     pub(super) fn to_tools(&self, name: ServerName, body: Body, listed_at: SystemTime) -> Option<ServerTools> {
         let mut offset = 0;
         let mut next = |length: u32| {
@@ -86,22 +91,23 @@ impl Header {
             let (read_only, destructive, idempotent) = tool.hints;
             Some(ToolEntry {
                 name: ToolName::new(&tool.name).ok()?,
-                hash: ToolHash::from_hex(&tool.hash)?,
+                hash: tool.hash,
                 hints: Hints { read_only, destructive, idempotent },
                 offset: next(tool.length),
                 length: tool.length,
             })
         });
         let entries: Vec<ToolEntry> = tools.collect::<Option<_>>()?;
-        let mut others = |list: &[HeaderEntry]| {
-            let entries = list.iter().map(|entry| {
-                let hash = ToolHash::from_hex(&entry.hash)?;
-                Some(Entry { key: entry.key.as_str().into(), hash, offset: next(entry.length), length: entry.length })
+        let mut others = |list: &[HeaderEntry<'_>]| {
+            let entries = list.iter().map(|entry| Entry {
+                key: entry.key.as_ref().into(),
+                hash: entry.hash,
+                offset: next(entry.length),
+                length: entry.length,
             });
-            Some(Entries::new(entries.collect::<Option<_>>()?))
+            Entries::new(entries.collect())
         };
-        let (prompts, resources, templates) =
-            (others(&self.prompts)?, others(&self.resources)?, others(&self.templates)?);
+        let (prompts, resources, templates) = (others(&self.prompts), others(&self.resources), others(&self.templates));
         let capabilities: &RawValue = serde_json::from_str(&self.capabilities).ok()?;
         let flaws =
             self.flaws.iter().map(|(kind, index, reason)| Flaw { kind: *kind, index: *index, reason: reason.clone() });
@@ -138,13 +144,13 @@ fn usable<T>(
     body: &mut Vec<u8>,
     flaws: &mut Vec<(Kind, usize, String)>,
     read: impl Fn(&[u8]) -> Result<T, String>,
-    name: impl Fn(&T) -> &String,
+    name: impl Fn(&T) -> &str,
 ) -> Vec<T> {
     let mut found = Vec::new();
     let mut names = HashSet::new();
     for (index, json) in entries.iter().enumerate() {
         match read(json) {
-            Ok(entry) if names.insert(name(&entry).clone()) => {
+            Ok(entry) if names.insert(name(&entry).to_owned()) => {
                 body.extend_from_slice(json);
                 found.push(entry);
             }
@@ -155,27 +161,27 @@ fn usable<T>(
     found
 }
 
-impl HeaderTool {
+impl HeaderTool<'_> {
     fn of(json: &[u8]) -> Result<Self, String> {
         let raw: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let definition = Definition::parse(raw).map_err(|error| error.to_string())?;
         let hints = definition.hints;
         Ok(Self {
-            name: definition.name.as_str().to_owned(),
-            hash: ToolHash::of(json).to_string(),
+            name: definition.name.as_str().to_owned().into(),
+            hash: ToolHash::of(json),
             length: length(json)?,
             hints: (hints.read_only, hints.destructive, hints.idempotent),
         })
     }
 }
 
-impl HeaderEntry {
+impl HeaderEntry<'_> {
     fn of(kind: Kind, json: &[u8]) -> Result<Self, String> {
         let raw: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let object = Object::parse(raw).map_err(|_| "the entry is not an object".to_owned())?;
         let key = object.text(kind.key()).filter(|key| !key.is_empty());
         let key = key.ok_or_else(|| format!("the entry has no `{}`", kind.key()))?;
-        Ok(Self { key, hash: ToolHash::of(json).to_string(), length: length(json)? })
+        Ok(Self { key: key.into(), hash: ToolHash::of(json), length: length(json)? })
     }
 }
 

@@ -175,15 +175,13 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// What identifies this state: every tool with its hash.
+    /// What identifies this state: every tool with its hash, by server and in the order of their names.
     pub fn identities(&self) -> impl Iterator<Item = (&ServerName, &ToolName, ToolHash)> {
-        let entries = self
-            .servers
-            .values()
-            .flat_map(|server| server.entries().iter().enumerate().map(move |(index, entry)| (server, index, entry)));
-        entries
-            .filter(|(server, index, _)| self.is_shown(server, *index))
-            .map(|(server, _, entry)| (server.name(), &entry.name, entry.hash))
+        let positions = self.servers.values().flat_map(|server| server.by_name().map(move |index| (server, index)));
+        positions.filter(|(server, index)| self.is_shown(server, *index)).map(|(server, index)| {
+            let entry = &server.entries()[index];
+            (server.name(), &entry.name, entry.hash)
+        })
     }
 
     fn is_shown(&self, server: &ServerTools, index: usize) -> bool {

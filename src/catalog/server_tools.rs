@@ -190,6 +190,11 @@ impl ServerTools {
         RawValue::from_string(json).map_err(|error| failed(error.to_string()))
     }
 
+    /// The positions of the tools in the order of their names.
+    pub(super) fn by_name(&self) -> impl Iterator<Item = usize> {
+        self.by_name.iter().map(|index| *index as usize)
+    }
+
     /// The positions of `entries` in the order of their names.
     pub(super) fn order_by_name(entries: &[ToolEntry]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..u32::try_from(entries.len()).expect("a list fits into memory")).collect();

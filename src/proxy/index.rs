@@ -89,6 +89,11 @@ impl Index {
         let _ = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
     }
 
+    /// To be called with a query that will be searched for as soon as there is an index.
+    pub(super) fn prepare(&self, query: &str) {
+        self.search.prepare(query);
+    }
+
     /// The best tools for a request; see [`Search::search`].
     pub(super) async fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
         if let Some(hits) = self.search.cached(request) {

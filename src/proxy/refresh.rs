@@ -351,11 +351,12 @@ impl Refresh {
         let (cache, pins, all) = (self.parts.cache.clone(), self.parts.pins.clone(), self.keys());
         let load = move || {
             pins.load(all.iter());
-            let known = keys.iter().filter_map(|key| cache.load(key)).collect();
-            cache.tidy();
-            known
+            keys.iter().filter_map(|key| cache.load(key)).collect()
         };
-        self.parts.tasks.spawn_blocking(load).await.unwrap_or_default()
+        let known = self.parts.tasks.spawn_blocking(load).await.unwrap_or_default();
+        let cache = self.parts.cache.clone();
+        drop(self.parts.tasks.spawn_blocking(move || cache.tidy()));
+        known
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, Watched>> {

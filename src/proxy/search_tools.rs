@@ -48,6 +48,7 @@ impl Proxy {
     /// # Errors
     /// With a text for whoever asked, when there can be no answer.
     pub async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Answer, String> {
+        self.index.prepare(query);
         let (snapshot, server) = self.searchable(server).await?;
         let hits = self.hits(&snapshot, query, limit, server.as_deref()).await.map_err(|error| text_of(&error))?;
         let found = self.render(&snapshot, &hits);

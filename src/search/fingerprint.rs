@@ -11,11 +11,11 @@ pub struct Fingerprint(String);
 impl Fingerprint {
     /// The fingerprint of these tools.
     pub fn of<'a>(tools: impl IntoIterator<Item = (&'a ServerName, &'a ToolName, ToolHash)>) -> Self {
-        let mut tools: Vec<(ToolHash, &ServerName, &ToolName)> =
-            tools.into_iter().map(|(server, tool, hash)| (hash, server, tool)).collect();
+        let mut tools: Vec<(&ServerName, &ToolName, ToolHash)> = tools.into_iter().collect();
+        // The catalog has them in this order already.
         tools.sort_unstable();
         let mut digest = Sha256::new();
-        for (hash, server, tool) in tools {
+        for (server, tool, hash) in tools {
             digest.update(hash.as_bytes());
             for name in [server.as_str(), tool.as_str()] {
                 // The length keeps two names from being read as another two with the border elsewhere.

@@ -133,7 +133,7 @@ impl Index {
         if query.needs.is_empty() {
             return None;
         }
-        let ask = || Asked::of(&*senses.embedder, query, &words.repairs);
+        let ask = || Asked::of(senses, query, &words.repairs);
         let known = self.meaning.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (meaning, asked) = match known {
             Some(meaning) => (Some(meaning), ask()),
@@ -148,8 +148,7 @@ impl Index {
     fn read_meaning(&self, senses: &Senses) -> Option<Arc<Meaning>> {
         let mut current = self.meaning.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_none() {
-            let table = senses.vectors.load();
-            *current = Meaning::new(self.postings.vector_keys(), &table, senses.embedder.width()).map(Arc::new);
+            *current = Meaning::new(self.postings.vector_keys(), senses.table()).map(Arc::new);
         }
         current.clone()
     }

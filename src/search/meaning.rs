@@ -1,18 +1,19 @@
 //! The vectors of one index's tools, place by place, and how like a query each is.
 
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::thread;
 
+use super::Senses;
 use super::embedding::{Embedder, QUERY_PIECES, Unavailable, VectorKey};
 use super::query::Query;
 use super::vectors::Table;
 
 /// What is known of the tools' meanings.
 pub(super) struct Meaning {
-    /// What each row is to be multiplied by; 0 where there is no vector yet.
-    scales: Vec<f32>,
-    /// A row of signed bytes for each place.
-    rows: Vec<u8>,
+    table: Arc<Table>,
+    /// The row of each place in the table; `None` where there is no vector yet.
+    rows: Vec<Option<u32>>,
 }
 
 /// How like the query's meaning that of each place is: cosines, NaN where there is no vector.
@@ -33,21 +34,17 @@ pub(super) struct Asked {
 impl Asked {
     /// Embeds `query`, in which the misspelt words are replaced by what was meant. Several needs are embedded beside the
     /// whole: together they are as long, and the searches with the most words are those that have several.
-    pub(super) fn of(
-        embedder: &dyn Embedder,
-        query: &Query,
-        repairs: &[(String, String)],
-    ) -> Result<Self, Unavailable> {
-        let embed =
-            |texts: &[String]| embedder.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), QUERY_PIECES);
-        let whole = [repaired(&query.text(), repairs)];
+    pub(super) fn of(senses: &Senses, query: &Query, repairs: &[(String, String)]) -> Result<Self, Unavailable> {
+        let embed = |texts: &[String]| {
+            senses.embedder.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), QUERY_PIECES)
+        };
+        let whole = || senses.embed(&repaired(&query.text(), repairs));
         let needs: Vec<String> = query.needs.iter().map(|need| repaired(&need.text, repairs)).collect();
         let (needs, whole) = match &needs[..] {
-            [] | [_] => (Ok(Vec::new()), embed(&whole)),
-            needs => beside(|| embed(needs), || embed(&whole)),
+            [] | [_] => (Ok(Vec::new()), whole()),
+            needs => beside(|| embed(needs), whole),
         };
-        let whole = whole?.pop().ok_or_else(|| Unavailable { reason: "it gave no vector".to_owned() })?;
-        Ok(Self { whole, needs: needs? })
+        Ok(Self { whole: whole?, needs: needs? })
     }
 }
 
@@ -65,17 +62,13 @@ pub(super) fn beside<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOn
 }
 
 impl Meaning {
-    /// Takes the vectors of `keys`, which are those of an index's places, out of a table. `None` when there is none.
-    pub(super) fn new(keys: impl ExactSizeIterator<Item = VectorKey>, table: &Table, width: usize) -> Option<Self> {
-        let mut meaning = Self { scales: vec![0.0; keys.len()], rows: vec![0; keys.len() * width] };
-        let rows = keys.zip(&mut meaning.scales).zip(meaning.rows.chunks_exact_mut(width));
-        for ((key, scale), row) in rows {
-            if let Some((known_scale, known_row)) = table.get(key) {
-                *scale = known_scale;
-                row.copy_from_slice(known_row);
-            }
-        }
-        meaning.scales.iter().any(|scale| *scale > 0.0).then_some(meaning)
+    /// Finds the vectors of `keys`, which are those of an index's places, in a table. `None` when there is none.
+    pub(super) fn new(keys: impl Iterator<Item = VectorKey>, table: Arc<Table>) -> Option<Self> {
+        let mut rows: Vec<Option<u32>> = keys.map(|key| table.find(key)).collect();
+        // Every row is multiplied with each query, and those of other clients' tools for nothing.
+        let is_much_spare = table.len() > rows.len() * 3 / 2;
+        let table = if is_much_spare { Arc::new(table.only(&mut rows)) } else { table };
+        rows.iter().any(Option::is_some).then_some(Self { table, rows })
     }
 
     /// Compares every tool with what was asked.
@@ -87,9 +80,9 @@ impl Meaning {
     }
 
     fn likeness(&self, embedder: &dyn Embedder, vector: &[f32]) -> Vec<f32> {
-        let products = embedder.products(vector, &self.rows);
-        let known = |scale: f32, product: f32| if scale > 0.0 { scale * product } else { f32::NAN };
-        products.into_iter().zip(&self.scales).map(|(product, scale)| known(*scale, product)).collect()
+        let products = embedder.products(vector, self.table.rows());
+        let cosine = |row: u32| self.table.scale(row) * products[row as usize];
+        self.rows.iter().map(|row| row.map_or(f32::NAN, cosine)).collect()
     }
 }
 

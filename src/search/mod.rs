@@ -7,6 +7,7 @@
 //! library for it was a tenth of the program. Damage is no failure of the program: an index that cannot be read is
 //! removed, and [`Error::is_rebuild_needed`] says what to do.
 
+mod ahead;
 mod cache;
 mod embedding;
 mod explain;
@@ -46,9 +47,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::tool::{ServerName, ToolHash, ToolName};
+use ahead::Ahead;
 use index::Index;
+use query::Query;
 use store::Store;
-use vectors::Vectors;
+use vectors::{Table, Vectors};
 
 /// What the index is told of one tool.
 #[derive(Debug, Clone)]
@@ -107,7 +110,10 @@ pub struct Search {
 /// What search by meaning needs.
 struct Senses {
     embedder: Arc<dyn Embedder>,
-    vectors: Vectors,
+    vectors: Arc<Vectors>,
+    /// The vector of the query that was said to come, and the vectors of the tools.
+    query_ahead: Ahead<(String, Result<Vec<f32>, Unavailable>)>,
+    vectors_ahead: Ahead<Arc<Table>>,
 }
 
 /// Why there is no answer or no index.
@@ -158,8 +164,9 @@ impl Search {
     /// Searches by meaning too.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
-        let vectors = Vectors::new(self.directory.clone(), &embedder.name(), embedder.width());
-        self.senses = Some(Senses { embedder, vectors });
+        let vectors = Arc::new(Vectors::new(self.directory.clone(), &embedder.name(), embedder.width()));
+        let (query_ahead, vectors_ahead) = (Ahead::default(), Ahead::default());
+        self.senses = Some(Senses { embedder, vectors, query_ahead, vectors_ahead });
         self
     }
 
@@ -200,8 +207,20 @@ impl Search {
 
     /// To be called when another process may have made vectors.
     pub fn vectors_changed(&self) {
+        if let Some(senses) = &self.senses {
+            senses.vectors_ahead.clear();
+        }
         if let Some(index) = self.current() {
             index.forget_meaning();
+        }
+    }
+
+    /// To be called with a query that has to wait for the first index: what is needed beside it is made meanwhile.
+    pub fn prepare(&self, query: &str) {
+        if self.current().is_none()
+            && let Some(senses) = self.senses()
+        {
+            senses.prepare(&Query::parse(query));
         }
     }
 
@@ -299,6 +318,39 @@ impl Search {
             }
         }
     }
+}
+
+impl Senses {
+    fn prepare(&self, query: &Query) {
+        if query.needs.is_empty() || !self.vectors.are_there() {
+            return;
+        }
+        let (embedder, text) = (self.embedder.clone(), query.text());
+        self.query_ahead.start(move || {
+            let vector = vector(&*embedder, &text);
+            (text, vector)
+        });
+        let vectors = self.vectors.clone();
+        self.vectors_ahead.start(move || vectors.load());
+    }
+
+    /// The vector of a query.
+    fn embed(&self, text: &str) -> Result<Vec<f32>, Unavailable> {
+        match self.query_ahead.take() {
+            Some((known, vector)) if known == text => vector,
+            _ => vector(&*self.embedder, text),
+        }
+    }
+
+    /// The vectors of the tools.
+    fn table(&self) -> Arc<Table> {
+        self.vectors_ahead.take().unwrap_or_else(|| self.vectors.load())
+    }
+}
+
+fn vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, Unavailable> {
+    let vector = embedder.embed(&[query], embedding::QUERY_PIECES)?.pop();
+    vector.ok_or_else(|| Unavailable { reason: "it gave no vector".to_owned() })
 }
 
 /// The making of vectors; one process of those that share a cache has it at a time.

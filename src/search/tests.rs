@@ -255,11 +255,13 @@ fn an_index_that_fails_in_use_is_removed_and_built_again() {
 /// Knows three things, each by some words; a text with none of them has no meaning.
 struct Concepts {
     fails: std::sync::atomic::AtomicBool,
+    /// How many times it was asked.
+    asked: std::sync::atomic::AtomicUsize,
 }
 
 impl Concepts {
     fn new() -> Arc<Self> {
-        Arc::new(Self { fails: false.into() })
+        Arc::new(Self { fails: false.into(), asked: 0.into() })
     }
 }
 
@@ -279,6 +281,7 @@ impl Embedder for Concepts {
     fn embed(&self, texts: &[&str], _longest: usize) -> Result<Vec<Vec<f32>>, Unavailable> {
         const CONCEPTS: [&[&str]; 3] =
             [&["message", "notify"], &["issue", "bug", "defect"], &["forecast", "umbrella", "sky"]];
+        self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if self.fails.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(Unavailable { reason: "told to fail".to_owned() });
         }
@@ -319,6 +322,43 @@ fn a_need_in_other_words_is_understood() {
     for tool in ["slack/post_message", "weather/get-forecast"] {
         assert!(both[..2].contains(&tool.to_owned()), "{tool} is not in front: {both:?}");
     }
+}
+
+#[test]
+fn what_was_prepared_is_used_by_the_query_it_was_for() {
+    let (home, tools) = (tempfile::tempdir().unwrap(), documents());
+    let embedded = build(Some(home.path()), &tools).with_embedder(Concepts::new());
+    embed(&embedded, &tools);
+    for (prepared, query, asked) in [
+        ("need an umbrella", "need an umbrella", 1),
+        ("need an umbrella", "clear sky", 2),
+        // A misspelt word is replaced before the query is embedded.
+        ("notify a chanel", "notify a chanel", 2),
+        // Beside the whole, its needs are embedded.
+        ("notify somebody, then look at the sky", "notify somebody, then look at the sky", 2),
+    ] {
+        let concepts = Concepts::new();
+        let search = Search::new(Some(home.path().to_owned())).with_embedder(concepts.clone());
+        search.prepare(prepared);
+        assert!(search.open(&fingerprint(&tools)).unwrap());
+        assert_eq!(find(&search, query), find(&embedded, query), "{query}");
+        assert_eq!(concepts.asked.load(std::sync::atomic::Ordering::Relaxed), asked, "{query}");
+        search.prepare("clear sky");
+        assert_eq!(concepts.asked.load(std::sync::atomic::Ordering::Relaxed), asked, "there is an index");
+    }
+}
+
+#[test]
+fn vectors_that_were_read_ahead_are_not_used_when_there_are_newer_ones() {
+    let (home, tools) = (tempfile::tempdir().unwrap(), documents());
+    let other = build(Some(home.path()), &tools).with_embedder(Concepts::new());
+    embed(&other, &tools[..2]);
+    let search = Search::new(Some(home.path().to_owned())).with_embedder(Concepts::new());
+    search.prepare("need an umbrella");
+    embed(&other, &tools);
+    search.vectors_changed();
+    assert!(search.open(&fingerprint(&tools)).unwrap());
+    assert_eq!(find(&search, "need an umbrella")[0], "weather/get-forecast");
 }
 
 #[test]

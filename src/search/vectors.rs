@@ -193,10 +193,42 @@ impl Table {
         self.keys.binary_search(&key.0).is_ok()
     }
 
-    /// The vector of a key: its scale and its bytes.
-    pub(super) fn get(&self, key: VectorKey) -> Option<(f32, &[u8])> {
-        let at = self.keys.binary_search(&key.0).ok()?;
-        Some((self.scales[at], self.row(at)))
+    /// The row of a key's vector.
+    pub(super) fn find(&self, key: VectorKey) -> Option<u32> {
+        self.keys.binary_search(&key.0).ok().and_then(|at| u32::try_from(at).ok())
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// All rows, one behind the other, as signed bytes.
+    pub(super) fn rows(&self) -> &[u8] {
+        &self.rows[self.first_row..]
+    }
+
+    /// What the numbers of a row are to be multiplied by.
+    pub(super) fn scale(&self, row: u32) -> f32 {
+        self.scales[row as usize]
+    }
+
+    /// A table of those rows only; `rows` are then where they are in it.
+    pub(super) fn only(&self, rows: &mut [Option<u32>]) -> Self {
+        let mut wanted: Vec<u32> = rows.iter().flatten().copied().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        for row in rows.iter_mut().flatten() {
+            let at = wanted.binary_search(row).expect("every row is wanted");
+            *row = u32::try_from(at).expect("a part of the rows");
+        }
+        let mut table = Self { width: self.width, ..Self::default() };
+        for row in wanted.into_iter().map(|row| row as usize) {
+            table.keys.push(self.keys[row]);
+            table.scales.push(self.scales[row]);
+            table.rows.extend(self.row(row));
+        }
+        table
     }
 }
 
@@ -222,11 +254,19 @@ mod tests {
         vectors.add(&some(&[4, 3]), &HashSet::new());
         let other = Vectors::new(Some(home.path().to_owned()), "model", 16).load();
         assert_eq!(keys(&other), [3, 4, 5]);
-        let (scale, bytes) = other.get(VectorKey(4)).unwrap();
-        for (byte, exact) in bytes.iter().zip(&some(&[4])[&VectorKey(4)]) {
+        let row = other.find(VectorKey(4)).unwrap();
+        let scale = other.scale(row);
+        for (byte, exact) in other.rows()[16 * row as usize..][..16].iter().zip(&some(&[4])[&VectorKey(4)]) {
             assert!((f32::from(byte.cast_signed()) * scale - exact).abs() < 0.005);
         }
-        assert!(!other.has(VectorKey(6)) && other.get(VectorKey(6)).is_none());
+        assert!(!other.has(VectorKey(6)) && other.find(VectorKey(6)).is_none());
+        let mut rows = [Some(2), None, Some(0), Some(2)];
+        let some = other.only(&mut rows);
+        assert_eq!((keys(&some), rows), (&[3, 5][..], [Some(1), None, Some(0), Some(1)]));
+        assert_eq!(
+            (some.rows(), some.scale(1)),
+            (&[&other.rows()[..16], &other.rows()[32..]].concat()[..], other.scale(2))
+        );
         assert!(keys(&Vectors::new(Some(home.path().to_owned()), "other", 16).load()).is_empty());
     }
 

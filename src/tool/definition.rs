@@ -1,5 +1,7 @@
 use std::fmt;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -156,7 +158,26 @@ impl ToolHash {
     /// Reads what `Display` printed.
     #[must_use]
     pub fn from_hex(hex: &str) -> Option<Self> {
-        u128::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 32).map(|n| Self(n.to_be_bytes()))
+        let digits: &[u8; 32] = hex.as_bytes().try_into().ok()?;
+        let mut hash = [0; 16];
+        for (byte, [high, low]) in hash.iter_mut().zip(digits.as_chunks().0) {
+            let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Some(Self(hash))
+    }
+}
+
+impl Serialize for ToolHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&str>::deserialize(deserializer)?;
+        Self::from_hex(text).ok_or_else(|| D::Error::custom("a hash is 32 hexadecimal digits"))
     }
 }
 
@@ -205,6 +226,8 @@ mod tests {
     fn a_hash_survives_its_text() {
         let hash = ToolHash::of(b"{}");
         assert_eq!(ToolHash::from_hex(&hash.to_string()), Some(hash));
-        assert_eq!(ToolHash::from_hex("xyz"), None);
+        for wrong in ["", "xyz", &"0".repeat(31), &"0".repeat(33), &format!("+{}", "0".repeat(31)), &"é".repeat(16)] {
+            assert_eq!(ToolHash::from_hex(wrong), None, "{wrong}");
+        }
     }
 }
