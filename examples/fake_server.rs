@@ -31,7 +31,7 @@ use serde_json::value::RawValue;
 /// How long a step waits for the client at most.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The argument of one that does nothing for long, and notes what it is.
+/// The argument of one that does nothing for long but hold a lock, on the file `LOG.alive`.
 const LINGER: &str = "linger";
 
 #[derive(Debug, Default, Deserialize)]
@@ -188,7 +188,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
     let log = OpenOptions::new().create(true).append(true).open(log_path)?;
     if rest == [LINGER] {
-        writeln!(&log, "lingering {}", std::process::id())?;
+        // The system lets go of it with the process, whatever ends that.
+        let alive = File::create(format!("{log_path}.alive"))?;
+        alive.lock()?;
+        writeln!(&log, "lingering")?;
         std::thread::sleep(Duration::from_secs(600));
         return Ok(ExitCode::SUCCESS);
     }

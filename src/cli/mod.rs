@@ -51,8 +51,8 @@ use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
 
-/// Threads for what would hold up messages.
-const BLOCKING_THREADS: usize = 4;
+/// Threads for what would hold up messages. On Windows each pipe that is read holds one of them, two for every server.
+const BLOCKING_THREADS: usize = if cfg!(windows) { 1024 } else { 4 };
 
 const EXIT_CODES: &str = "Exit codes:
   0  it worked

@@ -60,6 +60,7 @@ mod doctor;
 mod entries;
 mod hygiene;
 mod init;
+mod jobs;
 mod random_results;
 mod registry;
 mod schema;
