@@ -31,6 +31,9 @@ use serde_json::value::RawValue;
 /// How long a step waits for the client at most.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The argument of one that does nothing for long but hold a lock, on the file `LOG.alive`.
+const LINGER: &str = "linger";
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Script {
@@ -184,6 +187,14 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         ignore_term(program, script_path, log_path)?;
     }
     let log = OpenOptions::new().create(true).append(true).open(log_path)?;
+    if rest == [LINGER] {
+        // The system lets go of it with the process, whatever ends that.
+        let alive = File::create(format!("{log_path}.alive"))?;
+        alive.lock()?;
+        writeln!(&log, "lingering")?;
+        std::thread::sleep(Duration::from_secs(600));
+        return Ok(ExitCode::SUCCESS);
+    }
     let server = Arc::new(Server {
         script,
         lists: Mutex::new(HashMap::from([
@@ -228,6 +239,21 @@ fn ignore_term(program: &str, script: &str, log: &str) -> io::Result<()> {
 #[cfg(not(unix))]
 fn ignore_term(_program: &str, _script: &str, _log: &str) -> io::Result<()> {
     Ok(())
+}
+
+/// A process that outlives us by far, unless somebody ends it.
+#[cfg(unix)]
+fn lingering() -> io::Result<Command> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' TERM HUP INT; sleep 600; sleep 600"]);
+    Ok(command)
+}
+
+#[cfg(not(unix))]
+fn lingering() -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(std::env::args().skip(1)).arg(LINGER);
+    Ok(command)
 }
 
 impl Server {
@@ -416,12 +442,7 @@ impl Server {
                 self.run(if request.params.contains(text.as_str()) { then } else { otherwise }, request)?;
             }
             Step::AwaitCancel => _ = self.await_heard(id),
-            Step::Fork => {
-                Command::new("sh")
-                    .args(["-c", "trap '' TERM HUP INT; sleep 600; sleep 600"])
-                    .stdin(Stdio::null())
-                    .spawn()?;
-            }
+            Step::Fork => _ = lingering()?.stdin(Stdio::null()).spawn()?,
             Step::UpTo(count, text, first, then) => {
                 let mut log = String::new();
                 File::open(&self.log_path)?.read_to_string(&mut log)?;

@@ -68,13 +68,38 @@ fn swap(path: &Path, parts: &[&[u8]], before: Option<&fs::Metadata>) -> io::Resu
     let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
     let written = write_synced(&temporary, parts)
         .and_then(|()| before.map_or(Ok(()), |before| take_over(&temporary, before)))
-        .and_then(|()| fs::rename(&temporary, path));
+        .and_then(|()| rename(&temporary, path));
     if written.is_err() {
         // It may not exist; nothing else can be done about it.
         let _ = fs::remove_file(&temporary);
     }
     written?;
     sync_directory(directory)
+}
+
+#[cfg(not(windows))]
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// A file that somebody has open cannot always be replaced on Windows, and a search or a virus scanner opens each new one for a moment.
+#[cfg(windows)]
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const PAUSE: Duration = Duration::from_millis(5);
+    /// Access denied, and a sharing violation.
+    const IN_USE: [i32; 2] = [5, 32];
+    let start = std::time::Instant::now();
+    loop {
+        match fs::rename(from, to) {
+            Err(error)
+                if error.raw_os_error().is_some_and(|code| IN_USE.contains(&code)) && start.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            renamed => return renamed,
+        }
+    }
 }
 
 /// Gives a file the owner and permissions of another.

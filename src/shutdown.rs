@@ -57,7 +57,8 @@ impl Tasks {
     }
 }
 
-/// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP, Ctrl-C elsewhere.
+/// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C, Ctrl-Break, the
+/// end of the console, of the user's session or of the system.
 ///
 /// # Errors
 /// When the signals cannot be listened to.
@@ -74,6 +75,18 @@ pub async fn signal() -> std::io::Result<()> {
         }
         Ok(())
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
+    #[cfg(windows)]
+    {
+        use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};
+        let (mut interrupt, mut terminate, mut close) = (ctrl_c()?, ctrl_break()?, ctrl_close()?);
+        let (mut logoff, mut shutdown) = (ctrl_logoff()?, ctrl_shutdown()?);
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = close.recv() => {}
+            _ = logoff.recv() => {}
+            _ = shutdown.recv() => {}
+        }
+        Ok(())
+    }
 }

@@ -1,6 +1,7 @@
 //! How the page of a login is opened.
 
-use std::process::{Command, Stdio};
+use std::io;
+use std::process::{Child, Command, Stdio};
 
 use crate::config::{Environment, env};
 
@@ -45,8 +46,21 @@ impl Browser {
         let mut command = Command::new(program);
         command.args(arguments).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // It may stay as long as it likes; the system takes care of it when we are gone.
-        command.spawn().is_ok()
+        spawn_to_stay(&mut command).is_ok()
     }
+}
+
+#[cfg(not(windows))]
+fn spawn_to_stay(command: &mut Command) -> io::Result<Child> {
+    command.spawn()
+}
+
+/// Out of the job that all we start is in, unless the one who started us forbids that.
+#[cfg(windows)]
+fn spawn_to_stay(command: &mut Command) -> io::Result<Child> {
+    use std::os::windows::process::CommandExt as _;
+    const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
+    command.creation_flags(CREATE_BREAKAWAY_FROM_JOB).spawn().or_else(|_| command.creation_flags(0).spawn())
 }
 
 #[cfg(test)]

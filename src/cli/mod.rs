@@ -47,12 +47,12 @@ use clap::{Args, Parser, Subcommand};
 use crate::app::{App, LOGS};
 use crate::config::{Environment, LOG_LEVELS, PathFlags, Paths, env, log_level};
 use crate::proxy::{Mode, Start};
-use crate::{telemetry, upstream};
+use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
 
-/// Threads for what would hold up messages.
-const BLOCKING_THREADS: usize = 4;
+/// Threads for what would hold up messages. On Windows each pipe that is read holds one of them, two for every server.
+const BLOCKING_THREADS: usize = if cfg!(windows) { 1024 } else { 4 };
 
 const EXIT_CODES: &str = "Exit codes:
   0  it worked
@@ -176,7 +176,8 @@ enum Command {
   mcpzip demo --json")]
     Demo,
     /// Watch over the servers' processes
-    #[command(name = upstream::GUARD_COMMAND, hide = true)]
+    #[cfg(unix)]
+    #[command(name = crate::upstream::GUARD_COMMAND, hide = true)]
     Guard {
         /// What the servers carry
         mark: String,
@@ -237,7 +238,8 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
     match cli.command {
-        Command::Guard { mark } => return Ok(runtime.block_on(upstream::run_guard(&mark))?),
+        #[cfg(unix)]
+        Command::Guard { mark } => return Ok(runtime.block_on(crate::upstream::run_guard(&mark))?),
         Command::DemoServer(arguments) => return demo::serve(&arguments),
         Command::Completions(arguments) => return completions::run(&arguments, output),
         Command::Man(arguments) => return man::run(&arguments, output),
@@ -379,9 +381,10 @@ async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Ex
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Demo
-        | Command::Guard { .. }
         | Command::Select
         | Command::DemoServer(_) => unreachable!("handled before"),
+        #[cfg(unix)]
+        Command::Guard { .. } => unreachable!("handled before"),
     }
 }
 

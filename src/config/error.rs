@@ -55,8 +55,8 @@ pub enum Error {
         path: PathBuf,
         /// Where the value begins.
         position: Position,
-        /// What it is and should be.
-        fault: Fault,
+        /// What it is and should be; boxed, as an error is a part of every result.
+        fault: Box<Fault>,
     },
     /// A place is not given, and the platform's own cannot be told.
     #[error("no home directory is known; set HOME or {variable}")]

@@ -146,13 +146,13 @@ impl Config {
         let file = file::read(&root, &report).map_err(|at| Error::Shape {
             path: path.to_owned(),
             position: lines.position(at.offset),
-            fault: at.value,
+            fault: Box::new(at.value),
         })?;
 
         let tools = Policy::read(file.tools).map_err(|at| Error::Shape {
             path: path.to_owned(),
             position: lines.position(at.offset),
-            fault: at.value,
+            fault: Box::new(at.value),
         })?;
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));

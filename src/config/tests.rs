@@ -613,7 +613,10 @@ fn a_login_that_cannot_be_made_so_says_what_to_write() {
     check(r#"{"grant": "password"}"#, r#"`oauth.grant` must be "authorization_code""#);
     check(r#"{"redirect_port": 70000}"#, "`oauth.redirect_port` must be a port from 1 to 65535");
     check(r#"{"client_metadata_url": "http://x/y"}"#, "`oauth.client_metadata_url` must begin with `https://`");
-    check(r#"{"private_key_file": "/nowhere"}"#, "`oauth.private_key_file`: `/nowhere` cannot be read");
+    // On Windows it is on the configuration's drive.
+    let nowhere = if cfg!(windows) { r"C:\nowhere" } else { "/nowhere" };
+    let words = format!("`oauth.private_key_file`: `{nowhere}` cannot be read");
+    check(r#"{"private_key_file": "/nowhere"}"#, &words);
     check(r#"{"clientid": "me"}"#, "did you mean `client_id`");
 }
 

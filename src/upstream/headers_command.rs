@@ -16,8 +16,8 @@ use time::format_description::well_known::Rfc3339;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
-use super::guard::Guard;
 use super::process_group::ProcessGroup;
+use super::program;
 use super::{Environment, ServerLog};
 use crate::config::HeadersCommand;
 use crate::config::env::TOKEN;
@@ -151,20 +151,19 @@ impl Helper {
 
 /// The command under way, with all that it started; it ends with this.
 struct Running {
+    _group: ProcessGroup,
     child: Child,
-    group: Option<ProcessGroup>,
-    guard: Arc<Guard>,
 }
 
 impl Running {
     fn start(helper: &Helper, environment: &Environment) -> Result<Self, String> {
-        let mut command = Command::new(&helper.command.program);
+        let mut command = Command::new(program::to_start(&helper.command.program, &environment.variables));
         let variables = environment.variables.iter().filter(|(name, _)| *name != TOKEN.name);
         command
             .args(&helper.command.args)
             .env_clear()
             .envs(variables)
-            .envs([environment.guard.mark()])
+            .envs(environment.guard.variable())
             .env("MCPZIP_SERVER_NAME", helper.server.as_str())
             .env("MCPZIP_SERVER_URL", &helper.url)
             .env("CLAUDE_CODE_MCP_SERVER_NAME", helper.server.as_str())
@@ -173,29 +172,14 @@ impl Running {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        #[cfg(unix)]
-        command.process_group(0);
-        environment.guard.start();
-        let child = command.spawn().map_err(|error| format!("`{}` cannot be run ({error})", helper.command.program))?;
-        let group = child.id().map(ProcessGroup::led_by);
-        if let Some(group) = &group {
-            environment.guard.watch(group);
-        }
-        Ok(Self { child, group, guard: environment.guard.clone() })
+        let (child, group) = ProcessGroup::spawn(&mut command, &environment.guard)
+            .map_err(|error| format!("`{}` cannot be run ({error})", helper.command.program))?;
+        Ok(Self { child, _group: group })
     }
 
     fn streams(&mut self) -> (tokio::process::ChildStdout, tokio::process::ChildStderr) {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         (stdout.expect("stdout is piped"), stderr.expect("stderr is piped"))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(group) = self.group.take() {
-            group.kill();
-            self.guard.release(&group);
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod news;
 pub mod oauth;
 mod pool;
 mod process_group;
+mod program;
 mod reception;
 mod retry;
 mod slot;
@@ -33,12 +34,14 @@ use std::time::Duration;
 
 pub use connection::{Call, Connection, Reply, code_of};
 pub use error::{CallError, ConnectError};
+#[cfg(unix)]
 pub use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
 pub use handshake::Introduction;
 pub use host::{Asking, Audience, Host, Notice, Question};
 pub use listing::{ListError, Listing, message_of};
 pub use log::ServerLog;
 pub use pool::{Pool, ServerStatus};
+pub use program::find as find_program;
 pub use retry::backoff;
 pub use slot::State;
 pub use transport::http::HttpError;
@@ -99,9 +102,8 @@ impl Environment {
         }
     }
 
-    fn of_child(&self, transport: &config::Stdio) -> Vec<(String, String)> {
-        let mut variables = config::env::child_environment(&self.variables, &transport.env);
-        variables.push(self.guard.mark());
-        variables
+    fn of_child(&self, transport: &config::Stdio) -> Variables {
+        let variables = config::env::child_environment(&self.variables, &transport.env);
+        variables.into_iter().chain(self.guard.variable()).collect()
     }
 }

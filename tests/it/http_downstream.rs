@@ -522,6 +522,7 @@ fn a_signal_ends_it_at_once_and_what_is_under_way_is_told() {
     assert_eq!(answer.message().id(), "1");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_silent_stream_says_that_it_is_still_there() {
     let mut gateway = Setup::new().serve(&[]);

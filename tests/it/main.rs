@@ -7,6 +7,10 @@
     clippy::needless_pass_by_value,
     reason = "a test says what goes wrong, and reads as a sentence"
 )]
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "some of the harness serves tests of what only Linux, or Unix, has")
+)]
 
 mod support;
 
@@ -56,6 +60,7 @@ mod doctor;
 mod entries;
 mod hygiene;
 mod init;
+mod jobs;
 mod random_results;
 mod registry;
 mod schema;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::script::{answer, echo, if_params, line, result, up_to};
+#[cfg(unix)]
 use crate::support::terminal::Terminal;
 use crate::support::{Client, Message, Server, Setup, until};
 
@@ -233,6 +234,8 @@ fn a_tool_that_turns_into_another_is_reported() {
     client.finish();
 }
 
+// A person at a terminal, which tmux is.
+#[cfg(unix)]
 #[test]
 fn under_pins_a_changed_tool_is_held_back_until_a_person_approves_it() {
     let setup = Setup::new().server_with("web", turning(), json!({ "trust": "pin" }));

@@ -12,13 +12,6 @@ use crate::table::{Bar, Table};
 /// One of the bytes that systems count in.
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn measure(stand: &Stand, _table: &mut Table) -> Result<()> {
-    stand.say("memory is read from /proc, which is Linux's");
-    Ok(())
-}
-
-#[cfg(target_os = "linux")]
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     let servers = stand.many();
     let ways = stand.ways.len();
@@ -61,20 +54,17 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
 fn calls(peer: &mut Peer, requests: &[crate::peer::Request], count: usize) -> Result<()> {
     peer.flood(requests, 16, Duration::from_secs(600), count)?;
     std::thread::sleep(Duration::from_millis(500));
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
 fn resident(id: u32) -> Result<f64> {
     field(id, "VmRSS:")
 }
 
 /// A figure of a process, in megabytes.
-#[cfg(target_os = "linux")]
 fn field(id: u32, name: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
     let line = status.lines().find(|line| line.starts_with(name)).context("no such figure")?;
@@ -83,7 +73,6 @@ fn field(id: u32, name: &str) -> Result<f64> {
 }
 
 /// What children that are the same program take.
-#[cfg(target_os = "linux")]
 fn companions(id: u32) -> f64 {
     let program = |id: &str| std::fs::read_link(format!("/proc/{id}/exe")).ok();
     let own = program(&id.to_string());

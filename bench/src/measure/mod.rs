@@ -1,6 +1,7 @@
 //! What is measured: each part adds its rows to the table.
 
 mod beside;
+#[cfg_attr(not(target_os = "linux"), path = "memory_elsewhere.rs")]
 mod memory;
 mod overhead;
 mod search;

@@ -10,9 +10,7 @@ pub(super) struct TemporaryDirectory(PathBuf);
 impl TemporaryDirectory {
     /// Creates one, open to the user alone.
     pub(super) fn create() -> io::Result<Self> {
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let builder = private();
         loop {
             let moment = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.subsec_nanos());
             let path = std::env::temp_dir().join(format!("mcpzip-demo-{}-{moment}", std::process::id()));
@@ -34,6 +32,19 @@ impl Drop for TemporaryDirectory {
         // What cannot be removed is left to the system, whose directory it is in.
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+#[cfg(unix)]
+fn private() -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// The directory for temporary files is the user's own already.
+#[cfg(not(unix))]
+fn private() -> fs::DirBuilder {
+    fs::DirBuilder::new()
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use super::super::setup::Machine;
 use super::Examination;
 use super::finding::{Finding, Fix};
 use super::kinds;
-use super::programs;
 use crate::app::App;
 use crate::clients::{Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, mend, own_entries};
+use crate::upstream::find_program;
 
 /// How long another copy of us has to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<
         _ => shell_path,
     };
     let written = printable(&entry.program);
-    let found = programs::find(&entry.program, path, environment);
+    let found = find_program(&entry.program, path, environment);
     let is_dead = found.is_none() && is_our_program(&entry.program);
     if is_dead {
         add(examination, &kinds::CLIENT_PROGRAM_GONE, format!("{place} starts `{written}`, which is not there"), true);

@@ -1,5 +1,6 @@
 //! Who may read our files, and whose they are.
 
+#[cfg(unix)]
 use std::path::{Path, PathBuf};
 
 use super::super::setup::Machine;

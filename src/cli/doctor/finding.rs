@@ -25,6 +25,7 @@ pub(super) struct Finding {
 #[derive(Debug)]
 pub(super) enum Fix {
     /// The rights of others go.
+    #[cfg(unix)]
     Close(PathBuf),
     /// A file goes that nobody needs.
     RemoveFile(PathBuf),

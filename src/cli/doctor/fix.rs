@@ -1,5 +1,6 @@
 //! What `--fix` does: nothing that could cost anybody anything, and each is told.
 
+#[cfg(unix)]
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ pub(super) async fn all(app: Option<&App>, machine: &Machine, examination: &mut 
         let Some(fix) = &finding.fix else { continue };
         let mended = match fix {
             // It went with its directory.
+            #[cfg(unix)]
             Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
+            #[cfg(unix)]
             Fix::Close(path) => close(path).map(|mode| format!("it has the mode {mode:o} now")),
             Fix::RemoveFile(path) => told(std::fs::remove_file(path), "it is removed"),
             Fix::RemoveDirectory(path) => told(std::fs::remove_dir_all(path), "it is removed"),
@@ -66,9 +69,4 @@ fn close(path: &Path) -> Result<u32, String> {
         Ok(mode)
     };
     closed().map_err(|error: std::io::Error| error.to_string())
-}
-
-#[cfg(not(unix))]
-fn close(path: &Path) -> Result<u32, String> {
-    Err(format!("`{}` has no mode here", path.display()))
 }

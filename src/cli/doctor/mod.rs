@@ -28,7 +28,6 @@ use crate::shutdown;
 use crate::tool::ServerName;
 use finding::Finding;
 use kinds::Severity;
-pub(super) use programs::find as find_program;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -2,8 +2,7 @@
 
 use crate::clients::{Node, Syntax, Text};
 use crate::config::Environment;
-
-use super::super::doctor::find_program;
+use crate::upstream::find_program;
 
 const EXAMPLE: &str = include_str!("../../../config.example.json");
 

@@ -87,7 +87,8 @@ mod tests {
     fn a_span_has_the_form_of_the_specification() {
         let parent = "00-5b8efff798038103d269b633813fc60c-eee19b7ec3c1b173-01";
         let context = Context::parse(parent, Some("a=1")).unwrap();
-        let start = UNIX_EPOCH + Duration::from_nanos(1_544_712_660_000_000_001);
+        // Windows counts in steps of 100 ns.
+        let start = UNIX_EPOCH + Duration::from_nanos(1_544_712_660_000_000_100);
         let record = Record {
             context: Arc::new(context),
             parent: Some([0xee, 0xe1, 0x9b, 0x7e, 0xc3, 0xc1, 0xb1, 0x74]),
@@ -108,7 +109,7 @@ mod tests {
                 "traceId": "5b8efff798038103d269b633813fc60c", "spanId": "eee19b7ec3c1b173",
                 "parentSpanId": "eee19b7ec3c1b174", "flags": 1, "traceState": "a=1",
                 "name": "tools/call x", "kind": 3,
-                "startTimeUnixNano": "1544712660000000001", "endTimeUnixNano": "1544712661000000001",
+                "startTimeUnixNano": "1544712660000000100", "endTimeUnixNano": "1544712661000000100",
                 "attributes": [
                     { "key": "error.type", "value": { "stringValue": "timeout" } },
                     { "key": "server.port", "value": { "intValue": "443" } },

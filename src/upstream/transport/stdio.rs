@@ -11,20 +11,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::tool::ServerName;
-use crate::upstream::guard::Guard;
 use crate::upstream::process_group::ProcessGroup;
+use crate::upstream::program;
 use crate::upstream::{ConnectError, Environment, ServerLog};
 
 /// How much of a server's stderr is kept for error texts, in bytes.
 const STDERR_KEPT: usize = 2048;
 
-/// A server's process with the group it leads.
+/// A server's process with all that it starts.
 #[derive(Debug)]
 pub(in crate::upstream) struct Process {
-    child: Child,
+    /// Before its leader, which then is still there to be told apart.
     group: Option<ProcessGroup>,
+    child: Child,
     stderr: Stderr,
-    guard: Arc<Guard>,
 }
 
 /// The end of a server's stderr.
@@ -51,11 +51,12 @@ impl Process {
         environment: &Environment,
         log: ServerLog,
     ) -> Result<(Self, ChildStdin, ChildStdout), ConnectError> {
-        let mut command = Command::new(&transport.command);
+        let variables = environment.of_child(transport);
+        let mut command = Command::new(program::to_start(&transport.command, &variables));
         command
             .args(&transport.args)
             .env_clear()
-            .envs(environment.of_child(transport))
+            .envs(variables.iter())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -63,23 +64,14 @@ impl Process {
         if let Some(directory) = &transport.cwd {
             command.current_dir(directory);
         }
-        #[cfg(unix)]
-        command.process_group(0);
-        environment.guard.start();
-        let mut child = command.spawn().map_err(|source| ConnectError::Spawn {
-            server: server.clone(),
-            command: transport.command.clone(),
-            source,
+        let (mut child, group) = ProcessGroup::spawn(&mut command, &environment.guard).map_err(|source| {
+            ConnectError::Spawn { server: server.clone(), command: transport.command.clone(), source }
         })?;
-        let group = child.id().map(ProcessGroup::led_by);
-        if let Some(group) = &group {
-            environment.guard.watch(group);
-        }
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = Stderr::default();
         environment.tasks.spawn(stderr.clone().drain(child.stderr.take().expect("stderr is piped"), log));
-        Ok((Self { child, group, stderr, guard: environment.guard.clone() }, stdin, stdout))
+        Ok((Self { child, group: Some(group), stderr }, stdin, stdout))
     }
 
     /// The end of its stderr.
@@ -93,12 +85,12 @@ impl Process {
     /// The process is as it was when the future is dropped.
     pub(in crate::upstream) async fn ended(&mut self) -> String {
         let status = self.child.wait().await;
-        self.clear();
+        self.group = None;
         describe(status.ok())
     }
 
-    /// Ends the process and all it started: its stdin is closed already; then TERM, then KILL. Once `stop` is
-    /// cancelled, each step is short.
+    /// Ends the process and all it started: its stdin is closed already; then TERM, where there is such a thing, then KILL.
+    /// Once `stop` is cancelled, each step is short.
     pub(in crate::upstream) async fn end(mut self, stop: &CancellationToken) {
         let patience = async |unhurried: Duration, hurried: Duration| {
             tokio::select! {
@@ -107,33 +99,19 @@ impl Process {
             }
         };
         tokio::select! {
-            _ = self.child.wait() => return self.clear(),
+            _ = self.child.wait() => return,
             () = patience(UNHURRIED.end_of_input, HURRIED.end_of_input) => {}
         }
-        if let Some(group) = &self.group {
-            group.terminate();
-        }
-        tokio::select! {
-            _ = self.child.wait() => return self.clear(),
-            () = patience(UNHURRIED.terminate, HURRIED.terminate) => {}
+        if self.group.as_ref().is_some_and(ProcessGroup::terminate) {
+            tokio::select! {
+                _ = self.child.wait() => return,
+                () = patience(UNHURRIED.terminate, HURRIED.terminate) => {}
+            }
         }
         // Only fails for a process that has ended, which is what is wanted.
         let _ = self.child.start_kill();
-        self.clear();
+        self.group = None;
         let _ = self.child.wait().await;
-    }
-
-    fn clear(&mut self) {
-        if let Some(group) = self.group.take() {
-            group.kill();
-            self.guard.release(&group);
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.clear();
     }
 }
 

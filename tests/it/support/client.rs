@@ -292,6 +292,12 @@ impl Client {
         }
     }
 
+    /// Ends it hard.
+    #[track_caller]
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it is our child");
+    }
+
     /// Waits for its end, and for that of its output.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {

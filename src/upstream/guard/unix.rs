@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::process_group::ProcessGroup;
+use crate::upstream::process_group::GroupId;
 
 /// The hidden command under which the binary is a guard.
 pub const COMMAND: &str = "__guard";
@@ -42,7 +42,7 @@ struct Running {
 
 /// The near end: tells the guard which process groups there are.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(in crate::upstream) struct Guard {
     mark: String,
     state: Mutex<State>,
 }
@@ -58,20 +58,20 @@ enum State {
 
 impl Guard {
     /// A guard that is not started yet, with a mark of its own.
-    pub(super) fn new() -> Self {
+    pub(in crate::upstream) fn new() -> Self {
         // The keys of a fresh RandomState are random, which is all that is asked of a mark.
         let random = RandomState::new().hash_one(std::process::id());
         Self { mark: format!("{}-{random:x}", std::process::id()), state: Mutex::default() }
     }
 
     /// The variable that a server is to carry.
-    pub(super) fn mark(&self) -> (String, String) {
-        (MARK.to_owned(), self.mark.clone())
+    pub(in crate::upstream) fn variable(&self) -> Option<(String, String)> {
+        Some((MARK.to_owned(), self.mark.clone()))
     }
 
     /// Starts the guard, if it is not there; to be done before a server is started, so that nothing is in between
     /// when that is to be watched.
-    pub(super) fn start(&self) {
+    pub(in crate::upstream) fn start(&self) {
         let mut state = self.state();
         if matches!(*state, State::NotStarted) {
             *state = Running::start(&self.mark).map_or_else(
@@ -85,17 +85,17 @@ impl Guard {
     }
 
     /// Has `group` ended should we be killed.
-    pub(super) fn watch(&self, group: &ProcessGroup) {
+    pub(in crate::upstream) fn watch(&self, group: GroupId) {
         self.state().tell('+', group);
     }
 
     /// Forgets `group`, which has ended.
-    pub(super) fn release(&self, group: &ProcessGroup) {
+    pub(in crate::upstream) fn release(&self, group: GroupId) {
         self.state().tell('-', group);
     }
 
     /// Ends the guard, after the last server has ended.
-    pub(super) async fn close(&self) {
+    pub(in crate::upstream) async fn close(&self) {
         let state = std::mem::replace(&mut *self.state(), State::Missing);
         if let State::Running(running) = state {
             let Running { mut pipe, mut child } = *running;
@@ -114,7 +114,7 @@ impl Guard {
 }
 
 impl State {
-    fn tell(&mut self, sign: char, group: &ProcessGroup) {
+    fn tell(&mut self, sign: char, group: GroupId) {
         // A few bytes always find room in the pipe of a guard that lives.
         if let Self::Running(running) = self
             && let Err(error) = running.pipe.write_all(format!("{sign}{group}\n").as_bytes())
@@ -148,7 +148,6 @@ impl Running {
 /// When stdin cannot be read.
 pub async fn run(mark: &str) -> io::Result<()> {
     // Away from the client's terminal and process group, so that what ends those does not end the guard first.
-    #[cfg(unix)]
     rustix::process::setsid()?;
     let mut parent_death = ParentDeath::watch()?;
     let mut groups = Vec::new();
@@ -169,9 +168,9 @@ pub async fn run(mark: &str) -> io::Result<()> {
             }
         }
     }
-    groups.iter().for_each(ProcessGroup::terminate);
+    groups.iter().copied().for_each(GroupId::terminate);
     tokio::time::sleep(GRACE).await;
-    groups.iter().for_each(ProcessGroup::kill);
+    groups.iter().copied().for_each(GroupId::kill);
     end_marked(mark);
     Ok(())
 }
@@ -206,10 +205,10 @@ fn end_marked(mark: &str) {
 fn end_marked(_mark: &str) {}
 
 /// Takes over what `line` tells: a group that came or went.
-fn note(groups: &mut Vec<ProcessGroup>, line: &str) {
-    if let Some(group) = line.strip_prefix('+').and_then(ProcessGroup::parse) {
+fn note(groups: &mut Vec<GroupId>, line: &str) {
+    if let Some(group) = line.strip_prefix('+').and_then(GroupId::parse) {
         groups.push(group);
-    } else if let Some(group) = line.strip_prefix('-').and_then(ProcessGroup::parse) {
+    } else if let Some(group) = line.strip_prefix('-').and_then(GroupId::parse) {
         groups.retain(|known| *known != group);
     }
 }
