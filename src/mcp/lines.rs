@@ -29,6 +29,8 @@ pub struct LineReader<R> {
     oversized: Option<Oversized>,
     /// The buffer has room for a large message.
     is_grown: bool,
+    /// Told when that begins and when it ends.
+    widen: fn(&R, bool),
     ended: bool,
 }
 
@@ -55,7 +57,22 @@ struct Oversized {
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Self {
-        Self { reader, buffer: BytesMut::new(), scanned: 0, limit, oversized: None, is_grown: false, ended: false }
+        Self {
+            reader,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            limit,
+            oversized: None,
+            is_grown: false,
+            widen: |_, _| {},
+            ended: false,
+        }
+    }
+
+    /// Has `widen` told of the reader when large messages begin to come (`true`), and when no more follow (`false`).
+    #[must_use]
+    pub fn with_widening(self, widen: fn(&R, bool)) -> Self {
+        Self { widen, ..self }
     }
 
     /// The next line; `None` at the end of the stream. A last line without its end counts.
@@ -71,7 +88,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 let mut line = self.buffer.split_to(self.scanned + at + 1);
                 line.truncate(line.len() - 1);
                 self.scanned = 0;
-                self.is_grown |= line.len() > KEPT;
+                if line.len() > KEPT {
+                    self.grow();
+                }
                 if let Some(line) = self.finish(line) {
                     return Ok(Some(line));
                 }
@@ -95,13 +114,26 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             let following = Box::pin(tokio::time::timeout(FOLLOWING, self.read())).await;
             match following {
                 Ok(read) => return read,
-                Err(_) => (self.buffer, self.is_grown) = (BytesMut::new(), false),
+                Err(_) => {
+                    (self.buffer, self.is_grown) = (BytesMut::new(), false);
+                    (self.widen)(&self.reader, false);
+                }
             }
         }
         self.read().await
     }
 
+    fn grow(&mut self) {
+        if !self.is_grown {
+            self.is_grown = true;
+            (self.widen)(&self.reader, true);
+        }
+    }
+
     async fn read(&mut self) -> io::Result<()> {
+        if self.buffer.len() > KEPT {
+            self.grow();
+        }
         if self.buffer.capacity() - self.buffer.len() < CHUNK / 4 {
             self.buffer.reserve(CHUNK.max(self.buffer.len()));
         }
@@ -134,6 +166,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
@@ -173,8 +207,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_room_of_a_large_line_is_let_go_when_nothing_follows() {
+        thread_local!(static TOLD: RefCell<Vec<bool>> = const { RefCell::new(Vec::new()) });
         let (mut near, far) = tokio::io::duplex(64 * 1024);
-        let mut reader = LineReader::new(far, 2_000_000);
+        let mut reader = LineReader::new(far, 2_000_000)
+            .with_widening(|_, is_large| TOLD.with_borrow_mut(|told| told.push(is_large)));
         let long = format!("{}\n", "x".repeat(1_000_000));
         for _ in 0..2 {
             let (written, line) = tokio::join!(near.write_all(long.as_bytes()), reader.next());
@@ -182,8 +218,10 @@ mod tests {
             assert!(matches!(line.unwrap(), Some(Line::Message(line)) if line.len() == 1_000_000));
             assert!(reader.is_grown);
         }
+        assert_eq!(TOLD.take(), [true], "once, however many come");
         assert!(tokio::time::timeout(2 * FOLLOWING, reader.next()).await.is_err());
         assert!(!reader.is_grown && reader.buffer.capacity() <= 2 * CHUNK);
+        assert_eq!(TOLD.take(), [false]);
         let (written, line) = tokio::join!(near.write_all(b"short\n"), reader.next());
         written.unwrap();
         assert!(matches!(line.unwrap(), Some(Line::Message(line)) if line == "short"));

@@ -12,7 +12,7 @@ use super::reception::Reception;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, Site};
 use super::transport::sse;
-use super::transport::stdio::{Process, Stderr};
+use super::transport::stdio::{Process, Stderr, widen};
 use super::transport::streamable_http::Endpoint;
 use super::wire::Wire;
 use super::{CallError, ConnectError, Environment, Introduction, MESSAGE_LIMIT, ServerLog};
@@ -194,7 +194,7 @@ impl Connector<'_> {
         let reader = link.clone();
         environment.tasks.spawn(async move {
             let mut process = process;
-            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT);
+            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT).with_widening(widen);
             let reason = tokio::select! {
                 read = reader.read(&mut lines) => {
                     let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;

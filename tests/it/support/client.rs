@@ -294,6 +294,7 @@ impl Client {
 
     /// Ends it hard.
     #[track_caller]
+    #[cfg(windows)]
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is our child");
     }
