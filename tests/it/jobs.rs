@@ -65,16 +65,6 @@ fn a_server_takes_with_it_what_it_started() {
 }
 
 #[test]
-fn a_command_leaves_nothing() {
-    let setup = parent();
-    setup.save();
-    let outcome = setup.run(&["call", "parent__t"]);
-    assert_eq!(outcome.code, Some(0), "{outcome}");
-    until("what the server starts", || (setup.home().count("parent", "lingering") == 1).then_some(()));
-    it_ends(&setup);
-}
-
-#[test]
 fn a_command_is_found_without_its_ending() {
     let setup = Setup::new().server("real", Server::new().tool("t", [answer("done")]));
     let directory = setup.home().path("with spaces");
