@@ -15,6 +15,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", crate::config::fuzzing::config),
     ("document", crate::config::fuzzing::document),
     ("envelope", crate::mcp::fuzzing::envelope),
+    ("index", crate::search::fuzzing::index),
     ("lines", crate::mcp::fuzzing::lines),
     ("names", crate::catalog::fuzzing::names),
     ("oauth", crate::upstream::fuzzing::oauth),
@@ -23,6 +24,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("signature", crate::tool::fuzzing::signature),
     ("splice", crate::mcp::fuzzing::splice),
     ("sse", crate::upstream::fuzzing::sse),
+    ("vectors", crate::search::fuzzing::vectors),
 ];
 
 /// Runs the target `name` on `data`.
