@@ -15,6 +15,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", crate::config::fuzzing::config),
     ("document", crate::config::fuzzing::document),
     ("envelope", crate::mcp::fuzzing::envelope),
+    ("index", crate::search::fuzzing::index),
     ("lines", crate::mcp::fuzzing::lines),
     ("names", crate::catalog::fuzzing::names),
     ("oauth", crate::upstream::fuzzing::oauth),
@@ -23,6 +24,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("signature", crate::tool::fuzzing::signature),
     ("splice", crate::mcp::fuzzing::splice),
     ("sse", crate::upstream::fuzzing::sse),
+    ("vectors", crate::search::fuzzing::vectors),
 ];
 
 /// Runs the target `name` on `data`.
@@ -59,9 +61,9 @@ mod tests {
         }
     }
 
-    /// Splices and names by chance: the corpus with bytes changed, put in, taken out and doubled. Always the same chance.
+    /// Splices, names, indexes and vectors by chance: the corpus with bytes changed, put in, taken out and doubled. Always the same chance.
     #[test]
-    fn splices_and_names_hold_whatever_they_are_made_of() {
+    fn what_is_made_of_the_corpus_by_chance_holds() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut below = move |limit: usize| {
             state ^= state << 13;
@@ -69,16 +71,16 @@ mod tests {
             state ^= state << 17;
             usize::try_from(state % limit.max(1) as u64).expect("it is below a size")
         };
-        for name in ["splice", "names"] {
+        for (name, runs) in [("splice", 3000), ("names", 3000), ("index", 300), ("vectors", 300)] {
             let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
             let mut paths: Vec<_> = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
             paths.sort();
             let files: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
-            for _ in 0..3000 {
+            for _ in 0..runs {
                 let mut data = files[below(files.len())].clone();
                 for _ in 0..=below(4) {
                     let at = below(data.len() + 1);
-                    let odd = b"{}[]\",:\\ud83_.- \n\t0e1"[below(21)];
+                    let odd = b"{}[]\",:\\ud83_.- \n\t0e1\x00\xff"[below(23)];
                     match below(4) {
                         0 if at < data.len() => data[at] = odd,
                         1 if at < data.len() => drop(data.remove(at)),

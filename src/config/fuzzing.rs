@@ -65,7 +65,9 @@ pub(crate) fn document(data: &[u8]) {
     for key in document.keys(&[]).iter().filter(|key| *key != path[0]) {
         assert_eq!(edited.get(&[key]), document.get(&[key]), "`{key}` was not concerned");
     }
-    for line in text.lines().filter(|line| line.trim_start().starts_with("//") && !removes && !line.contains('\r')) {
+    // One with a quote may be the end of a text over several lines.
+    let is_comment = |line: &&str| line.trim_start().starts_with("//") && !line.contains(['\r', '"']);
+    for line in text.lines().filter(|line| is_comment(line) && !removes) {
         let count = |text: &str| text.lines().filter(|other| *other == line).count();
         // One that stands in what is replaced goes with it.
         let is_in_value = document.get(&path).is_some();

@@ -85,12 +85,13 @@ fn find(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<Prompt> {
 /// The names that are most like `name`, at most three.
 fn nearest(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<String> {
     let wanted = name.to_lowercase();
+    let limit = wanted.chars().count() / 2;
     let all = servers.iter().flat_map(|server| {
         server.prompts().as_slice().iter().map(|prompt| (joined(server.name(), &prompt.key), &prompt.key))
     });
     let compared = all.take(MOST_COMPARED).filter_map(|(joined, bare)| {
-        let changes = distance(&wanted, &joined.to_lowercase()).min(distance(&wanted, &bare.to_lowercase()));
-        (changes <= wanted.chars().count() / 2).then_some((changes, joined))
+        let changes = [&*joined, bare].into_iter().filter_map(|name| distance(&wanted, &name.to_lowercase(), limit));
+        Some((changes.min()?, joined))
     });
     let mut near: Vec<(usize, String)> = compared.collect();
     near.sort();

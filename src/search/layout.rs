@@ -2,7 +2,7 @@
 //!
 //! A header with a checksum of everything behind it, then sections. Numbers are little-endian and lie anywhere; they are
 //! read where they lie, so that opening an index costs one read of a few megabytes and the checksum, whatever it holds.
-//! What the checksum lets through is what was written, and is not looked at again.
+//! What the checksum lets through is what somebody wrote; `soundness` sees once whether that was this program.
 
 use std::ops::Range;
 
@@ -89,9 +89,7 @@ impl Layout {
     }
 
     pub(super) fn list(&self, section: Section) -> List<'_> {
-        let (count, rest) = self.section(section).split_first_chunk().expect("a list begins with its length");
-        let (ends, data) = rest.split_at(4 * value(*count));
-        List { ends: ends.as_chunks().0, data }
+        List::of(self.section(section)).expect("an index that is not sound is not opened")
     }
 }
 
@@ -101,6 +99,19 @@ pub(super) fn value(bytes: [u8; 4]) -> usize {
 }
 
 impl<'a> List<'a> {
+    /// The list that these bytes are; `None` when they cannot be one.
+    pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
+        let (count, rest) = bytes.split_first_chunk()?;
+        let (ends, data) = rest.split_at_checked(value(*count).checked_mul(4)?)?;
+        Some(Self { ends: ends.as_chunks().0, data })
+    }
+
+    /// Whether its texts lie one behind the other and are all there is.
+    pub(super) fn is_whole(&self) -> bool {
+        self.ends.is_sorted_by_key(|end| value(*end))
+            && self.ends.last().map_or(0, |end| value(*end)) == self.data.len()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -195,6 +206,16 @@ impl Builder {
         let checksum = crc32fast::hash(&self.bytes[12..]).to_le_bytes();
         self.bytes[8..12].copy_from_slice(&checksum);
         self.bytes
+    }
+}
+
+/// Makes bytes pass for an index, as far as that is in their beginning.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn fuzzing_seal(bytes: &mut [u8]) {
+    if bytes.len() >= FIXED {
+        bytes[..8].copy_from_slice(MAGIC);
+        let checksum = crc32fast::hash(&bytes[12..]).to_le_bytes();
+        bytes[8..12].copy_from_slice(&checksum);
     }
 }
 

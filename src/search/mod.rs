@@ -14,6 +14,8 @@ mod explain;
 mod fingerprint;
 mod folding;
 mod fusion;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod index;
 mod layout;
 mod lexical;
@@ -22,6 +24,7 @@ mod postings;
 mod query;
 pub mod rerank;
 mod schema;
+mod soundness;
 mod store;
 mod synonyms;
 mod tokenizer;
@@ -418,8 +421,7 @@ fn warn(what: &str, error: &Error) {
     tracing::warn!(%error, cause, "{what}");
 }
 
-/// Runs what reads an index. What its checksum lets through is trusted, so that a fault of the writer, or of the memory,
-/// may end in a panic.
+/// Runs what reads an index. No bytes are known to end in a panic; should some, the index is damaged like any other.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Error::Damaged))
 }

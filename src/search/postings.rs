@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::embedding::VectorKey;
 use super::layout::{Layout, Section, value};
 use super::schema::{FIELDS, RANKED, SERVER};
+use super::soundness::is_sound;
 use super::tokenizer::compact;
 
 /// How soon further occurrences of a word stop to count.
@@ -40,12 +41,14 @@ pub(super) struct Postings {
 pub(super) struct Occurrences<'a> {
     bytes: &'a [u8],
     next: usize,
+    /// How many there are in the index; a posting that names another ends what can be read.
+    tools: usize,
 }
 
 impl Postings {
     /// Takes the bytes of an index; `None` when they are damaged.
     pub(super) fn open(bytes: Vec<u8>) -> Option<Self> {
-        let layout = Layout::open(bytes)?;
+        let layout = Layout::open(bytes).filter(is_sound)?;
         let tools = layout.tools().max(1) as f32;
         let mut averages = [1.0; FIELDS];
         for (average, total) in averages.iter_mut().zip(layout.numbers(Section::Totals)) {
@@ -86,7 +89,8 @@ impl Postings {
     /// The tools that have the stem in any field.
     pub(super) fn occurrences(&self, stem: &str) -> Occurrences<'_> {
         let at = self.layout.list(Section::Stems).find(stem);
-        Occurrences { bytes: at.map_or(&[], |at| self.layout.list(Section::Postings).get(at)), next: 0 }
+        let bytes = at.map_or(&[][..], |at| self.layout.list(Section::Postings).get(at));
+        Occurrences { bytes, next: 0, tools: self.layout.tools() }
     }
 
     /// Calls `found` for every tool whose server's words have the stem: its place, and how many words those are.
@@ -254,7 +258,8 @@ impl Iterator for Occurrences<'_> {
     type Item = (usize, [u32; FIELDS]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let place = self.next + self.number()?;
+        let skipped = self.number()?;
+        let place = self.next.checked_add(skipped).filter(|place| *place < self.tools)?;
         self.next = place + 1;
         let fields = self.byte()?;
         let mut times = [0; FIELDS];
@@ -291,7 +296,7 @@ mod tests {
             Occurrences::append(&mut bytes, place - next, times);
             next = place + 1;
         }
-        let read: Vec<_> = Occurrences { bytes: &bytes, next: 0 }.collect();
+        let read: Vec<_> = Occurrences { bytes: &bytes, next: 0, tools: 5_000_000 }.collect();
         assert_eq!(read, all);
     }
 }

@@ -14,7 +14,7 @@ fn document(server: &str, tool: &str, description: &str) -> Document {
     }
 }
 
-fn documents() -> Vec<Document> {
+pub(super) fn documents() -> Vec<Document> {
     [
         ("github", "create_issue", "Create a new issue in a repository"),
         ("github", "list_issues", "List the issues of a repository"),

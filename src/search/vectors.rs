@@ -139,17 +139,24 @@ impl Table {
     }
 
     fn write(&self, file: &std::path::Path) -> io::Result<()> {
-        let keys: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
-        let scales: Vec<u8> = self.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
-        let mut checksum = crc32fast::Hasher::new();
+        let (head, rows) = self.bytes()?;
+        files::replace(file, &[&head, rows])
+    }
+
+    /// The file: all in front of the rows, and these.
+    fn bytes(&self) -> io::Result<(Vec<u8>, &[u8])> {
         let rows = &self.rows[self.first_row..];
-        [&*keys, &scales, rows].into_iter().for_each(|part| checksum.update(part));
+        let mut numbers: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+        numbers.extend(self.scales.iter().flat_map(|scale| scale.to_le_bytes()));
+        let mut checksum = crc32fast::Hasher::new();
+        [&*numbers, rows].into_iter().for_each(|part| checksum.update(part));
         let number = |number: usize| u32::try_from(number).map_err(|_| io::ErrorKind::FileTooLarge);
-        let mut header = MAGIC.to_vec();
+        let mut head = MAGIC.to_vec();
         for number in [number(self.width)?, number(self.keys.len())?, checksum.finalize(), 0] {
-            header.extend(number.to_le_bytes());
+            head.extend(number.to_le_bytes());
         }
-        files::replace(file, &[&header, &keys, &scales, rows])
+        head.append(&mut numbers);
+        Ok((head, rows))
     }
 
     /// With `new` beside what is here.
@@ -229,6 +236,31 @@ impl Table {
             table.rows.extend(self.row(row));
         }
         table
+    }
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl Vectors {
+    /// Those of a file with these bytes, in memory; `None` when it is damaged.
+    pub(super) fn fuzzing_open(bytes: Vec<u8>, width: usize) -> Option<Self> {
+        let table = Table::parse(bytes, width)?;
+        Some(Self { file: None, width, memory: Mutex::new(Some(Arc::new(table))) })
+    }
+
+    /// The bytes of a file with all there are.
+    pub(super) fn fuzzing_bytes(&self) -> Vec<u8> {
+        let table = self.load();
+        let (head, rows) = table.bytes().expect("what a fuzzer makes is small");
+        [&head, rows].concat()
+    }
+
+    /// Makes bytes pass for such a file, as far as that is in their beginning.
+    pub(super) fn fuzzing_seal(bytes: &mut [u8], width: u32) {
+        if let Some((header, body)) = bytes.split_at_mut_checked(HEADER) {
+            header[..8].copy_from_slice(MAGIC);
+            header[8..12].copy_from_slice(&width.to_le_bytes());
+            header[16..20].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
+        }
     }
 }
 

@@ -43,7 +43,14 @@ pub(super) enum Stopped {
     Output(io::Error),
 }
 
+/// A filter that was read, and with it all that jq defines in its own language.
+pub(super) type Filter = jaq_core::Filter<data::JustLut<Val>>;
+
 pub(super) fn filtered(code: &str, input: &[u8], output: &mut impl io::Write) -> Result<(), Stopped> {
+    passed(&compiled(code)?, input, output)
+}
+
+pub(super) fn compiled(code: &str) -> Result<Filter, Stopped> {
     let failed = |message: String| Stopped::Filter(message);
     let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
@@ -51,11 +58,16 @@ pub(super) fn filtered(code: &str, input: &[u8], output: &mut impl io::Write) ->
     let modules = Loader::new(definitions)
         .load(&arena, File { code, path: () })
         .map_err(|errors| failed(format!("the filter is no jq: {}", first_load_error(&errors))))?;
-    let filter = Compiler::default().with_funs(functions).compile(modules).map_err(|errors| {
+    Compiler::default().with_funs(functions).compile(modules).map_err(|errors| {
         let names =
             errors.iter().flat_map(|(_, errors)| errors).map(|(name, what)| format!("no {} `{name}`", what.as_str()));
         failed(format!("the filter is no jq: {}", names.collect::<Vec<_>>().join(", ")))
-    })?;
+    })
+}
+
+/// Puts out what comes of `input` behind the filter.
+pub(super) fn passed(filter: &Filter, input: &[u8], output: &mut impl io::Write) -> Result<(), Stopped> {
+    let failed = |message: String| Stopped::Filter(message);
     let value = read::parse_single(input).map_err(|error| failed(format!("the data cannot be read: {error}")))?;
     let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     for value in filter.id.run((context, value)).map(unwrap_valr) {
