@@ -35,7 +35,7 @@ const INTRODUCTION: &str = "\
 
 What happens when something goes wrong. Each row is a test that makes the fault happen to the real program, reads the answer that
 the client gets, and has another server work before, during and after it (`cargo test --test it faults::`). This page is written by
-those tests.
+those tests. *At once* is: without waiting for any limit. `…` stands for what differs or is left out here.
 
 `MCPZIP_TEST_KILLS=500 cargo test --test it faults::kills` kills five hundred times in place of twenty.
 ";
