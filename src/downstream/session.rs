@@ -290,6 +290,7 @@ impl Session {
                 // subscription in good order.
                 biased;
                 frame = session.run(&id, &method, &params, &line, &answer.exchange).instrument(log) => {
+                    let frame = answer.exchange.outbox().hold(frame).unwrap_or_else(|_| session.without_room(&id, &method));
                     session.deliver(&answer, frame).await;
                 }
                 // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
@@ -419,6 +420,23 @@ impl Session {
         }
     }
 
+    /// What is answered where the clients leave so much unread that there is no room for the answer.
+    fn without_room(&self, id: &RequestId, method: &str) -> Frame {
+        tracing::warn!(
+            client = self.client.number(),
+            method,
+            "an answer was dropped, as clients leave too much unread"
+        );
+        let text = "the answer came and was dropped: this server has too many answers that its clients have not read. Next: \
+                    what was asked for was done; ask for less of it, or again in ten seconds if it may be done twice";
+        let revision = self.state().legacy.unwrap_or(Revision::V2026_07_28);
+        let reply = match method {
+            "tools/call" => Reply::tool_error(text),
+            _ => Reply::error(ErrorCode::TOO_MANY_REQUESTS, text.to_owned()),
+        };
+        reply.into_frame(id, revision)
+    }
+
     /// Sends an answer that may be large, when the client has room for it.
     async fn deliver(&self, answer: &Answer, frame: Frame) {
         telemetry::frame(None, "sent", &[&frame.head, &frame.body, &frame.tail]);
@@ -461,14 +479,14 @@ impl Answer {
     fn complete(&self, frame: Option<Frame>) -> Option<Option<Frame>> {
         match &self.batch {
             None => Some(frame),
-            Some(batch) => batch.complete(frame),
+            Some(batch) => batch.complete(frame, self.exchange.outbox()),
         }
     }
 }
 
 impl Batch {
     /// Notes that one more answer is there, or will not come; with the last of them, the whole array, if there are any.
-    fn complete(&self, frame: Option<Frame>) -> Option<Option<Frame>> {
+    fn complete(&self, frame: Option<Frame>, outbox: &Outbox) -> Option<Option<Frame>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.extend(frame);
         if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 {
@@ -479,7 +497,10 @@ impl Batch {
         }
         let parts: Vec<_> =
             answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
-        Some(Some(Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() }))
+        let all = Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() };
+        // The places of its parts are free by now.
+        let refusal = || Frame::error(None, ErrorCode::TOO_MANY_REQUESTS, "there is no room for the answers", None);
+        Some(Some(outbox.hold(all).unwrap_or_else(|_| refusal())))
     }
 }
 

@@ -95,6 +95,16 @@ impl Frame {
         Some(ErrorCode(code))
     }
 
+    /// The same message, where it has no payload of another's as one that is nothing else.
+    #[must_use]
+    pub(super) fn into_payload(self) -> Self {
+        if self.body.is_empty() && self.tail.is_empty() {
+            Self { body: self.head.into(), ..Self::default() }
+        } else {
+            self
+        }
+    }
+
     /// Its size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -18,6 +18,7 @@ mod log_level;
 pub mod object;
 pub mod outbox;
 mod revision;
+pub mod room;
 mod scan;
 
 pub use capabilities::{ClientCapabilities, ServerCapabilities};
@@ -30,4 +31,5 @@ pub use log_level::LogLevel;
 pub use object::Object;
 pub use outbox::{Closed, Outbox};
 pub use revision::Revision;
+pub use room::Room;
 pub(crate) use scan::IdScan;

@@ -2,7 +2,7 @@
 //!
 //! Messages that become ready together leave in one write. A peer that does not read fills its outbox up to a limit;
 //! whoever has more to say to it then waits, and nobody else does. What waits in all, those who wait included, is known, so
-//! that nothing more is taken in for a peer that takes nothing.
+//! that nothing more is taken in for a peer that takes nothing; several peers may share a room for it.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -13,6 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::Frame;
+use super::room::{NoRoom, Room};
 
 /// Payloads from this size on are handed over as they are; smaller ones are copied together.
 const COPY_BELOW: usize = 16 * 1024;
@@ -38,6 +39,8 @@ pub struct Closed;
 #[derive(Debug, Default)]
 struct Shared {
     is_alone: bool,
+    /// Where what waits takes its place, besides.
+    room_of_all: Option<Room>,
     queue: Mutex<Queue>,
     /// Woken when there is something to write, or nothing will follow.
     ready: Notify,
@@ -75,6 +78,24 @@ impl Outbox {
     #[must_use]
     pub fn of_only_client() -> Self {
         Self(Arc::new(Shared { is_alone: true, ..Shared::default() }))
+    }
+
+    /// The outbox of one of several peers, who share `room` for what waits for them.
+    #[must_use]
+    pub fn within(room: Room) -> Self {
+        Self(Arc::new(Shared { room_of_all: Some(room), ..Shared::default() }))
+    }
+
+    /// Gives the payload of `frame` a place in the room that is shared with other peers, if there is one. Whatever is large, or
+    /// may be one of many, is to have one before it is sent.
+    ///
+    /// # Errors
+    /// When there is no place left.
+    pub fn hold(&self, mut frame: Frame) -> Result<Frame, NoRoom> {
+        if let Some(room) = &self.0.room_of_all {
+            frame.body = room.hold(frame.body)?;
+        }
+        Ok(frame)
     }
 
     /// Whether its peer is the only client there is.
@@ -142,18 +163,21 @@ impl Outbox {
 
     /// Appends a message that may be lost, a progress notification say, unless too much is waiting already.
     pub fn offer(&self, frame: Frame) {
-        let mut queue = self.queue();
-        if queue.state == State::Open && queue.waiting < LIMIT {
-            queue.append(frame);
-            drop(queue);
-            self.0.ready.notify_one();
+        if self.0.room_of_all.as_ref().is_none_or(|room| !room.is_scarce()) {
+            self.append_below(LIMIT, |queue| queue.waiting, frame);
         }
     }
 
-    /// Appends a message that nobody waits to have sent, as long as the peer reads at all: an answer to its own request.
+    /// Appends a message that nobody waits to have sent, as long as the peer reads at all: an answer to its own request, or
+    /// news.
     pub fn push_unless_congested(&self, frame: Frame) {
+        self.append_below(CONGESTED, Queue::backlog, frame);
+    }
+
+    fn append_below(&self, limit: usize, waiting: impl Fn(&Queue) -> usize, frame: Frame) {
+        let Ok(frame) = self.hold(frame.into_payload()) else { return };
         let mut queue = self.queue();
-        if queue.state == State::Open && queue.backlog() < CONGESTED {
+        if queue.state == State::Open && waiting(&queue) < limit {
             queue.append(frame);
             drop(queue);
             self.0.ready.notify_one();

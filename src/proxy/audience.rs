@@ -122,8 +122,7 @@ impl Listener {
             let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
             Object::parse(raw).unwrap_or_default().with("_meta", &meta)
         });
-        // A client that is gone needs no telling.
-        let _ = outbox.push(Frame::notification(method, marked.as_deref().unwrap_or(params)));
+        outbox.push_unless_congested(Frame::notification(method, marked.as_deref().unwrap_or(params)));
     }
 }
 
@@ -241,8 +240,8 @@ impl upstream::Audience for Hearing {
                 let able =
                     clients.iter().filter(|client| client.capabilities().is_some_and(ClientCapabilities::elicits_urls));
                 for outbox in able.filter_map(|client| client.listener().outbox()) {
-                    // A client that is gone needs no telling.
-                    let _ = outbox.push(Frame::notification("notifications/elicitation/complete", params.get()));
+                    outbox
+                        .push_unless_congested(Frame::notification("notifications/elicitation/complete", params.get()));
                 }
             }
         }

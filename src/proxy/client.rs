@@ -165,6 +165,9 @@ impl Client {
         self.questions().insert(id, answer);
         let _open = OpenQuestion { client: self, outbox, id };
         let question = Frame::request(id, method, Frame { body: params, ..Frame::default() });
+        let Ok(question) = outbox.hold(question) else {
+            return refusal("the clients have too much to read already");
+        };
         if outbox.send(question).await.is_err() {
             return gone();
         }

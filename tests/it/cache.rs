@@ -5,8 +5,30 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::faults::Outcome;
 use crate::support::script::{answer, say};
 use crate::support::{Client, Server, Setup, until};
+
+pub(crate) const OUTCOMES: &[Outcome] = &[
+    Outcome {
+        fault: "each file of the cache is damaged: a byte, a cut, zeros, emptied",
+        gets: "search and calls work",
+        after: "at once; what was damaged, when its server is listed",
+        then: "what is damaged is set aside and listed anew",
+    },
+    Outcome {
+        fault: "the cache may only be read",
+        gets: "search and calls work, and a refresh",
+        after: "at once",
+        then: "the next start knows what was known before",
+    },
+    Outcome {
+        fault: "there is a file where the cache should be",
+        gets: "search and calls work",
+        after: "when the servers are listed",
+        then: "the next start knows nothing from before",
+    },
+];
 
 fn two_servers() -> Setup {
     Setup::new()

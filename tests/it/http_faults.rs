@@ -3,7 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -13,17 +12,102 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use crate::faults::Outcome;
 use crate::support::closed_port::ClosedPort;
 use crate::support::http::{HttpServer, Reply, Request, legacy};
 use crate::support::proxy::Proxy;
 use crate::support::script::answer;
 use crate::support::tls::{Authority, TlsServer};
-use crate::support::{SOON, Server, Setup, until};
+use crate::support::{SOON, Server, Setup};
 
 /// A name that no name server knows, so that only a proxy leads to it.
 const NOWHERE: &str = "mcp.invalid";
 
-const JSON: &str = "content-type: application/json\r\n";
+const REFUSED: Outcome = Outcome {
+    fault: "nobody listens at its address",
+    gets: "cannot be reached: Connection refused",
+    after: "at once",
+    then: SOON_AGAIN,
+};
+const NAMELESS: Outcome = Outcome {
+    fault: "its name leads nowhere",
+    gets: "its host name cannot be resolved",
+    after: "at once",
+    then: SOON_AGAIN,
+};
+const UNTRUSTED: Outcome = Outcome {
+    fault: "its certificate is of an authority that this machine does not trust",
+    gets: "offers no secure connection (TLS): nobody whom this machine trusts",
+    after: "at once",
+    then: NOTHING_SENT,
+};
+const OTHER_HOST: Outcome = Outcome {
+    fault: "its certificate is another host's",
+    gets: "its certificate is for another host than its URL names: mcp.example.com",
+    after: "at once",
+    then: NOTHING_SENT,
+};
+const EXPIRED: Outcome = Outcome {
+    fault: "its certificate has expired",
+    gets: "its certificate has expired",
+    after: "at once",
+    then: NOTHING_SENT,
+};
+const EARLY: Outcome = Outcome {
+    fault: "its certificate is of next year",
+    gets: "its certificate is not valid yet",
+    after: "at once",
+    then: NOTHING_SENT,
+};
+const PLAIN: Outcome = Outcome {
+    fault: "its URL says `https://`, and it does not speak TLS",
+    gets: "its URL should begin with `http://`",
+    after: "at once",
+    then: NOTHING_SENT,
+};
+const SILENT: Outcome = Outcome {
+    fault: "it takes a connection, and says nothing (TLS)",
+    gets: "no connection was made in time",
+    after: "10 s, or the call's limit",
+    then: NOTHING_SENT,
+};
+const PROXY: Outcome = Outcome {
+    fault: "its proxy is not there, refuses, wants a login, or says nothing",
+    gets: "its proxy does not let us through",
+    after: "at once",
+    then: NOTHING_SENT,
+};
+const BOMB: Outcome = Outcome {
+    fault: "its answer of 2 MB unpacks to 160 MB: one text, one event, many lines of one event",
+    gets: "more than the limit of 67108864",
+    after: "once that much has come",
+    then: "memory stays below 140 MB; others are answered meanwhile",
+};
+const ENDLESS: Outcome = Outcome {
+    fault: "its answer never ends, as one text or one event",
+    gets: "more than the limit of 67108864",
+    after: "once that much has come",
+    then: "memory stays below 160 MB; others are answered meanwhile",
+};
+const CHATTY: Outcome = Outcome {
+    fault: "its stream of comments, or of messages that nobody asked for, never ends",
+    gets: "gave no answer within 1s",
+    after: "the call's limit",
+    then: "memory stays below 160 MB; others are answered meanwhile",
+};
+const REDIRECT: Outcome = Outcome {
+    fault: "it redirects to another origin (301, 302, 303, 307, 308)",
+    gets: "which is not followed",
+    after: "at once",
+    then: "nothing was sent there",
+};
+
+/// What goes wrong on the way there, or comes without an end.
+pub(crate) const OUTCOMES: &[Outcome] =
+    &[REFUSED, NAMELESS, UNTRUSTED, OTHER_HOST, EXPIRED, EARLY, PLAIN, SILENT, PROXY, REDIRECT, BOMB, ENDLESS, CHATTY];
+
+const SOON_AGAIN: &str = "other servers answer meanwhile; a new call tries again";
+const NOTHING_SENT: &str = "nothing was sent; other servers answer meanwhile";
 
 /// The text of a call that fails, which no secret is in; another server answers meanwhile.
 #[track_caller]
@@ -59,7 +143,7 @@ fn a_certificate_is_trusted_where_the_configuration_says_so() {
     let url = format!("https://{}/mcp", tls.address());
 
     let text = failure(at(&url, json!({})));
-    assert!(text.contains("`web` offers no secure connection (TLS): nobody whom this machine trusts"), "{text}");
+    assert!(text.contains(UNTRUSTED.gets), "{text}");
     assert!(text.contains("`ca_file` in its configuration"), "{text}");
     assert_eq!((web.requests().len(), tls.connections()), (0, 0));
 
@@ -97,11 +181,9 @@ fn what_is_wrong_with_a_certificate_is_told() {
             (params.not_before, params.not_after) = (date_time_ymd(from, 2, 3), date_time_ymd(to, 2, 3));
         })
     };
-    for (identity, words) in [
-        (other, "its certificate is for another host than its URL names: mcp.example.com"),
-        (valid(2001, 2002), "its certificate has expired"),
-        (valid(4000, 4001), "its certificate is not valid yet"),
-    ] {
+    for (identity, words) in
+        [(other, OTHER_HOST.gets), (valid(2001, 2002), EXPIRED.gets), (valid(4000, 4001), EARLY.gets)]
+    {
         let tls = TlsServer::before(web.address(), identity);
         let setup = at(&format!("https://{}/mcp", tls.address()), json!({ "ca_file": "authority.pem" }));
         authority.save(setup.home());
@@ -128,10 +210,7 @@ fn speaker(words: &'static str) -> SocketAddr {
 fn a_server_that_does_not_speak_tls_is_told_apart() {
     for words in ["HTTP/1.1 400 Bad Request\r\n\r\n", ""] {
         let text = failure(at(&format!("https://{}/mcp", speaker(words)), json!({})));
-        assert!(
-            text.contains("no secure connection (TLS)") && text.contains("its URL should begin with `http://`"),
-            "{text}"
-        );
+        assert!(text.contains("no secure connection (TLS)") && text.contains(PLAIN.gets), "{text}");
     }
 }
 
@@ -141,7 +220,7 @@ fn a_connection_that_does_not_come_about_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = Instant::now();
     let text = failure(at(&format!("https://{}/mcp", silent.local_addr().unwrap()), json!({})));
-    assert!(text.contains("no connection was made in time"), "{text}");
+    assert!(text.contains(SILENT.gets), "{text}");
     assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
 }
 
@@ -225,7 +304,7 @@ fn a_proxy_that_does_not_lead_there_is_named() {
         (deaf.url("http"), "its proxy does not let us through ("),
     ] {
         let text = failure(at("https://mcp.invalid/mcp", json!({ "proxy": proxy })));
-        assert!(text.contains(words), "{text}");
+        assert!(text.contains(words) && text.contains(PROXY.gets), "{text}");
     }
 }
 
@@ -238,59 +317,10 @@ fn a_redirect_never_takes_a_request_to_another_origin() {
         let location = format!("location: {}\r\n", other.url("/mcp"));
         let web = HttpServer::with_tool(move |_, reply| reply.whole(status, &location, ""));
         let text = failure(at(&web.url("/mcp"), json!({ "headers": { "X-Key": "sesame-open" } })));
-        let expected = format!("redirects to `{}`, which is not followed", other.url(""));
+        let expected = format!("redirects to `{}`, {}", other.url(""), REDIRECT.gets);
         assert!(text.contains(&expected), "{text}");
     }
     assert_eq!(other.requests().len(), 0);
-}
-
-/// Answers `t` by `call` and checks what the agent is told of it; the next call of another tool works.
-#[track_caller]
-fn check_fault(words: &[&str], call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) {
-    let web = HttpServer::with_tool(call);
-    let mut client = at(&web.url("/mcp"), json!({})).connect();
-    let text = client.execute("web__t").tool_error();
-    for word in words {
-        assert!(text.contains(word), "`{word}` is not in: {text}");
-    }
-    assert_eq!(client.execute("web__u").text(), "fine");
-    let calls = web.requests().iter().filter(|request| request.body["params"]["name"] == "t").count();
-    assert_eq!(calls, 1, "{text}");
-    client.finish();
-}
-
-#[test]
-fn what_is_no_answer_is_told_in_words() {
-    let date = "Wed, 21 Oct 2026 07:28:00 GMT";
-    check_fault(&["HTTP 429, to be tried again after Wed, 21 Oct 2026", "call again later"], move |_, reply| {
-        reply.whole("429 Too Many Requests", &format!("retry-after: {date}\r\n"), "");
-    });
-    check_fault(&["HTTP 503, to be tried again after 120 s: busy"], |_, reply| {
-        reply.whole("503 Service Unavailable", "retry-after: 120\r\n", "busy");
-    });
-    check_fault(&["HTTP 502: <html> bad gateway", "it may have acted"], |_, reply| {
-        reply.whole("502 Bad Gateway", "content-type: text/html\r\n", "<html>\nbad gateway");
-    });
-    check_fault(&["went away during the call", "may or may not have acted"], |_, reply| {
-        reply.raw(b"HELLO WORLD\r\n\r\n");
-        reply.vanish();
-    });
-    check_fault(&["went away during the call", "may or may not have acted"], |_, reply| {
-        reply.raw(b"HTTP/1.1 200 OK\r\n");
-        let line = format!("x-flood: {}\r\n", "x".repeat(8000));
-        for _ in 0..1000 {
-            reply.raw(line.as_bytes());
-        }
-        reply.vanish();
-    });
-    check_fault(&["went away during the call", "may or may not have acted"], |request, reply| {
-        let mut body = packed(|gzip| write!(gzip, "{}", request.result("fine")));
-        body.truncate(body.len() - 9);
-        reply.whole_bytes("200 OK", &format!("{JSON}content-encoding: gzip\r\n"), &body);
-    });
-    check_fault(&["went away during the call"], |_, reply| {
-        reply.whole_bytes("200 OK", &format!("{JSON}content-encoding: gzip\r\n"), b"this is no gzip");
-    });
 }
 
 /// What `write` writes, as gzip.
@@ -311,19 +341,19 @@ fn peak_memory(process: u32) -> usize {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_compressed_bomb_is_cut_off_in_bounded_memory() {
-    const BOMB: usize = 160 * 1024 * 1024;
+    const UNPACKED: usize = 160 * 1024 * 1024;
     let bomb = |start: &str| {
         packed(|gzip| {
             gzip.write_all(start.as_bytes())?;
             let piece = vec![b'x'; 1024 * 1024];
-            (0..BOMB / piece.len()).try_for_each(|_| gzip.write_all(&piece))
+            (0..UNPACKED / piece.len()).try_for_each(|_| gzip.write_all(&piece))
         })
     };
     let json = bomb(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":""#);
     let one_line = bomb("data: ");
     let many_lines = packed(|gzip| {
         let piece = b"data: xxxxxxxxxxxxxxxxxxxxxxxx\n".repeat(32 * 1024);
-        (0..BOMB / piece.len()).try_for_each(|_| gzip.write_all(&piece))?;
+        (0..UNPACKED / piece.len()).try_for_each(|_| gzip.write_all(&piece))?;
         gzip.write_all(b"\n")
     });
     for (kind, body) in [("application/json", json), ("text/event-stream", one_line), ("text/event-stream", many_lines)]
@@ -337,7 +367,7 @@ fn a_compressed_bomb_is_cut_off_in_bounded_memory() {
         let call = client.begin_execute("web__t");
         assert_eq!(client.execute("b__v").text(), "too");
         let text = client.answer(call).tool_error();
-        assert!(text.contains("more than the limit of 67108864"), "{kind}: {text}");
+        assert!(text.contains(BOMB.gets), "{kind}: {text}");
         let peak = peak_memory(client.process());
         assert!(peak < 140 * 1024 * 1024, "{kind}: {peak} bytes");
         client.finish();
@@ -382,84 +412,29 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntran
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 #[test]
-fn a_stalled_answer_ends_with_the_limit_and_delays_nobody() {
-    const IN_TIME: &str = "`web` gave no answer within 1s";
-    // No head; half a head; half a body; half an event.
-    check_endless(3, 1.0, IN_TIME, |_, reply| assert!(reply.hang()));
-    check_endless(3, 1.0, IN_TIME, |_, reply| {
-        reply.raw(b"HTTP/1.1 200 OK\r\ncontent-ty");
-        reply.hang();
-    });
-    check_endless(3, 1.0, IN_TIME, |_, reply| {
-        reply.raw(format!("{CHUNKED}9\r\n{{\"jsonrpc\r\n").as_bytes());
-        reply.hang();
-    });
-    check_endless(3, 1.0, IN_TIME, |_, reply| {
-        reply.raw(format!("{EVENTS}data: {{\"jsonrpc\"").as_bytes());
-        reply.hang();
-    });
-    // A refusal whose words never come.
-    check_endless(3, 1.0, IN_TIME, |_, reply| {
-        reply.raw(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 100\r\n\r\nthe data");
-        reply.hang();
-    });
-}
-
-#[test]
 fn an_answer_without_an_end_is_cut_off_and_delays_nobody() {
     let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
-    check_endless(1, 50.0, "more than the limit of 67108864", move |_, reply| flood(reply, CHUNKED, &chunk));
+    check_endless(1, 50.0, ENDLESS.gets, move |_, reply| flood(reply, CHUNKED, &chunk));
     let line = [b'x'; 0x10000];
-    check_endless(1, 50.0, "more than the limit of 67108864", move |_, reply| {
+    check_endless(1, 50.0, ENDLESS.gets, move |_, reply| {
         flood(reply, &format!("{EVENTS}data: "), &line);
     });
     let comments = b": still here\n\n".repeat(1000);
-    check_endless(3, 1.0, "gave no answer within 1s", move |_, reply| flood(reply, EVENTS, &comments));
+    check_endless(3, 1.0, CHATTY.gets, move |_, reply| flood(reply, EVENTS, &comments));
     let events = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n".repeat(1000);
-    check_endless(3, 1.0, "gave no answer within 1s", move |_, reply| flood(reply, EVENTS, &events));
+    check_endless(3, 1.0, CHATTY.gets, move |_, reply| flood(reply, EVENTS, &events));
 }
 
 #[test]
-fn a_handshake_that_fails_is_told_and_the_next_call_makes_a_new_one() {
-    #[track_caller]
-    fn check(words: &str, shake: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) {
-        let is_broken = Arc::new(AtomicBool::new(false));
-        let broken = is_broken.clone();
-        let web = HttpServer::start(move |request, reply| match request.rpc() {
-            "initialize" if broken.load(Ordering::SeqCst) => shake(request, reply),
-            // The other ways to open a connection.
-            "server/discover" | "GET" => reply.whole("404 Not Found", "", ""),
-            _ => legacy(request, reply),
-        });
-        // Its tools are in the cache afterwards.
-        let setup = at(&web.url("/mcp"), json!({}));
-        check_works(&setup);
-        is_broken.store(true, Ordering::SeqCst);
-        let mut client = setup.connect();
-        let text = client.execute("web__t").tool_error();
-        assert!(text.contains(words) && text.contains("`web__t` failed: "), "{text}");
-        is_broken.store(false, Ordering::SeqCst);
-        // An attempt that was under way may still fail.
-        until("a new connection", || (client.execute("web__t").text() == "fine").then_some(()));
-        client.finish();
+fn a_server_that_cannot_be_reached_is_told_apart() {
+    let port = ClosedPort::new();
+    for (url, row) in [
+        (format!("http://{}/mcp?token=sesame-open", port.address()), REFUSED),
+        ("http://server.invalid/mcp".to_owned(), NAMELESS),
+    ] {
+        let text = failure(at(&url, json!({})));
+        assert!(text.contains(row.gets), "{text}");
     }
-    check("HTTP 500: the database is down", |_, reply| {
-        reply.whole("500 Internal Server Error", "", "the database is down");
-    });
-    check("HTTP 429, to be tried again after 3 s", |_, reply| {
-        reply.whole("429 Too Many Requests", "retry-after: 3\r\n", "");
-    });
-    check("answered with `text/html` instead of JSON", |_, reply| {
-        reply.whole("200 OK", "content-type: text/html\r\n", "<html>sign in</html>");
-    });
-    check("HTTP 404", |_, reply| reply.whole("404 Not Found", "", ""));
-    check("wants a login (HTTP 401)", |_, reply| reply.whole("401 Unauthorized", "", ""));
-    check("connection closed", |_, reply| reply.vanish());
-    check("the stream ended before the answer", |_, reply| {
-        reply.events("");
-        reply.raw(b"data: {\"jsonrpc\":\"2.0\",");
-    });
-    check("sent an answer that cannot be read", |_, reply| reply.json("{\"jsonrpc\""));
 }
 
 #[test]

@@ -4,11 +4,34 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::faults::Outcome;
 use crate::support::authority::{Authority, Login, Manner, browse, get, location, log_in};
 use crate::support::http::HttpServer;
 use crate::support::proxy::Proxy;
 use crate::support::script::answer;
 use crate::support::{SOON, Server, Setup, until};
+
+const RENEWED: Outcome = Outcome {
+    fault: "401, and our login can be renewed",
+    gets: "the answer",
+    after: "at once",
+    then: "the token was renewed once",
+};
+const OVER: Outcome = Outcome {
+    fault: "401, and our login is over",
+    gets: "login needed: run `mcpzip login web`",
+    after: "at once",
+    then: "it is tried once, not with each call; after the login, the next call works",
+};
+const STALLING: Outcome = Outcome {
+    fault: "401, and who renews our login takes three seconds",
+    gets: "the answer",
+    after: "three seconds",
+    then: "other servers answer meanwhile",
+};
+
+/// What becomes of a login that is refused.
+pub(crate) const OUTCOMES: &[Outcome] = &[RENEWED, OVER, STALLING];
 
 #[test]
 fn a_login_is_made_once_and_serves_every_process_after() {
@@ -104,7 +127,7 @@ fn a_login_that_is_over_is_told_and_tried_once() {
     authority.revoke(true);
     for _ in 0..3 {
         let text = client.execute("web__t").tool_error();
-        assert!(text.contains("login needed: run `mcpzip login web`"), "{text}");
+        assert!(text.contains(OVER.gets), "{text}");
     }
     assert_eq!(authority.state().reuses, 1);
     // The client is known yet, so that the way back is short.

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Shared;
+use super::stall::Stalling;
 use crate::shutdown::Tasks;
 
 /// Connections at once; more wait to be taken.
@@ -27,6 +28,9 @@ const BUFFER: usize = 64 * 1024;
 /// How long connections have, at the end, to take the last answers.
 const GRACE: Duration = Duration::from_millis(100);
 
+/// How long a client may take nothing of what there is for it, while others need the room.
+const STALL: Duration = Duration::from_secs(10);
+
 /// How often unused sessions are looked for.
 const TIDY: Duration = Duration::from_secs(60);
 
@@ -42,6 +46,10 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
             let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
             match listener.accept().await {
                 Ok((stream, _)) => {
+                    // An answer must not wait for the acknowledgement of the one before. Without it, all is slower and nothing
+                    // is wrong.
+                    let _ = stream.set_nodelay(true);
+                    let stream = Stalling::new(stream, shared.outgoing.clone(), STALL);
                     tasks.spawn(serve(stream, router.clone(), tasks.clone(), place));
                 }
                 Err(error) => {
@@ -65,9 +73,7 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
     shared.sessions.end_all();
 }
 
-async fn serve(stream: TcpStream, router: Router, tasks: Tasks, _place: OwnedSemaphorePermit) {
-    // An answer must not wait for the acknowledgement of the one before. Without it, all is slower and nothing is wrong.
-    let _ = stream.set_nodelay(true);
+async fn serve(stream: Stalling<TcpStream>, router: Router, tasks: Tasks, _place: OwnedSemaphorePermit) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(MOST_HEADERS).max_buf_size(BUFFER);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));

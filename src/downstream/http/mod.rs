@@ -2,6 +2,9 @@
 //!
 //! A client with a handshake gets a session, kept between its requests under a random id. A request of the modern era
 //! is a session by itself: its fields say all there is to know of its client, and its connection is its life.
+//!
+//! What they send, and what waits for them, has a room each that all of them share: a message for which there is none is
+//! refused, an answer dropped, and a client that reads nothing loses its connection then.
 
 mod accepting;
 mod access;
@@ -14,6 +17,7 @@ mod post;
 mod refusal;
 mod sessions;
 mod sse;
+mod stall;
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,11 +34,17 @@ use tokio::net::TcpListener;
 
 pub use access::Origin;
 
+use crate::mcp::Room;
 use crate::proxy::Proxy;
 use crate::secret::Secret;
 use crate::shutdown::Tasks;
 use access::Access;
 use sessions::Sessions;
+
+/// What all clients together may have sent that is worked on, and what may wait for them in all: in large messages,
+const LARGE: usize = 128 * 1024 * 1024;
+/// and in short ones, in bytes.
+const SHORT: usize = 32 * 1024 * 1024;
 
 /// Where clients find us.
 const ENDPOINT: &str = "/mcp";
@@ -93,6 +103,10 @@ struct Shared {
     tasks: Tasks,
     access: Access,
     sessions: Sessions,
+    /// For what clients send, as long as anybody works on it,
+    incoming: Room,
+    /// and for what waits for them.
+    outgoing: Room,
     was_ready: AtomicBool,
 }
 
@@ -110,9 +124,18 @@ impl Server {
         let failed = |source| Error::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let outgoing = Room::new(LARGE, SHORT);
         let access = Access { is_loopback, token, origins };
-        let (sessions, was_ready) = (Sessions::default(), AtomicBool::new(false));
-        Ok(Self { listener, address, shared: Arc::new(Shared { proxy, tasks, access, sessions, was_ready }) })
+        let shared = Shared {
+            proxy,
+            tasks,
+            access,
+            sessions: Sessions::new(outgoing.clone()),
+            incoming: Room::new(LARGE, SHORT),
+            outgoing,
+            was_ready: AtomicBool::new(false),
+        };
+        Ok(Self { listener, address, shared: Arc::new(shared) })
     }
 
     /// The URL that clients are to be given.

@@ -55,7 +55,7 @@ pub(super) async fn post(
         return refusal.answer(Some(&id));
     }
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
-    let outbox = Outbox::new();
+    let outbox = Outbox::within(shared.outgoing.clone());
     session.receive_envelope(text, envelope, &own(map, &outbox));
     let question = Question { id: Some(&id), is_modern: true, forms };
     answer(shared, Stream::cancelling(outbox, session), question).await

@@ -16,14 +16,17 @@ use super::refusal::Refusal;
 use super::sessions::{Full, Kind, visit};
 use super::{Shared, modern, refusal};
 use crate::downstream::{Exchange, Session};
+use crate::mcp::room::{LEAST, Place, Room, SHORT};
 use crate::mcp::{Envelope, ErrorCode, Message, Outbox, RequestId, Revision, headers};
 use crate::telemetry::trace::Context;
 
 /// The largest message that is taken from a client, in bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// How long the body of a request may take.
+/// How long the body of a request may take,
 const BODY_TIME: Duration = Duration::from_secs(120);
+/// and how long it waits for others to make room.
+const ROOM_TIME: Duration = Duration::from_secs(2);
 
 /// Takes what a client posts.
 pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> Response {
@@ -31,7 +34,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
         let message = "answers are `application/json` or `text/event-stream`; `Accept` allows neither";
         return refusal::refuse(StatusCode::NOT_ACCEPTABLE, message);
     };
-    let text = match read(map, body).await {
+    let text = match read(&shared.incoming, map, body).await {
         Ok(text) => text,
         Err(refusal) => return refusal.answer(None),
     };
@@ -53,7 +56,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
         Err(refusal) => return refusal.answer(None),
     };
     let session = visit.session().clone();
-    let outbox = Outbox::new();
+    let outbox = Outbox::within(shared.outgoing.clone());
     let id = id_of(&envelope);
     let is_answered = is_answered(&envelope, session.legacy_revision());
     session.receive_envelope(&text, envelope, &own(map, &outbox));
@@ -79,8 +82,8 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// The body of a request: one JSON text.
-pub(super) async fn read(map: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+/// The body of a request: one JSON text, in the place that it takes in `room`.
+pub(super) async fn read(room: &Room, map: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
     let kind = map.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         let message = "the `Content-Type` of a message is `application/json`";
@@ -90,30 +93,41 @@ pub(super) async fn read(map: &HeaderMap, body: Body) -> Result<Bytes, Refusal> 
     if length > MESSAGE_LIMIT as u64 {
         return Err(too_large());
     }
-    match tokio::time::timeout(BODY_TIME, collect(body, usize::try_from(length).unwrap_or(0))).await {
+    match tokio::time::timeout(BODY_TIME, collect(room, body, usize::try_from(length).unwrap_or(0))).await {
         Ok(collected) => collected,
         Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {BODY_TIME:?}"))),
     }
 }
 
-async fn collect(mut body: Body, length: usize) -> Result<Bytes, Refusal> {
+/// `length` is 0 where it is not known. What has not come takes no room yet, but for short messages.
+async fn collect(room: &Room, mut body: Body, length: usize) -> Result<Bytes, Refusal> {
+    let is_short = (1..=SHORT).contains(&length);
+    let total = if is_short { length } else { usize::MAX };
+    let mut place = take(room, if is_short { length.max(LEAST) } else { LEAST }, total).await?;
     let mut all = BytesMut::new();
     while let Some(piece) = body.frame().await {
         let piece =
             piece.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body is damaged: {error}")))?;
         let Ok(data) = piece.into_data() else { continue };
-        if all.is_empty() && body.is_end_stream() {
-            return Ok(data);
-        }
         if all.len() + data.len() > MESSAGE_LIMIT {
             return Err(too_large());
+        }
+        if !is_short {
+            place.add(take(room, data.len(), total).await?);
+        }
+        if all.is_empty() && body.is_end_stream() {
+            return Ok(place.with(data));
         }
         if all.is_empty() {
             all.reserve(length.max(data.len()));
         }
         all.extend_from_slice(&data);
     }
-    Ok(all.freeze())
+    Ok(place.with(all.freeze()))
+}
+
+async fn take(room: &Room, length: usize, total: usize) -> Result<Place, Refusal> {
+    tokio::time::timeout(ROOM_TIME, room.take(length, total)).await.map_err(|_| Refusal::overload())
 }
 
 fn too_large() -> Refusal {
@@ -131,7 +145,7 @@ async fn initialize(
     forms: Forms,
 ) -> Response {
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
-    let outbox = Outbox::new();
+    let outbox = Outbox::within(shared.outgoing.clone());
     session.receive_envelope(text, envelope, &own(map, &outbox));
     let question = Question { id: Some(id), is_modern: false, forms };
     if session.legacy_revision().is_none() {

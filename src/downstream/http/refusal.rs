@@ -1,7 +1,7 @@
 //! Answers that say no. Their bodies are JSON-RPC errors, because that is what clients show.
 
 use axum::body::Body;
-use axum::http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
@@ -13,22 +13,34 @@ pub(super) struct Refusal {
     status: StatusCode,
     code: ErrorCode,
     message: String,
+    is_overload: bool,
 }
 
 impl Refusal {
     /// Something about the HTTP request, not about a message in it.
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, code: ErrorCode::INVALID_REQUEST, message: message.into() }
+        Self { status, code: ErrorCode::INVALID_REQUEST, message: message.into(), is_overload: false }
     }
 
     /// Something that a message says, or fails to say.
     pub(super) fn of_message(status: StatusCode, code: ErrorCode, message: String) -> Self {
-        Self { status, code, message }
+        Self { status, code, message, is_overload: false }
+    }
+
+    /// 503: clients have sent more than can be worked on at once.
+    pub(super) fn overload() -> Self {
+        let message = "there is no room for the message: too much is worked on already; send it again later".to_owned();
+        let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::TOO_MANY_REQUESTS);
+        Self { status, code, message, is_overload: true }
     }
 
     /// The answer to the request with this id.
     pub(super) fn answer(&self, id: Option<&RequestId>) -> Response {
-        error(self.status, id, self.code, &self.message)
+        let mut response = error(self.status, id, self.code, &self.message);
+        if self.is_overload {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
     }
 }
 

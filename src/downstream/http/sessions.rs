@@ -13,7 +13,7 @@ use super::answer::{Forms, Stream};
 use super::refusal::Refusal;
 use super::{Shared, body, refusal};
 use crate::downstream::Session;
-use crate::mcp::{Outbox, Revision, headers};
+use crate::mcp::{Outbox, Revision, Room, headers};
 use crate::secret::random_token;
 
 /// How many sessions there may be; beyond that, the one that was unused for longest goes.
@@ -23,9 +23,11 @@ const MOST: usize = 1024;
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
 /// All sessions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sessions {
     places: Mutex<HashMap<String, Arc<Place>>>,
+    /// For what waits for their clients.
+    room: Room,
 }
 
 /// One session, between and during its requests.
@@ -34,6 +36,7 @@ pub(super) struct Place {
     session: Arc<Session>,
     /// The transport it was opened over; the other one does not know its id.
     kind: Kind,
+    room: Room,
     /// Where unasked messages go.
     stream: Mutex<Option<Outbox>>,
     visits: AtomicUsize,
@@ -58,6 +61,11 @@ pub(super) struct Visit(Arc<Place>);
 pub(super) struct Full;
 
 impl Sessions {
+    /// None yet; what waits for their clients is in `room`.
+    pub(super) fn new(room: Room) -> Self {
+        Self { places: Mutex::default(), room }
+    }
+
     /// Keeps `session` from now on; its id, and the first use of it.
     pub(super) fn open(&self, session: Arc<Session>, kind: Kind) -> Result<(String, Visit), Full> {
         let mut places = self.places();
@@ -69,6 +77,7 @@ impl Sessions {
         let place = Arc::new(Place {
             session,
             kind,
+            room: self.room.clone(),
             stream: Mutex::default(),
             visits: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
@@ -126,7 +135,7 @@ impl Place {
     /// Opens the stream of unasked messages. The one that was open before ends: of two, the newer is the one that is
     /// read, because a client may lose a connection without our noticing.
     pub(super) fn listen(&self) -> Outbox {
-        let outbox = Outbox::new();
+        let outbox = Outbox::within(self.room.clone());
         self.session.hear_on(outbox.clone());
         let before = self.stream.lock().unwrap_or_else(PoisonError::into_inner).replace(outbox.clone());
         before.iter().for_each(Outbox::close);
@@ -242,7 +251,7 @@ mod tests {
         let (config, environment) = (Config::default(), Environment::default());
         let proxy = Proxy::new(config, &Places::default(), environment, &tasks, Start::Everything, Mode::MetaTools);
         let session = || Session::new(proxy.clone(), tasks.clone());
-        let sessions = Sessions::default();
+        let sessions = Sessions::new(Room::new(0, 0));
         let (unused, visit) = sessions.open(session(), Kind::StreamableHttp).unwrap();
         drop(visit);
         let (used, visit) = sessions.open(session(), Kind::StreamableHttp).unwrap();

@@ -51,7 +51,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
         return refusal::not_found("there is no such session; its stream has ended");
     };
     let Some(outbox) = visit.stream() else { return refusal::not_found("the session's stream has ended") };
-    let text = match read(&parts.headers, body).await {
+    let text = match read(&shared.incoming, &parts.headers, body).await {
         Ok(text) => text,
         Err(refusal) => return refusal.answer(None),
     };

@@ -5,31 +5,40 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Outcome;
-use crate::support::script::{answer, fill, line};
+use crate::support::script::{answer, deafen, fill, line};
 use crate::support::{Client, Server, Setup, until};
 
 pub(super) const OUTCOMES: &[Outcome] = &[
     Outcome {
         fault: "a server floods with messages that nobody asked for, 100 MB of them",
         gets: "its answer, after them",
+        after: "once the flood is over",
         then: "memory stays below 100 MB; other servers answer meanwhile",
     },
     Outcome {
         fault: "a server writes 300 MB without a line end",
         gets: "`more than the limit of 67108864`",
+        after: "once the line is over",
         then: "memory stays below 160 MB; other servers answer meanwhile",
+    },
+    Outcome {
+        fault: "a client sends 200 MB of arguments for a server that does not read",
+        gets: "`the requests under way have … bytes already` for what is beyond 128 MB",
+        after: "at once",
+        then: "memory stays below 230 MB; other servers answer meanwhile",
     },
     Outcome {
         fault: "a client asks for 240 MB of results, and does not read",
         gets: "all of them, once it reads",
+        after: "as it reads",
         then: "memory stays below 160 MB; servers whose answers it does not take have to wait",
     },
 ];
 
-const MEGABYTE: usize = 1024 * 1024;
+pub(super) const MEGABYTE: usize = 1024 * 1024;
 
 /// The most memory that a process had so far, in bytes.
-fn peak(client: &Client) -> usize {
+pub(super) fn peak(client: &Client) -> usize {
     memory(client, "VmHWM:")
 }
 
@@ -74,6 +83,32 @@ fn a_line_without_an_end_fills_no_memory() {
     assert!(told.contains("more than the limit of 67108864"), "{told}");
     assert!(peak(&client) < 160 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
     client.finish();
+}
+
+#[test]
+fn a_client_that_sends_too_much_fills_no_memory() {
+    const CALLS: usize = 10;
+    let setup = Setup::new()
+        .server("bad", Server::new().tool("t", [deafen()]))
+        .server("good", Server::new().tool("u", [answer("fine")]))
+        .setting("search", json!({ "semantic": false }));
+    let mut client = setup.log_level("error").connect();
+    assert_eq!(client.execute("good__u").text(), "fine");
+    client.begin_execute("bad__t");
+    let text = "x".repeat(20 * MEGABYTE);
+    let calls: Vec<u64> = (0..CALLS)
+        .map(|_| client.begin("execute_tool", &format!(r#"{{"name":"bad__t","arguments":{{"text":"{text}"}}}}"#)))
+        .collect();
+    // 128 MB are taken, and no one of those comes to an end.
+    for call in &calls[6..] {
+        let refused = client.answer(*call);
+        assert!(refused.as_str().contains("the requests under way have 12"), "{}", refused.as_str());
+    }
+    assert_eq!(client.execute("good__u").text(), "fine");
+    assert!(peak(&client) < 230 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    client.close_stdin();
+    client.signal(rustix::process::Signal::TERM);
+    client.wait();
 }
 
 #[test]

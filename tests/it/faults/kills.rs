@@ -16,6 +16,7 @@ pub(super) const OUTCOMES: &[Outcome] = &[Outcome {
     fault: "three processes, again and again, while lists are taken, servers are added and removed, tokens are renewed, \
             results are stored",
     gets: "",
+    after: "",
     then: "the configuration is whole and has every server that was there; the next start finds and calls; nobody has to \
            log in again; no file is damaged",
 }];

@@ -9,22 +9,30 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod crowds;
+#[cfg(target_os = "linux")]
 mod floods;
+mod http;
 #[cfg(unix)]
 mod kills;
+mod sse;
 mod steps;
+mod streamable;
 #[cfg(unix)]
 mod system;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A line of the page: what goes wrong, what the client of it gets, and what is so afterwards.
+use crate::{cache, http_faults, http_upstream, logins};
+
+/// A line of the page: what goes wrong, what the client of it gets and after how long, and what is so afterwards.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Outcome {
-    pub(super) fault: &'static str,
-    pub(super) gets: &'static str,
-    pub(super) then: &'static str,
+pub(crate) struct Outcome {
+    pub(crate) fault: &'static str,
+    pub(crate) gets: &'static str,
+    pub(crate) after: &'static str,
+    pub(crate) then: &'static str,
 }
 
 const INTRODUCTION: &str = "\
@@ -32,7 +40,7 @@ const INTRODUCTION: &str = "\
 
 What happens when something goes wrong. Each row is a test that makes the fault happen to the real program, reads the answer that
 the client gets, and has another server work before, during and after it (`cargo test --test it faults::`). This page is written by
-those tests.
+those tests. *At once* is: without waiting for any limit. `…` stands for what differs or is left out here.
 
 `MCPZIP_TEST_KILLS=500 cargo test --test it faults::kills` kills five hundred times in place of twenty.
 ";
@@ -41,16 +49,22 @@ fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut add = |title: &str, outcomes: &mut dyn Iterator<Item = Outcome>| {
         // Writing to memory cannot fail.
-        let _ = writeln!(page, "\n## {title}\n\n| fault | what the client gets | then |\n|---|---|---|");
-        for Outcome { fault, gets, then } in outcomes {
-            let _ = writeln!(page, "| {fault} | {gets} | {then} |");
+        let _ = writeln!(page, "\n## {title}\n\n| fault | what the client gets | after | then |\n|---|---|---|---|");
+        for Outcome { fault, gets, after, then } in outcomes {
+            let _ = writeln!(page, "| {fault} | {gets} | {after} | {then} |");
         }
     };
-    add("A server, step by step", &mut steps::outcomes());
+    add("A server on stdin and stdout, step by step", &mut steps::outcomes());
+    add("A server over Streamable HTTP, in both eras", &mut streamable::outcomes());
+    add("A server over HTTP+SSE", &mut sse::outcomes());
+    add(
+        "The way to a server over HTTP",
+        &mut http_faults::OUTCOMES.iter().chain(http_upstream::OUTCOMES).chain(logins::OUTCOMES).copied(),
+    );
     #[cfg(unix)]
-    add("The system and the files", &mut system::OUTCOMES.iter().copied());
+    add("The system and the files", &mut system::OUTCOMES.iter().chain(cache::OUTCOMES).copied());
     #[cfg(target_os = "linux")]
-    add("Too much at once", &mut floods::OUTCOMES.iter().copied());
+    add("Too much at once", &mut floods::OUTCOMES.iter().chain(crowds::OUTCOMES).copied());
     #[cfg(unix)]
     add("`kill -9`", &mut kills::OUTCOMES.iter().copied());
     page

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::Outcome;
 use crate::support::script::{
-    Step, answer, bytes, close_stdout, exit, flood_stderr, fork, hang, line, part, ping, sleep, up_to,
+    Step, answer, bytes, close_stdout, exit, flood_stderr, fork, hang, if_params, line, part, ping, result, sleep,
+    up_to,
 };
 use crate::support::{Server, Setup, until};
 
@@ -35,6 +36,9 @@ struct Case {
     server: fn() -> Server,
 }
 
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}"#;
+const PAGE: &str =
+    r#"{"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"2"}}"#;
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"done"}]}}"#;
 
 /// A server whose first call does `steps`, and whose later ones work.
@@ -77,6 +81,13 @@ const CASES: &[Case] = &[
         server: || Server::new().on("initialize", [exit(4)]).tool("t", []),
     },
     Case {
+        fault: "it ends behind the handshake",
+        gets: "went away during the call",
+        comes: Comes::Error,
+        next: Next::Fails,
+        server: || Server::new().on("initialize", [line(HELLO), exit(4)]).tool("t", []),
+    },
+    Case {
         fault: "it answers the handshake with something else",
         gets: "refused the handshake",
         comes: Comes::Error,
@@ -89,8 +100,7 @@ const CASES: &[Case] = &[
         comes: Comes::Text("done"),
         next: Next::Works,
         server: || {
-            let hello = r#"{"jsonrpc":"2.0","id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}"#;
-            let steps = [line("starting up…"), ping("early"), bytes(b"\xff\xfe\n"), line(hello)];
+            let steps = [line("starting up…"), ping("early"), bytes(b"\xff\xfe\n"), line(HELLO)];
             Server::new().on("initialize", steps).tool("t", [answer("done")])
         },
     },
@@ -100,6 +110,31 @@ const CASES: &[Case] = &[
         comes: Comes::Error,
         next: Next::Fails,
         server: || Server::new().on("tools/list", [exit(5)]).tool("t", []),
+    },
+    Case {
+        fault: "it ends between two pages of its list",
+        gets: "went away during the call",
+        comes: Comes::Error,
+        next: Next::Fails,
+        server: || {
+            Server::new().on("tools/list", [if_params("cursor", [exit(5)], [line(PAGE)])]).hidden("t", [answer("done")])
+        },
+    },
+    Case {
+        fault: "it never lists the second page of its tools",
+        gets: "not known: it is still being listed",
+        comes: Comes::Late,
+        next: Next::Fails,
+        server: || {
+            Server::new().on("tools/list", [if_params("cursor", [hang()], [line(PAGE)])]).hidden("t", [answer("done")])
+        },
+    },
+    Case {
+        fault: "its list is no list",
+        gets: "did not list its tools: the answer has no list of tools",
+        comes: Comes::Error,
+        next: Next::Fails,
+        server: || Server::new().on("tools/list", [result(r#"{"tools":"none"}"#)]).hidden("t", [answer("done")]),
     },
     Case {
         fault: "it never lists its tools",
@@ -248,11 +283,15 @@ pub(super) fn outcomes() -> impl Iterator<Item = Outcome> {
             Comes::Text(_) => "the answer",
             Comes::Error | Comes::Late => case.gets,
         },
+        after: match (case.comes, case.next) {
+            (Comes::Late, Next::Works) => "the call's limit",
+            (Comes::Late, Next::Fails) => "the call's limit; the listing goes on",
+            _ => "at once",
+        },
         then: match (case.comes, case.next) {
-            (Comes::Late, Next::Works) => "at the end of the call's time; the next call works",
-            (Comes::Late, Next::Fails) => "after a while; tried again in the background",
             (_, Next::Works) => "the next call works",
-            (_, Next::Fails) => "at once; tried again with each call, and in the background",
+            (Comes::Late, Next::Fails) => "tried again in the background",
+            (_, Next::Fails) => "tried again with each call, and in the background",
         },
     })
 }

@@ -15,26 +15,31 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     Outcome {
         fault: "40 descriptors at most, and 30 servers",
         gets: "those that could be started work; the others: `did not start: cannot run … Too many open files`",
+        after: "at once",
         then: "those that run go on",
     },
     Outcome {
         fault: "nothing can be written: the disk is full",
         gets: "search and calls work",
+        after: "at once",
         then: "the next start knows nothing from before",
     },
     Outcome {
         fault: "the clock was set back by a year",
         gets: "search from the cache, calls, and lists that are taken anew",
+        after: "at once",
         then: "",
     },
     Outcome {
         fault: "the configuration is replaced by nonsense",
         gets: "all goes on with the one before; the log says so",
+        after: "at once",
         then: "the next good edit is taken",
     },
     Outcome {
-        fault: "200 servers, half of which end at their start or never answer",
+        fault: "200 servers, half of which end at their start or never answer, and 1,000 descriptors at most",
         gets: "the tools of the other hundred, found and called",
+        after: "at once; those that never answer: the call's limit",
         then: "`mcpzip__status` has a reason for each",
     },
 ];
@@ -157,7 +162,7 @@ fn of_two_hundred_servers_the_good_half_works() {
         };
         setup = setup.server(&format!("s{number}"), server);
     }
-    let mut client = setup.connect();
+    let mut client = start_under(&setup, "ulimit -n 1000");
     for number in [1, 99, 101, 199] {
         // Starting a hundred processes takes its time on a busy machine.
         let call = json!({ "name": format!("s{number}__work"), "timeout": 10 }).to_string();

@@ -220,7 +220,8 @@ impl Call {
         self
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// The request as it is written.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         self.headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
         let has_length =

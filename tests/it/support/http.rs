@@ -158,6 +158,17 @@ impl Reply {
         self.keeps = false;
     }
 
+    /// Breaks off so that the other end is told of an error, and not of an end.
+    pub(crate) fn reset(&mut self) {
+        self.keeps = false;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            let stream = self.stream.try_clone().unwrap();
+            stream.set_nonblocking(true).unwrap();
+            tokio::net::TcpStream::from_std(stream).unwrap().set_zero_linger().unwrap();
+        });
+    }
+
     /// Waits until such a request came, over whatever connection.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Request) -> bool) {
@@ -200,6 +211,29 @@ pub(crate) fn legacy(request: &Request, reply: &mut Reply) {
         "GET" => reply.whole("405 Method Not Allowed", "", ""),
         "DELETE" => reply.whole("200 OK", "", ""),
         _ => reply.whole("202 Accepted", "", ""),
+    }
+}
+
+/// What a plain server of 2026-07-28 says.
+pub(crate) fn modern(request: &Request, reply: &mut Reply) {
+    let complete = |mut result: Value| {
+        result["resultType"] = "complete".into();
+        request.answer(&result)
+    };
+    match request.rpc() {
+        "initialize" => {
+            let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
+            let error = json!({ "code": -32022, "message": "no", "data": data });
+            let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
+            reply.whole("400 Bad Request", "content-type: application/json\r\n", &body.to_string());
+        }
+        "server/discover" => reply.json(&complete(json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }))),
+        "tools/list" => {
+            let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+            reply.json(&complete(json!({ "tools": [tool("t"), tool("u")] })));
+        }
+        "tools/call" => reply.json(&complete(json!({ "content": [{ "type": "text", "text": "fine" }] }))),
+        _ => reply.whole("405 Method Not Allowed", "", ""),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use memchr::memmem;
 use reqwest::{Response, StatusCode};
 use tokio_util::sync::CancellationToken;
 
@@ -166,7 +167,10 @@ impl Endpoint {
                 tracing::warn!(server = %self.site.server, %malformed, "an unreadable message");
                 let theirs = malformed.id.as_ref().and_then(|id| id.as_integer());
                 let ours = id.and_then(|id| i64::try_from(id).ok());
-                (ours.is_some() && (theirs.is_none() || theirs == ours)).then(|| Err(self.malformed(&malformed.reason)))
+                // Only what was meant as a message can be the answer, and whose it is need not be told here.
+                let was_message = memmem::find(json, b"\"jsonrpc\"").is_some();
+                let is_answer = was_message && ours.is_some() && (theirs.is_none() || theirs == ours);
+                is_answer.then(|| Err(self.malformed(&malformed.reason)))
             }
         }
     }

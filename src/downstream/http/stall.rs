@@ -1,0 +1,109 @@
+//! A client that does not read loses its connection, but only when what waits for it is in the way of others.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use crate::mcp::Room;
+
+/// A connection that breaks off when its client takes nothing for too long, and room is scarce.
+#[derive(Debug)]
+pub(super) struct Stalling<T> {
+    inner: T,
+    room: Room,
+    longest: Duration,
+    /// Since when the client has taken nothing of what there is for it.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<T> Stalling<T> {
+    /// `room` is where what waits for clients is, `longest` how long one may take nothing while that is scarce.
+    pub(super) fn new(inner: T, room: Room, longest: Duration) -> Self {
+        Self { inner, room, longest, stalled: None }
+    }
+
+    /// What a write has come to, unless the client has taken nothing for too long.
+    fn judged<R>(&mut self, outcome: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+        if outcome.is_ready() {
+            self.stalled = None;
+            return outcome;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.longest)));
+        loop {
+            ready!(stalled.as_mut().poll(context));
+            if self.room.is_scarce() {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "it does not read, and others wait")));
+            }
+            // Looked at again soon: what is not in the way now may be in a moment.
+            stalled.as_mut().reset(Instant::now() + self.longest / 10);
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Stalling<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Stalling<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.judged(outcome, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
+        self.judged(outcome, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// Room for one large message.
+    const ROOM: usize = 100_000;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_left_alone_until_room_is_scarce() {
+        let room = Room::new(ROOM, 1);
+        let (near, mut far) = tokio::io::duplex(16);
+        let longest = Duration::from_millis(5);
+        let mut connection = Stalling::new(near, room.clone(), longest);
+        let writing = tokio::time::timeout(10 * longest, connection.write_all(&[0; 64])).await;
+        assert!(writing.is_err(), "it was not left alone");
+        far.read_exact(&mut [0; 16]).await.unwrap();
+        connection.write_all(&[0; 16]).await.unwrap();
+
+        let _held = room.hold(vec![0; ROOM].into()).unwrap();
+        let error = connection.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

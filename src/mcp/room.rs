@@ -1,0 +1,156 @@
+//! How many bytes the messages of many peers may take together.
+//!
+//! A message that holds a place gives it back where its last byte is let go, wherever that is: the place is a part of the
+//! bytes themselves. Short messages have a room of their own, so that large ones which nobody takes leave them theirs.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Messages up to this size are short ones, in bytes.
+pub const SHORT: usize = 64 * 1024;
+
+/// What a message takes at least that is to be worked on: that needs more than its bytes.
+pub const LEAST: usize = 4 * 1024;
+
+/// A total that is shared; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Room(Arc<Halves>);
+
+#[derive(Debug)]
+struct Halves {
+    large: Half,
+    short: Half,
+}
+
+#[derive(Debug)]
+struct Half {
+    free: Arc<Semaphore>,
+    /// What there is in all, in bytes.
+    most: usize,
+}
+
+/// A part of the room, in use until it is dropped.
+#[derive(Debug)]
+pub struct Place(OwnedSemaphorePermit);
+
+/// There is no room now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the messages that wait take all the room there is")]
+pub struct NoRoom;
+
+/// Bytes that are in the place they take.
+struct Held {
+    bytes: Bytes,
+    _place: Place,
+}
+
+impl Room {
+    /// Room for so many bytes of large messages, and of short ones.
+    #[must_use]
+    pub fn new(large: usize, short: usize) -> Self {
+        let half = |most| Half { free: Arc::new(Semaphore::new(most)), most };
+        Self(Arc::new(Halves { large: half(large), short: half(short) }))
+    }
+
+    /// A place for the next `length` bytes of a message of `total` bytes that comes in, as soon as there is one.
+    ///
+    /// # Cancel safety
+    /// A dropped future has taken nothing.
+    pub async fn take(&self, length: usize, total: usize) -> Place {
+        let place = self.half(total).free.clone().acquire_many_owned(permits(length)).await;
+        Place(place.expect("the semaphore is never closed"))
+    }
+
+    /// `bytes` in a place of their own.
+    ///
+    /// # Errors
+    /// When there is none now.
+    pub fn hold(&self, bytes: Bytes) -> Result<Bytes, NoRoom> {
+        let half = self.half(bytes.len());
+        let is_first = half.free.available_permits() == half.most;
+        let place = Place(half.free.clone().try_acquire_many_owned(permits(bytes.len())).map_err(|_| NoRoom)?);
+        // What came in a row with others shares its memory with them, which is as much again. One by itself is not worth a copy.
+        let bytes = if bytes.len() > SHORT && !is_first { Bytes::copy_from_slice(&bytes) } else { bytes };
+        Ok(place.with(bytes))
+    }
+
+    /// Whether more than half of it is taken, by large messages or by short ones.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        [&self.0.large, &self.0.short].iter().any(|half| half.free.available_permits() < half.most / 2)
+    }
+
+    fn half(&self, total: usize) -> &Half {
+        if total > SHORT { &self.0.large } else { &self.0.short }
+    }
+}
+
+/// No message has so many bytes that they could not be counted.
+fn permits(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+impl Place {
+    /// Puts another place of the same kind to it.
+    pub fn add(&mut self, other: Self) {
+        self.0.merge(other.0);
+    }
+
+    /// `bytes`, which give the place back when the last of them is dropped.
+    #[must_use]
+    pub fn with(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Held { bytes, _place: self })
+    }
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGE: usize = SHORT + 1;
+
+    fn bytes(length: usize) -> Bytes {
+        vec![b'x'; length].into()
+    }
+
+    #[test]
+    fn a_place_is_given_back_with_the_last_byte() {
+        let room = Room::new(LARGE, LEAST);
+        let held = room.hold(bytes(LARGE)).unwrap();
+        assert_eq!(held.len(), LARGE);
+        let part = held.slice(5..6);
+        drop(held);
+        assert_eq!(room.hold(bytes(LARGE)), Err(NoRoom));
+        assert!(room.is_scarce());
+        drop(part);
+        assert!(room.hold(bytes(LARGE)).is_ok() && !room.is_scarce());
+    }
+
+    #[tokio::test]
+    async fn short_messages_have_a_room_of_their_own() {
+        let room = Room::new(LARGE, 2);
+        let _large = room.hold(bytes(LARGE)).unwrap();
+        let _short = (room.take(1, 1).await, room.take(1, 1).await);
+        assert_eq!(room.hold(bytes(1)), Err(NoRoom));
+    }
+
+    #[tokio::test]
+    async fn a_message_that_comes_in_pieces_waits_for_room() {
+        let room = Room::new(3 * LARGE, 0);
+        let mut place = room.take(LARGE, 2 * LARGE).await;
+        place.add(room.take(LARGE, 2 * LARGE).await);
+        let held = place.with(bytes(2 * LARGE));
+        let mut later = std::pin::pin!(room.take(2 * LARGE, 2 * LARGE));
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, later.as_mut()).await.is_err(), "it did not wait");
+        drop(held);
+        later.await;
+    }
+}
