@@ -74,7 +74,7 @@ pub(crate) fn vectors(data: &[u8]) {
     vectors.add(&HashMap::from([(VectorKey(0), vec![1.0; WIDTH as usize])]), &known);
     assert!(vectors.load().has(VectorKey(0)), "a vector is added to whatever was there");
     let index = open(some().1.clone()).expect("what was written is whole");
-    ask(&index, query, Some(&Senses { embedder: Arc::new(Letters), vectors }));
+    ask(&index, query, Some(&Senses::new(Arc::new(Letters), vectors)));
 }
 
 fn line(data: &[u8]) -> (&str, &[u8]) {

@@ -167,9 +167,8 @@ impl Search {
     /// Searches by meaning too.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
-        let vectors = Arc::new(Vectors::new(self.directory.clone(), &embedder.name(), embedder.width()));
-        let (query_ahead, vectors_ahead) = (Ahead::default(), Ahead::default());
-        self.senses = Some(Senses { embedder, vectors, query_ahead, vectors_ahead });
+        let vectors = Vectors::new(self.directory.clone(), &embedder.name(), embedder.width());
+        self.senses = Some(Senses::new(embedder, vectors));
         self
     }
 
@@ -324,6 +323,11 @@ impl Search {
 }
 
 impl Senses {
+    fn new(embedder: Arc<dyn Embedder>, vectors: Vectors) -> Self {
+        let (query_ahead, vectors_ahead) = (Ahead::default(), Ahead::default());
+        Self { embedder, vectors: Arc::new(vectors), query_ahead, vectors_ahead }
+    }
+
     fn prepare(&self, query: &Query) {
         if query.needs.is_empty() || !self.vectors.are_there() {
             return;
