@@ -73,6 +73,8 @@ def main():
     scales = {}
     if arguments.steps:
         base, scales = tune(base, pieces, arguments)
+    # No text is longer; training had the others and did not change them.
+    base["positions"] = base["positions"][: texts.LONGEST_QUERY]
     content = asset.write(pieces, base, scales)
     arguments.out.write_bytes(content)
     if arguments.reference:
