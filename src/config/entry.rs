@@ -48,7 +48,7 @@ pub struct Origin {
     pub version: String,
 }
 
-/// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`].
+/// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`](super::Config::masker).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// A process of our own, spoken to over its standard input and output.
