@@ -182,10 +182,12 @@ impl Peer {
             let came = self.answers()?;
             self.set_waiting(false);
             answered += came;
-            if answered == most || (start.elapsed() > limit && answered == sent) {
+            // Looked at once: were time up only for the second use, nothing would be under way, and waited for.
+            let is_over = start.elapsed() > limit;
+            if answered == most || (is_over && answered == sent) {
                 return Ok(answered);
             }
-            room = if start.elapsed() > limit { 0 } else { came.min(most - sent) };
+            room = if is_over { 0 } else { came.min(most - sent) };
         }
     }
 

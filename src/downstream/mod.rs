@@ -2,10 +2,12 @@
 //!
 //! *Invariant*: nothing here knows what a method does, but for those that open, cancel and listen.
 
+mod exchange;
 pub mod http;
 mod pipes;
 mod session;
 mod span;
 pub mod stdio;
 
-pub use session::{Exchange, Session};
+pub use exchange::Exchange;
+pub use session::Session;

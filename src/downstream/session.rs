@@ -1,7 +1,6 @@
 //! One client: its revision, its requests under way, and the order of nothing else.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -12,8 +11,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::exchange::{Answer, Exchange};
 use super::span::{self, Of, Traced};
-
 use crate::mcp::frame::quoted;
 use crate::mcp::{
     ClientCapabilities, Envelope, ErrorCode, Frame, LogLevel, Malformed, Message, Object, Outbox, Request, RequestId,
@@ -22,7 +21,7 @@ use crate::mcp::{
 use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply, Shows};
 use crate::shutdown::Tasks;
 use crate::telemetry;
-use crate::telemetry::trace::{Context, Trace};
+use crate::telemetry::trace::Trace;
 
 /// Requests that may be under way for one client; more are refused.
 const MOST_REQUESTS: usize = 4096;
@@ -63,60 +62,6 @@ struct UnderWay {
     /// A subscription, which does not end by itself.
     is_endless: bool,
     bytes: usize,
-}
-
-/// Where what belongs to a message goes.
-#[derive(Debug, Clone)]
-pub enum Exchange {
-    /// Over the one way to the client, like everything else.
-    Shared(Outbox),
-    /// Over a way of its own, which is closed behind the answer.
-    Own {
-        /// Where messages go.
-        outbox: Outbox,
-        /// The trace that the HTTP request is a part of.
-        passed: Option<Arc<Context>>,
-    },
-}
-
-/// Where an answer goes.
-#[derive(Debug, Clone)]
-struct Answer {
-    exchange: Exchange,
-    /// The others with which it goes, if it was asked for together with them.
-    batch: Option<Arc<Batch>>,
-}
-
-/// The answers to a batch, sent as one array when the last is there.
-#[derive(Debug, Default)]
-struct Batch {
-    answers: Mutex<Vec<Frame>>,
-    missing: AtomicUsize,
-}
-
-impl Exchange {
-    /// Where messages go.
-    #[must_use]
-    pub fn outbox(&self) -> &Outbox {
-        match self {
-            Self::Shared(outbox) | Self::Own { outbox, .. } => outbox,
-        }
-    }
-
-    /// What the HTTP request says of a trace.
-    pub(super) fn passed(&self) -> Option<&Arc<Context>> {
-        match self {
-            Self::Own { passed, .. } => passed.as_ref(),
-            Self::Shared(_) => None,
-        }
-    }
-
-    /// The answer was given, or will not be.
-    fn end(&self) {
-        if let Self::Own { outbox, .. } = self {
-            outbox.close();
-        }
-    }
 }
 
 impl Session {
@@ -173,7 +118,7 @@ impl Session {
     pub fn receive_envelope(self: &Arc<Self>, line: &Bytes, envelope: Envelope<'_>, exchange: &Exchange) {
         telemetry::frame(None, "received", &[line]);
         match envelope {
-            Envelope::Single(message) => self.take(line, message, Answer { exchange: exchange.clone(), batch: None }),
+            Envelope::Single(message) => self.take(line, message, Answer::alone(exchange.clone())),
             Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
         }
     }
@@ -201,7 +146,7 @@ impl Session {
     }
 
     fn refuse(&self, malformed: &Malformed, exchange: &Exchange) {
-        let answer = Answer { exchange: exchange.clone(), batch: None };
+        let answer = Answer::alone(exchange.clone());
         answer.push(Frame::error(malformed.id.as_ref(), malformed.code, &malformed.reason, None));
     }
 
@@ -218,8 +163,7 @@ impl Session {
         }
         let messages: Vec<_> = batch.iter().map(|raw| Message::parse(raw)).collect();
         let answers = messages.iter().filter(|m| matches!(m, Ok(Message::Request(_)) | Err(_))).count();
-        let batch = Arc::new(Batch { answers: Mutex::default(), missing: answers.into() });
-        let together = Answer { exchange: exchange.clone(), batch: Some(batch) };
+        let together = Answer::of_batch(exchange.clone(), answers);
         for message in messages {
             match message {
                 Ok(message) => self.take(line, message, together.clone()),
@@ -456,54 +400,6 @@ impl Session {
     }
 }
 
-impl Answer {
-    /// Sends a short answer at once.
-    fn push(&self, frame: Frame) {
-        self.give(Some(frame));
-    }
-
-    /// There will be no answer.
-    fn leave(&self) {
-        self.give(None);
-    }
-
-    fn give(&self, frame: Option<Frame>) {
-        if let Some(last) = self.complete(frame) {
-            // A client that is gone is noticed when its input ends.
-            let _ = last.map(|frame| self.exchange.outbox().push(frame));
-            self.exchange.end();
-        }
-    }
-
-    /// Notes that this answer is there, or will not come; what there is to send, if anything, once no other is missing.
-    fn complete(&self, frame: Option<Frame>) -> Option<Option<Frame>> {
-        match &self.batch {
-            None => Some(frame),
-            Some(batch) => batch.complete(frame, self.exchange.outbox()),
-        }
-    }
-}
-
-impl Batch {
-    /// Notes that one more answer is there, or will not come; with the last of them, the whole array, if there are any.
-    fn complete(&self, frame: Option<Frame>, outbox: &Outbox) -> Option<Option<Frame>> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.extend(frame);
-        if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 {
-            return None;
-        }
-        if answers.is_empty() {
-            return Some(None);
-        }
-        let parts: Vec<_> =
-            answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
-        let all = Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() };
-        // The places of its parts are free by now.
-        let refusal = || Frame::error(None, ErrorCode::TOO_MANY_REQUESTS, "there is no room for the answers", None);
-        Some(Some(outbox.hold(all).unwrap_or_else(|_| refusal())))
-    }
-}
-
 /// A request under way; its end is noted however it comes.
 struct Running<'a> {
     session: &'a Session,
@@ -556,7 +452,7 @@ mod tests {
         let exchange = Exchange::Shared(outbox.clone());
         let size = size_of_val(&session.run(&id, "ping", &Object::default(), &line, &exchange));
         assert!(size <= TASK, "{size}");
-        let answer = Answer { exchange: Exchange::Shared(outbox.clone()), batch: None };
+        let answer = Answer::alone(Exchange::Shared(outbox.clone()));
         let running = session.clone();
         let task = tasks.spawn(async move {
             let _running = Running {

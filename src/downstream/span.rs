@@ -2,7 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use super::session::{Exchange, Session};
+use super::exchange::Exchange;
+use super::session::Session;
 use crate::mcp::{Object, RequestId, Revision};
 use crate::proxy::{Proxy, Reply, watching};
 use crate::telemetry::trace::{Context, Kind, Span, Trace};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::task::AbortOnDropHandle;
 
-use super::session::Exchange;
+use super::exchange::Exchange;
 use super::{Session, pipes};
 use crate::mcp::{Line, LineReader, Outbox};
 use crate::proxy::Proxy;

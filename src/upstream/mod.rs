@@ -18,6 +18,7 @@ mod listing;
 mod log;
 mod news;
 pub mod oauth;
+mod places;
 mod pool;
 mod process_group;
 mod program;

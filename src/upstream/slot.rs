@@ -2,23 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{SemaphorePermit, watch};
 
 use super::connection::Connection;
 use super::connector::Connector;
 use super::host::Audience;
+use super::places::Places;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, Environment, backoff};
 use crate::config::{self, Era, IdleTimeout};
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
-
-/// Calls that may wait for one of `max_concurrent` places, per place.
-const QUEUE_PER_PLACE: usize = 16;
 
 /// An adaptive idle time starts here, and grows with use up to [`LONGEST_IDLE`].
 const SHORTEST_IDLE: Duration = Duration::from_secs(60);
@@ -100,13 +97,6 @@ enum Phase {
     Failed { error: Arc<ConnectError>, retry_at: Instant },
 }
 
-#[derive(Debug)]
-struct Places {
-    semaphore: Semaphore,
-    total: usize,
-    waiting: AtomicUsize,
-}
-
 /// A connection in use: it is not closed for idleness while this is held.
 #[derive(Debug)]
 pub(super) struct Lease {
@@ -127,13 +117,7 @@ impl Slot {
         default_idle: IdleTimeout,
         audience: Arc<dyn Audience>,
     ) -> Arc<Self> {
-        let places = entry.max_concurrent.map(|total| {
-            Arc::new(Places {
-                semaphore: Semaphore::new(total.get()),
-                total: total.get(),
-                waiting: AtomicUsize::new(0),
-            })
-        });
+        let places = entry.max_concurrent.map(|total| Arc::new(Places::new(total.get())));
         let idle_timeout = entry.idle_timeout.unwrap_or(default_idle);
         Self::with(server, entry, idle_timeout, places, audience, Arc::default())
     }
@@ -221,13 +205,10 @@ impl Slot {
 
     /// Takes one of the server's places, if it has a limit; waits in a bounded queue.
     pub(super) async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
-        let Some(places) = &self.places else { return Ok(None) };
-        if let Ok(permit) = places.semaphore.try_acquire() {
-            return Ok(Some(permit));
+        match &self.places {
+            Some(places) => places.take(&self.server).await.map(Some),
+            None => Ok(None),
         }
-        let _queued = Queued::behind(places, &self.server)?;
-        let permit = places.semaphore.acquire().await.expect("the semaphore is never closed");
-        Ok(Some(permit))
     }
 
     /// Whether a request for a client of these capabilities can go over this slot's connection: a handshake declares them
@@ -452,26 +433,6 @@ impl Drop for Lease {
         if link.retired && link.in_use == 0 {
             self.connection.wire.close();
         }
-    }
-}
-
-/// A place in the queue.
-struct Queued<'a>(&'a Places);
-
-impl<'a> Queued<'a> {
-    fn behind(places: &'a Places, server: &ServerName) -> Result<Self, CallError> {
-        let waiting = places.waiting.fetch_add(1, Ordering::Relaxed);
-        let queued = Self(places);
-        if waiting >= places.total * QUEUE_PER_PLACE {
-            return Err(CallError::Busy { server: server.clone(), running: places.total, waiting });
-        }
-        Ok(queued)
-    }
-}
-
-impl Drop for Queued<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     Outcome {
         fault: "200 servers, half of which end at their start or never answer, and 1,000 descriptors at most",
         gets: "the tools of the other hundred, found and called",
-        after: "at once; those that never answer: the call's limit",
+        after: "a few seconds; those that never answer: the call's limit",
         then: "`mcpzip__status` has a reason for each",
     },
 ];
@@ -177,6 +177,17 @@ fn of_two_hundred_servers_the_good_half_works() {
     });
     let status = status.expect("each of them has its reason in the end");
     assert!(status.contains("200 servers"), "{status}");
+    client.close_stdin();
+    client.wait();
+}
+
+#[test]
+fn servers_that_never_answer_do_not_keep_others_from_being_listed() {
+    let hang = |setup: Setup, number| setup.server(&format!("a{number}"), Server::new().on("initialize", [hang()]));
+    let setup = (0..20).fold(Setup::new().log_level("warn"), hang).server("z", works());
+    let mut client = start_under(&setup, "true");
+    until("the last of them to be found", || client.search("does work").contains("z__work").then_some(()));
+    assert_eq!(client.stderr().matches("tools not listed").count(), 0, "the others had their whole time first");
     client.close_stdin();
     client.wait();
 }

@@ -3,37 +3,31 @@
 //! One task per server lists its tools: at the start, when the server says that they changed, when somebody asks, and
 //! again after a failure, later each time. What a server that failed had before stays.
 
+mod listing;
+
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::listing::Listing;
 use super::index::Index;
 use super::instructions::Topics;
 use super::{Change, Proxy, builtin};
-use crate::catalog::{Cache, Catalog, Changes, Entries, Key, Listed, Pins, ServerTools, Snapshot};
+use crate::catalog::{Cache, Catalog, Changes, Entries, Key, Pins, ServerTools, Snapshot};
 use crate::config::Config;
 use crate::mcp::Revision;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
-use crate::upstream::{ListError, Pool, backoff};
+use crate::upstream::Pool;
 
-/// How long a server has to list its tools, the start of its process included; longer if it may have to be installed first.
-const LIST_LIMIT: Duration = Duration::from_secs(30);
-
-/// Servers that are listed side by side; each may be a process that starts.
+/// Servers that begin to list side by side; each may be a process that starts.
 const SIDE_BY_SIDE: usize = 16;
 
 /// How long the cache is left alone for a client's handshake at most.
 const PATIENCE: Duration = Duration::from_millis(20);
-
-/// A server that says again and again that its tools changed is listed no more often than this.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// When servers are listed without being asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -391,112 +385,4 @@ fn changes(server: &ServerName, before: &Snapshot, now: &Snapshot) -> Vec<Change
         changes.push(Change::Resources);
     }
     changes
-}
-
-/// The listing of one server, over and over.
-struct Listing {
-    refresh: Arc<Refresh>,
-    key: Key,
-    asked: Arc<Notify>,
-    state: watch::Sender<State>,
-}
-
-impl Listing {
-    async fn run(self, stop: CancellationToken) {
-        tokio::select! {
-            () = self.repeat() => {}
-            () = stop.cancelled() => {}
-            () = self.refresh.parts.tasks.stopped() => {}
-        }
-    }
-
-    async fn repeat(&self) {
-        self.refresh.released.cancelled().await;
-        let failures = AtomicU32::new(0);
-        loop {
-            let failed = failures.load(Ordering::Relaxed);
-            let retry = Instant::now() + backoff(failed);
-            tokio::select! {
-                () = self.asked.notified() => {}
-                () = tokio::time::sleep_until(retry), if failed > 0 => {}
-            }
-            let place = self.refresh.places.acquire().await.expect("the semaphore is never closed");
-            self.state.send_modify(|state| state.progress = Progress::UnderWay);
-            let progress = match self.list().await {
-                Ok(()) => {
-                    failures.store(0, Ordering::Relaxed);
-                    Progress::Listed
-                }
-                Err(reason) => {
-                    failures.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(server = %self.key.server, reason, "tools not listed");
-                    Progress::Failed(reason)
-                }
-            };
-            drop(place);
-            self.state.send_modify(|state| {
-                state.progress = progress;
-                state.rounds += 1;
-            });
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    async fn list(&self) -> Result<(), String> {
-        let Parts { pool, catalog, cache, index, topics, tasks, .. } = &self.refresh.parts;
-        let limit = pool.connected_within(&self.key.server, LIST_LIMIT);
-        let listing = tokio::time::timeout(limit, pool.list(&self.key.server, LIST_LIMIT))
-            .await
-            .map_err(|_| format!("it did not list its tools within {limit:?}"))?
-            .map_err(|error| error.to_string())?;
-        let (key, cache, catalog, topics) = (self.key.clone(), cache.clone(), catalog.clone(), topics.clone());
-        let pins = self.refresh.parts.pins.clone();
-        let stored = tasks.spawn_blocking(move || {
-            let before = catalog.snapshot();
-            let known = before.server(&key.server).map(|known| &**known);
-            let listed = Listed {
-                tools: listing.tools,
-                prompts: or_known(listing.prompts, known, ServerTools::prompts),
-                resources: or_known(listing.resources, known, ServerTools::resources),
-                templates: or_known(listing.templates, known, ServerTools::templates),
-                software: listing.introduction.software,
-                instructions: listing.introduction.instructions,
-                capabilities: listing.introduction.capabilities,
-                revision: Some(listing.introduction.revision),
-                fresh_for: listing.fresh_for,
-            };
-            let tools = Arc::new(cache.store(&key, &listed));
-            for flaw in tools.flaws() {
-                let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
-                tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
-            }
-            if let Err(error) = pins.note(&key, &tools, known) {
-                tracing::error!(server = %key.server, %error, "changes of its tools are not noticed");
-            }
-            let server = key.server.clone();
-            let snapshot = catalog.update(|servers| {
-                servers.insert(key.server, tools);
-            });
-            topics.note(&snapshot);
-            changes(&server, &before, &snapshot)
-        });
-        let changes = stored.await.map_err(|_| "its tools could not be kept".to_owned())?;
-        index.catalog_changed();
-        self.refresh.tell(&changes);
-        Ok(())
-    }
-}
-
-/// A list, or, where it did not come, what was known of it.
-fn or_known(
-    list: Result<Vec<Bytes>, ListError>,
-    known: Option<&ServerTools>,
-    entries: fn(&ServerTools) -> &Entries,
-) -> Vec<Bytes> {
-    list.unwrap_or_else(|error| {
-        tracing::warn!(%error, "what was known before is kept");
-        let Some(known) = known else { return Vec::new() };
-        let json = entries(known).as_slice().iter().filter_map(|entry| known.json_of(entry).ok());
-        json.map(|json| Bytes::copy_from_slice(json.get().as_bytes())).collect()
-    })
 }

@@ -1,0 +1,120 @@
+//! Where the answer to a message goes: over the client's one way or a way of its own, alone or with the others of a batch.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::mcp::{ErrorCode, Frame, Outbox};
+use crate::telemetry::trace::Context;
+
+/// Where what belongs to a message goes.
+#[derive(Debug, Clone)]
+pub enum Exchange {
+    /// Over the one way to the client, like everything else.
+    Shared(Outbox),
+    /// Over a way of its own, which is closed behind the answer.
+    Own {
+        /// Where messages go.
+        outbox: Outbox,
+        /// The trace that the HTTP request is a part of.
+        passed: Option<Arc<Context>>,
+    },
+}
+
+/// Where an answer goes.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    pub(super) exchange: Exchange,
+    /// The others with which it goes, if it was asked for together with them.
+    batch: Option<Arc<Batch>>,
+}
+
+/// The answers to a batch, sent as one array when the last is there.
+#[derive(Debug, Default)]
+struct Batch {
+    answers: Mutex<Vec<Frame>>,
+    missing: AtomicUsize,
+}
+
+impl Exchange {
+    /// Where messages go.
+    #[must_use]
+    pub fn outbox(&self) -> &Outbox {
+        match self {
+            Self::Shared(outbox) | Self::Own { outbox, .. } => outbox,
+        }
+    }
+
+    /// What the HTTP request says of a trace.
+    pub(super) fn passed(&self) -> Option<&Arc<Context>> {
+        match self {
+            Self::Own { passed, .. } => passed.as_ref(),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// The answer was given, or will not be.
+    pub(super) fn end(&self) {
+        if let Self::Own { outbox, .. } = self {
+            outbox.close();
+        }
+    }
+}
+
+impl Answer {
+    /// The answer to a message by itself.
+    pub(super) fn alone(exchange: Exchange) -> Self {
+        Self { exchange, batch: None }
+    }
+
+    /// One of so many answers that go together.
+    pub(super) fn of_batch(exchange: Exchange, answers: usize) -> Self {
+        let batch = Batch { answers: Mutex::default(), missing: answers.into() };
+        Self { exchange, batch: Some(Arc::new(batch)) }
+    }
+
+    /// Sends a short answer at once.
+    pub(super) fn push(&self, frame: Frame) {
+        self.give(Some(frame));
+    }
+
+    /// There will be no answer.
+    pub(super) fn leave(&self) {
+        self.give(None);
+    }
+
+    fn give(&self, frame: Option<Frame>) {
+        if let Some(last) = self.complete(frame) {
+            // A client that is gone is noticed when its input ends.
+            let _ = last.map(|frame| self.exchange.outbox().push(frame));
+            self.exchange.end();
+        }
+    }
+
+    /// Notes that this answer is there, or will not come; what there is to send, if anything, once no other is missing.
+    pub(super) fn complete(&self, frame: Option<Frame>) -> Option<Option<Frame>> {
+        match &self.batch {
+            None => Some(frame),
+            Some(batch) => batch.complete(frame, self.exchange.outbox()),
+        }
+    }
+}
+
+impl Batch {
+    /// Notes that one more answer is there, or will not come; with the last of them, the whole array, if there are any.
+    fn complete(&self, frame: Option<Frame>, outbox: &Outbox) -> Option<Option<Frame>> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.extend(frame);
+        if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 {
+            return None;
+        }
+        if answers.is_empty() {
+            return Some(None);
+        }
+        let parts: Vec<_> =
+            answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
+        let all = Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() };
+        // The places of its parts are free by now.
+        let refusal = || Frame::error(None, ErrorCode::TOO_MANY_REQUESTS, "there is no room for the answers", None);
+        Some(Some(outbox.hold(all).unwrap_or_else(|_| refusal())))
+    }
+}

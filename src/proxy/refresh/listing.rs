@@ -1,0 +1,140 @@
+//! The listing of one server.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Parts, Progress, Refresh, State, changes};
+use crate::catalog::{Entries, Key, Listed, ServerTools};
+use crate::upstream::{ListError, backoff};
+
+/// How long a server has to list its tools, the start of its process included; longer if it may have to be installed first.
+const LIST_LIMIT: Duration = Duration::from_secs(30);
+
+/// The part of its time after which a server gives up its place among those that are listed side by side.
+const TURN: u32 = 15;
+
+/// A server that says again and again that its tools changed is listed no more often than this.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The listing of one server, over and over.
+pub(super) struct Listing {
+    pub(super) refresh: Arc<Refresh>,
+    pub(super) key: Key,
+    pub(super) asked: Arc<Notify>,
+    pub(super) state: watch::Sender<State>,
+}
+
+impl Listing {
+    /// Lists it whenever that is due, until `stop`.
+    pub(super) async fn run(self, stop: CancellationToken) {
+        tokio::select! {
+            () = self.repeat() => {}
+            () = stop.cancelled() => {}
+            () = self.refresh.parts.tasks.stopped() => {}
+        }
+    }
+
+    async fn repeat(&self) {
+        self.refresh.released.cancelled().await;
+        let mut failures = 0;
+        loop {
+            let retry = Instant::now() + backoff(failures);
+            tokio::select! {
+                () = self.asked.notified() => {}
+                () = sleep_until(retry), if failures > 0 => {}
+            }
+            let progress = match self.in_turn().await {
+                Ok(()) => {
+                    failures = 0;
+                    Progress::Listed
+                }
+                Err(reason) => {
+                    failures += 1;
+                    tracing::warn!(server = %self.key.server, reason, "tools not listed");
+                    Progress::Failed(reason)
+                }
+            };
+            self.state.send_modify(|state| {
+                state.progress = progress;
+                state.rounds += 1;
+            });
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Lists it when there is a place for it, and leaves that to the next server where this one is slow.
+    async fn in_turn(&self) -> Result<(), String> {
+        let place = self.refresh.places.acquire().await.expect("the semaphore is never closed");
+        self.state.send_modify(|state| state.progress = Progress::UnderWay);
+        let limit = self.refresh.parts.pool.connected_within(&self.key.server, LIST_LIMIT);
+        let mut list = pin!(self.list(limit));
+        if let Ok(outcome) = timeout(limit / TURN, &mut list).await {
+            return outcome;
+        }
+        drop(place);
+        list.await
+    }
+
+    async fn list(&self, limit: Duration) -> Result<(), String> {
+        let Parts { pool, catalog, cache, index, topics, tasks, .. } = &self.refresh.parts;
+        let listing = timeout(limit, pool.list(&self.key.server, LIST_LIMIT))
+            .await
+            .map_err(|_| format!("it did not list its tools within {limit:?}"))?
+            .map_err(|error| error.to_string())?;
+        let (key, cache, catalog, topics) = (self.key.clone(), cache.clone(), catalog.clone(), topics.clone());
+        let pins = self.refresh.parts.pins.clone();
+        let stored = tasks.spawn_blocking(move || {
+            let before = catalog.snapshot();
+            let known = before.server(&key.server).map(|known| &**known);
+            let listed = Listed {
+                tools: listing.tools,
+                prompts: or_known(listing.prompts, known, ServerTools::prompts),
+                resources: or_known(listing.resources, known, ServerTools::resources),
+                templates: or_known(listing.templates, known, ServerTools::templates),
+                software: listing.introduction.software,
+                instructions: listing.introduction.instructions,
+                capabilities: listing.introduction.capabilities,
+                revision: Some(listing.introduction.revision),
+                fresh_for: listing.fresh_for,
+            };
+            let tools = Arc::new(cache.store(&key, &listed));
+            for flaw in tools.flaws() {
+                let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
+                tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
+            }
+            if let Err(error) = pins.note(&key, &tools, known) {
+                tracing::error!(server = %key.server, %error, "changes of its tools are not noticed");
+            }
+            let server = key.server.clone();
+            let snapshot = catalog.update(|servers| {
+                servers.insert(key.server, tools);
+            });
+            topics.note(&snapshot);
+            changes(&server, &before, &snapshot)
+        });
+        let changes = stored.await.map_err(|_| "its tools could not be kept".to_owned())?;
+        index.catalog_changed();
+        self.refresh.tell(&changes);
+        Ok(())
+    }
+}
+
+/// A list, or, where it did not come, what was known of it.
+fn or_known(
+    list: Result<Vec<Bytes>, ListError>,
+    known: Option<&ServerTools>,
+    entries: fn(&ServerTools) -> &Entries,
+) -> Vec<Bytes> {
+    list.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what was known before is kept");
+        let Some(known) = known else { return Vec::new() };
+        let json = entries(known).as_slice().iter().filter_map(|entry| known.json_of(entry).ok());
+        json.map(|json| Bytes::copy_from_slice(json.get().as_bytes())).collect()
+    })
+}
