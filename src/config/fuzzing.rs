@@ -65,8 +65,10 @@ pub(crate) fn document(data: &[u8]) {
     for key in document.keys(&[]).iter().filter(|key| *key != path[0]) {
         assert_eq!(edited.get(&[key]), document.get(&[key]), "`{key}` was not concerned");
     }
-    // One with a quote may be the end of a text over several lines.
-    let is_comment = |line: &&str| line.trim_start().starts_with("//") && !line.contains(['\r', '"']);
+    // One with a quote may be the end of a text over several lines, one with `*/` that of a comment over several, with
+    // keys behind it.
+    let is_whole = |line: &str| !line.contains(['\r', '"']) && !line.contains("*/");
+    let is_comment = |line: &&str| line.trim_start().starts_with("//") && is_whole(line);
     for line in text.lines().filter(|line| is_comment(line) && !removes) {
         let count = |text: &str| text.lines().filter(|other| *other == line).count();
         // One that stands in what is replaced goes with it.

@@ -61,11 +61,11 @@ pub(crate) fn vectors(data: &[u8]) {
             let read = Vectors::fuzzing_open(bytes.clone(), WIDTH as usize).expect("what was just written is whole");
             assert_eq!(read.fuzzing_bytes(), bytes);
             for (at, change) in changes(query, bytes.len()) {
-                bytes[at] ^= change;
+                let mut damaged = bytes.clone();
+                damaged[at] ^= change;
                 // The last four bytes of the header say nothing.
-                let is_seen = Vectors::fuzzing_open(bytes.clone(), WIDTH as usize).is_none();
+                let is_seen = Vectors::fuzzing_open(damaged, WIDTH as usize).is_none();
                 assert!(is_seen || (20..24).contains(&at), "byte {at} was changed, and nobody saw it");
-                Vectors::fuzzing_seal(&mut bytes, WIDTH);
             }
         }
     }
