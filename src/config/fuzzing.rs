@@ -18,7 +18,7 @@ pub(crate) fn config(data: &[u8]) {
         match &server.transport {
             Transport::Stdio(stdio) => assert!(!stdio.command.is_empty()),
             Transport::Http(remote) | Transport::Sse(remote) => {
-                assert!(remote.url.starts_with("http://") || remote.url.starts_with("https://"), "{}", remote.url);
+                assert!(super::server::is_url(&remote.url, &["http", "https"]), "{}", remote.url);
             }
         }
         assert!(!config.faults.iter().any(|fault| fault.name == name.as_str()), "`{name}` is both");
