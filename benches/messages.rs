@@ -24,7 +24,11 @@ fn answer(size: usize) -> Bytes {
 }
 
 fn relay(line: &Bytes, id: &RequestId) -> Frame {
-    let Ok(Envelope::Single(Message::Response { outcome: Outcome::Result(result), .. })) = Envelope::parse(line) else {
+    let Ok(Envelope::Single(Message::Response {
+        outcome: Outcome::Result(result),
+        ..
+    })) = Envelope::parse(line)
+    else {
         panic!("the bench's own message is an answer");
     };
     Frame::result(id, "", line.slice_ref(result.get().as_bytes()))
@@ -40,12 +44,17 @@ fn messages(criterion: &mut Criterion) {
         group.bench_with_input(BenchmarkId::new("relayed", size), &line, |bencher, line| {
             bencher.iter(|| relay(black_box(line), &id));
         });
-        group.sample_size(10).bench_with_input(BenchmarkId::new("as values", size), &line, |bencher, line| {
-            bencher.iter(|| {
-                let value: serde_json::Value = serde_json::from_slice(black_box(line)).expect("it is JSON");
-                serde_json::to_vec(&value["result"]).expect("it is JSON")
-            });
-        });
+        group.sample_size(10).bench_with_input(
+            BenchmarkId::new("as values", size),
+            &line,
+            |bencher, line| {
+                bencher.iter(|| {
+                    let value: serde_json::Value =
+                        serde_json::from_slice(black_box(line)).expect("it is JSON");
+                    serde_json::to_vec(&value["result"]).expect("it is JSON")
+                });
+            },
+        );
     }
     group.finish();
 }
@@ -55,10 +64,19 @@ fn catalog() -> Catalog {
     let catalog = Catalog::new();
     catalog.update(|servers| {
         for server in 0..20 {
-            let name = ServerName::new(&format!("server{server}")).expect("letters and digits are a name");
-            let key = Key { server: name.clone(), configuration: String::new() };
-            let tools = (0..500).map(|tool| Bytes::from(format!(r#"{{"name":"tool_{tool}"}}"#))).collect();
-            let listed = Listed { tools, ..Listed::default() };
+            let name =
+                ServerName::new(&format!("server{server}")).expect("letters and digits are a name");
+            let key = Key {
+                server: name.clone(),
+                configuration: String::new(),
+            };
+            let tools = (0..500)
+                .map(|tool| Bytes::from(format!(r#"{{"name":"tool_{tool}"}}"#)))
+                .collect();
+            let listed = Listed {
+                tools,
+                ..Listed::default()
+            };
             servers.insert(name, Arc::new(Cache::new(None).store(&key, &listed)));
         }
     });
@@ -68,10 +86,14 @@ fn catalog() -> Catalog {
 fn names(criterion: &mut Criterion) {
     let snapshot = catalog().snapshot();
     let mut group = criterion.benchmark_group("tool of 10,000");
-    for (kind, name) in
-        [("exact", "server7__tool_321"), ("in other letters", "Server7.Tool-321"), ("unknown", "nothing")]
-    {
-        group.bench_function(kind, |bencher| bencher.iter(|| black_box(snapshot.resolve(black_box(name)))));
+    for (kind, name) in [
+        ("exact", "server7__tool_321"),
+        ("in other letters", "Server7.Tool-321"),
+        ("unknown", "nothing"),
+    ] {
+        group.bench_function(kind, |bencher| {
+            bencher.iter(|| black_box(snapshot.resolve(black_box(name))))
+        });
     }
     group.finish();
 }

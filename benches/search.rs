@@ -11,8 +11,10 @@ use mcpzip::search::{Bundled, Document, Fingerprint, Request, Search, VectorKey}
 use mcpzip::tool::{ServerName, ToolHash, ToolName};
 
 const SIZES: [usize; 4] = [500, 2_000, 10_000, 50_000];
-const VERBS: [&str; 12] =
-    ["list", "create", "delete", "update", "search", "read", "send", "export", "archive", "copy", "merge", "publish"];
+const VERBS: [&str; 12] = [
+    "list", "create", "delete", "update", "search", "read", "send", "export", "archive", "copy",
+    "merge", "publish",
+];
 const THINGS: [&str; 16] = [
     "issues",
     "messages",
@@ -45,7 +47,10 @@ fn tools(count: usize) -> Vec<Document> {
     let tool = |at: usize| {
         let (verb, thing) = (VERBS[at % 12], THINGS[at / 12 % 16]);
         let name = format!("{verb}_{}_{}", thing.replace(' ', "_"), at / 192);
-        let description = format!("{verb} {thing} of workspace {}. Needs a filter, and takes a page size.", at / 192);
+        let description = format!(
+            "{verb} {thing} of workspace {}. Needs a filter, and takes a page size.",
+            at / 192
+        );
         Document {
             server: ServerName::new(&format!("server-{}", at % 97)).expect("it is a name"),
             tool: ToolName::new(&name).expect("it is a name"),
@@ -61,12 +66,25 @@ fn tools(count: usize) -> Vec<Document> {
 /// An index of `tools`. Their vectors stand for real ones, which take minutes to make and no other time to compare.
 fn search(tools: &[Document]) -> Search {
     let search = Search::new(None).with_embedder(Arc::new(Bundled::default()));
-    let fingerprint = Fingerprint::of(tools.iter().map(|tool| (&tool.server, &tool.tool, tool.hash)));
-    search.rebuild(&fingerprint, tools).expect("an index can be built in memory");
+    let fingerprint = Fingerprint::of(
+        tools
+            .iter()
+            .map(|tool| (&tool.server, &tool.tool, tool.hash)),
+    );
+    search
+        .rebuild(&fingerprint, tools)
+        .expect("an index can be built in memory");
     let embedding = search.begin_embedding().expect("nobody else embeds");
-    let vector = |at: usize| (0..384).map(|n| ((at * 31 + n * 7) as f32).sin() / 14.0).collect();
-    let vectors: HashMap<VectorKey, Vec<f32>> =
-        tools.iter().enumerate().map(|(at, tool)| (VectorKey::of(&tool.server, tool.hash), vector(at))).collect();
+    let vector = |at: usize| {
+        (0..384)
+            .map(|n| ((at * 31 + n * 7) as f32).sin() / 14.0)
+            .collect()
+    };
+    let vectors: HashMap<VectorKey, Vec<f32>> = tools
+        .iter()
+        .enumerate()
+        .map(|(at, tool)| (VectorKey::of(&tool.server, tool.hash), vector(at)))
+        .collect();
     embedding.keep(&vectors, &vectors.keys().copied().collect());
     drop(embedding);
     search
@@ -84,11 +102,21 @@ fn searches(criterion: &mut Criterion) {
                     turn += 1;
                     // A number that no tool has makes the query new and is looked for as any word.
                     let query = format!("{} {turn}", QUERIES[turn % QUERIES.len()]);
-                    black_box(search.search(&Request { query: &query, limit: 5, server: None, without: &[] }))
+                    black_box(search.search(&Request {
+                        query: &query,
+                        limit: 5,
+                        server: None,
+                        without: &[],
+                    }))
                 });
             });
         }
-        let request = Request { query: QUERIES[0], limit: 5, server: None, without: &[] };
+        let request = Request {
+            query: QUERIES[0],
+            limit: 5,
+            server: None,
+            without: &[],
+        };
         search.search(&request).expect("there is an index");
         group.bench_function(BenchmarkId::new("remembered", size), |bencher| {
             bencher.iter(|| black_box(search.cached(&request)).expect("it was just asked"));

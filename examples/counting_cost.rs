@@ -14,13 +14,23 @@ const ROUNDS: usize = 200_000;
 fn main() -> std::io::Result<()> {
     let statistics = Statistics::new(None);
     let names: Vec<(String, String)> = (0..SERVERS * TOOLS)
-        .map(|at| (format!("server-{}", at / TOOLS), format!("do_something_useful_{}", at % TOOLS)))
+        .map(|at| {
+            (
+                format!("server-{}", at / TOOLS),
+                format!("do_something_useful_{}", at % TOOLS),
+            )
+        })
         .collect();
     let mut times = Vec::with_capacity(ROUNDS);
     for round in 0..ROUNDS {
         let (server, tool) = &names[round * 7919 % names.len()];
         let latency = Duration::from_micros((round % 100_000) as u64);
-        let outcome = CallOutcome { failed: round % 50 == 0, latency, sent: 100, received: 2_000 };
+        let outcome = CallOutcome {
+            failed: round % 50 == 0,
+            latency,
+            sent: 100,
+            received: 2_000,
+        };
         let start = Instant::now();
         statistics.called(server, tool, &outcome);
         times.push(start.elapsed());

@@ -182,11 +182,16 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         return Err("usage: fake_server SCRIPT LOG".into());
     };
     // It is needed as long as the process lives.
-    let script: &'static Script = Box::leak(Box::new(serde_json::from_str(&std::fs::read_to_string(script_path)?)?));
+    let script: &'static Script = Box::leak(Box::new(serde_json::from_str(
+        &std::fs::read_to_string(script_path)?,
+    )?));
     if script.ignore_term && rest.is_empty() {
         ignore_term(program, script_path, log_path)?;
     }
-    let log = OpenOptions::new().create(true).append(true).open(log_path)?;
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log_path)?;
     if rest == [LINGER] {
         // The system lets go of it with the process, whatever ends that.
         let alive = File::create(format!("{log_path}.alive"))?;
@@ -233,7 +238,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 fn ignore_term(program: &str, script: &str, log: &str) -> io::Result<()> {
     use std::os::unix::process::CommandExt as _;
     let become_us = r#"trap '' TERM; exec "$0" "$@""#;
-    Err(Command::new("sh").args(["-c", become_us, program, script, log, "ignoring"]).exec())
+    Err(Command::new("sh")
+        .args(["-c", become_us, program, script, log, "ignoring"])
+        .exec())
 }
 
 #[cfg(not(unix))]
@@ -259,34 +266,65 @@ fn lingering() -> io::Result<Command> {
 impl Server {
     fn receive(self: &Arc<Self>, line: &str) {
         self.note(&format!("< {line}"));
-        let Ok(message) = serde_json::from_str::<Message<'_>>(line) else { return };
-        let params: Params<'_> =
-            message.params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let Ok(message) = serde_json::from_str::<Message<'_>>(line) else {
+            return;
+        };
+        let params: Params<'_> = message
+            .params
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
         let id = message.id.map(|id| id.get().to_owned());
         match (message.method, id) {
             (Some(method), None) => {
-                if let Some(id) = params.request_id.filter(|_| method == "notifications/cancelled") {
+                if let Some(id) = params
+                    .request_id
+                    .filter(|_| method == "notifications/cancelled")
+                {
                     self.hear(id.get(), "");
                 }
             }
-            (None, Some(id)) => self.hear(&id, message.result.or(message.error).map_or("", RawValue::get)),
+            (None, Some(id)) => self.hear(
+                &id,
+                message.result.or(message.error).map_or("", RawValue::get),
+            ),
             (None, None) => {}
             (Some(method), Some(id)) => {
-                let token = params.meta.as_ref().and_then(|meta| meta.token).map_or("null", RawValue::get).to_owned();
+                let token = params
+                    .meta
+                    .as_ref()
+                    .and_then(|meta| meta.token)
+                    .map_or("null", RawValue::get)
+                    .to_owned();
                 let params_text = message.params.map_or("{}", RawValue::get).to_owned();
-                let request = Request { id, token, params: params_text, answer: RefCell::default() };
+                let request = Request {
+                    id,
+                    token,
+                    params: params_text,
+                    answer: RefCell::default(),
+                };
                 self.answer(&method, &params, request);
             }
         }
     }
 
     fn answer(self: &Arc<Self>, method: &str, params: &Params<'_>, request: Request) {
-        let name: String = params.name.and_then(|name| serde_json::from_str(name.get()).ok()).unwrap_or_default();
+        let name: String = params
+            .name
+            .and_then(|name| serde_json::from_str(name.get()).ok())
+            .unwrap_or_default();
         let scripted = match method {
             "tools/call" => self.script.calls.get(&name),
             "prompts/get" if self.script.gets.contains_key(&name) => self.script.gets.get(&name),
-            "resources/read" if params.uri.as_ref().is_some_and(|uri| self.script.reads.contains_key(uri)) => {
-                params.uri.as_ref().and_then(|uri| self.script.reads.get(uri))
+            "resources/read"
+                if params
+                    .uri
+                    .as_ref()
+                    .is_some_and(|uri| self.script.reads.contains_key(uri)) =>
+            {
+                params
+                    .uri
+                    .as_ref()
+                    .and_then(|uri| self.script.reads.get(uri))
             }
             method => self.script.methods.get(method),
         };
@@ -295,7 +333,10 @@ impl Server {
             std::thread::spawn(move || server.run(steps, &request));
             return;
         }
-        let stamped = params.meta.as_ref().is_some_and(|meta| meta.version.as_deref() == Some("2026-07-28"));
+        let stamped = params
+            .meta
+            .as_ref()
+            .is_some_and(|meta| meta.version.as_deref() == Some("2026-07-28"));
         let outcome = match method {
             _ if self.script.modern && !stamped => Err(
                 r#"{"code":-32022,"message":"unsupported","data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}"#
@@ -320,16 +361,23 @@ impl Server {
         let member = if outcome.is_ok() { "result" } else { "error" };
         let (Ok(payload) | Err(payload)) = outcome;
         // A client that is gone needs no answer.
-        let _ = self.write(&format!(r#"{{"jsonrpc":"2.0","id":{},"{member}":{payload}}}"#, request.id), true);
+        let _ = self.write(
+            &format!(
+                r#"{{"jsonrpc":"2.0","id":{},"{member}":{payload}}}"#,
+                request.id
+            ),
+            true,
+        );
     }
 
     fn introduction(&self) -> String {
         let version = self.script.version.as_deref().unwrap_or("2025-11-25");
-        let instructions = self
-            .script
-            .instructions
-            .as_ref()
-            .map(|text| format!(r#","instructions":{}"#, serde_json::to_string(text).expect("a text is JSON")));
+        let instructions = self.script.instructions.as_ref().map(|text| {
+            format!(
+                r#","instructions":{}"#,
+                serde_json::to_string(text).expect("a text is JSON")
+            )
+        });
         format!(
             r#"{{"protocolVersion":"{version}","capabilities":{},"serverInfo":{{"name":"fake","version":"1"}}{}}}"#,
             self.capabilities(),
@@ -341,10 +389,21 @@ impl Server {
         if let Some(capabilities) = &self.script.capabilities {
             return capabilities.get().to_owned();
         }
-        let prompts = if self.has("prompts") { r#","prompts":{"listChanged":true}"# } else { "" };
-        let resources =
-            if self.has("resources") { r#","resources":{"subscribe":true,"listChanged":true}"# } else { "" };
-        let logging = if self.script.modern { "" } else { r#","logging":{}"# };
+        let prompts = if self.has("prompts") {
+            r#","prompts":{"listChanged":true}"#
+        } else {
+            ""
+        };
+        let resources = if self.has("resources") {
+            r#","resources":{"subscribe":true,"listChanged":true}"#
+        } else {
+            ""
+        };
+        let logging = if self.script.modern {
+            ""
+        } else {
+            r#","logging":{}"#
+        };
         format!(r#"{{"tools":{{"listChanged":true}}{logging}{prompts}{resources}}}"#)
     }
 
@@ -359,12 +418,25 @@ impl Server {
     fn page(&self, list: &str, cursor: Option<&str>) -> String {
         let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let all = &lists[list];
-        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0).min(all.len());
-        let end = self.script.page_size.map_or(all.len(), |size| (start + size).min(all.len()));
+        let start = cursor
+            .and_then(|cursor| cursor.parse().ok())
+            .unwrap_or(0)
+            .min(all.len());
+        let end = self
+            .script
+            .page_size
+            .map_or(all.len(), |size| (start + size).min(all.len()));
         let entries: Vec<&str> = all[start..end].iter().map(|entry| entry.get()).collect();
-        let next = if end < all.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
-        let modern =
-            if self.script.modern { r#""resultType":"complete","ttlMs":0,"cacheScope":"private","# } else { "" };
+        let next = if end < all.len() {
+            format!(r#","nextCursor":"{end}""#)
+        } else {
+            String::new()
+        };
+        let modern = if self.script.modern {
+            r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#
+        } else {
+            ""
+        };
         format!(r#"{{{modern}"{list}":[{}]{next}}}"#, entries.join(","))
     }
 
@@ -375,7 +447,10 @@ impl Server {
     fn step(&self, step: &Step, request: &Request) -> io::Result<()> {
         let id = &request.id;
         let fill_in = |text: &str| {
-            let text = text.replace("$id", id).replace("$token", &request.token).replace("$params", &request.params);
+            let text = text
+                .replace("$id", id)
+                .replace("$token", &request.token)
+                .replace("$params", &request.params);
             text.replace("$answer", &request.answer.borrow())
         };
         match step {
@@ -454,11 +529,18 @@ impl Server {
     }
 
     fn set(&self, list: &'static str, entries: &[Box<RawValue>]) {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner).insert(list, entries.to_vec());
+        self.lists
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(list, entries.to_vec());
     }
 
     fn write(&self, text: &str, ends_line: bool) -> io::Result<()> {
-        let line = if ends_line { format!("{text}\n") } else { text.to_owned() };
+        let line = if ends_line {
+            format!("{text}\n")
+        } else {
+            text.to_owned()
+        };
         self.write_bytes(line.as_bytes())
     }
 
@@ -475,23 +557,44 @@ impl Server {
     }
 
     fn hear(&self, id: &str, answer: &str) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), answer.to_owned());
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.to_owned(), answer.to_owned());
         self.hearing.notify_all();
     }
 
     /// Waits until `id` was answered or cancelled, and gives the answer.
     fn await_heard(&self, id: &str) -> String {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.hearing.wait_timeout_while(heard, PATIENCE, |heard| !heard.contains_key(id));
+        let waited = self
+            .hearing
+            .wait_timeout_while(heard, PATIENCE, |heard| !heard.contains_key(id));
         let answer = waited.ok().and_then(|(mut heard, _)| heard.remove(id));
-        self.note(&format!("{} {id}", if answer.is_some() { "heard" } else { "never heard" }));
+        self.note(&format!(
+            "{} {id}",
+            if answer.is_some() {
+                "heard"
+            } else {
+                "never heard"
+            }
+        ));
         answer.unwrap_or_default()
     }
 }
 
 fn bytes_of(digits: &str) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).unwrap_or(0);
-    digits.as_bytes().chunks(2).map(|pair| pair.iter().fold(0, |byte, next| byte << 4 | digit(*next))).collect()
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+            .unwrap_or(0)
+    };
+    digits
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| pair.iter().fold(0, |byte, next| byte << 4 | digit(*next)))
+        .collect()
 }
 
 #[cfg(unix)]

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const TOOL: &str = r#"{"name":"hundred","description":"Gives 100 bytes.","inputSchema":{"type":"object"}}"#;
+const TOOL: &str =
+    r#"{"name":"hundred","description":"Gives 100 bytes.","inputSchema":{"type":"object"}}"#;
 const INITIALIZE: &str = r#""method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"latency","version":"1"}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const DIRECTLY: &str = r#""method":"tools/call","params":{"name":"hundred","arguments":{}}"#;
-const THROUGH: &str =
-    r#""method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"web__hundred","arguments":{}}}"#;
+const THROUGH: &str = r#""method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"web__hundred","arguments":{}}}"#;
 
 /// The first calls find cold caches.
 const WARM_UP: usize = 200;
@@ -81,18 +81,33 @@ struct Way {
 fn main() -> Outcome<()> {
     // Some provider of cryptography is wanted, though nothing here is behind TLS.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let calls: usize = std::env::args().nth(1).map_or(Ok(10_000), |count| count.parse())?;
+    let calls: usize = std::env::args()
+        .nth(1)
+        .map_or(Ok(10_000), |count| count.parse())?;
     let server = listen(|stream| drop(serve(stream)))?;
     let relay = listen(move |stream| drop(relay(stream, server)))?;
     let gateway = Gateway::start(server)?;
-    let way = |name, peer, call| Way { name, peer, call, times: Vec::with_capacity(calls) };
+    let way = |name, peer, call| Way {
+        name,
+        peer,
+        call,
+        times: Vec::with_capacity(calls),
+    };
     let mut ways = [
         way("pooled, direct", Box::new(Pooled::to(server)?), DIRECTLY),
         way("pipe, mcpzip", Box::new(Piped::to(server)?), THROUGH),
-        way("pooled, mcpzip", Box::new(Pooled::to(gateway.address)?), THROUGH),
+        way(
+            "pooled, mcpzip",
+            Box::new(Pooled::to(gateway.address)?),
+            THROUGH,
+        ),
         way("socket, direct", Box::new(Client::to(server)?), DIRECTLY),
         way("socket, relay", Box::new(Client::to(relay)?), DIRECTLY),
-        way("socket, mcpzip", Box::new(Client::to(gateway.address)?), THROUGH),
+        way(
+            "socket, mcpzip",
+            Box::new(Client::to(gateway.address)?),
+            THROUGH,
+        ),
     ];
     for number in 0..calls + WARM_UP {
         for way in &mut ways {
@@ -109,15 +124,30 @@ fn main() -> Outcome<()> {
         }
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{calls} calls of 100 bytes over HTTP, microseconds; added: to the same client's direct calls\n")?;
-    writeln!(out, "{:<16} {:>8} {:>8} {:>8} {:>12}", "way", "min", "p50", "p99", "added p50")?;
+    writeln!(
+        out,
+        "{calls} calls of 100 bytes over HTTP, microseconds; added: to the same client's direct calls\n"
+    )?;
+    writeln!(
+        out,
+        "{:<16} {:>8} {:>8} {:>8} {:>12}",
+        "way", "min", "p50", "p99", "added p50"
+    )?;
     let direct = [0, 0, 0, 3, 3, 3].map(|way: usize| percentile(&mut ways[way].times, 50));
     for (way, direct) in ways.iter_mut().zip(direct) {
         let [min, p50, p99] = [0, 50, 99].map(|percent| percentile(&mut way.times, percent));
-        writeln!(out, "{:<16} {min:>8.0} {p50:>8.0} {p99:>8.0} {:>12.0}", way.name, p50 - direct)?;
+        writeln!(
+            out,
+            "{:<16} {min:>8.0} {p50:>8.0} {p99:>8.0} {:>12.0}",
+            way.name,
+            p50 - direct
+        )?;
     }
     let rate = at_once(gateway.address, calls / 10)?;
-    writeln!(out, "\n{AT_ONCE} clients at once through mcpzip: {rate:.0} calls/s, all answered")?;
+    writeln!(
+        out,
+        "\n{AT_ONCE} clients at once through mcpzip: {rate:.0} calls/s, all answered"
+    )?;
     Ok(())
 }
 
@@ -129,7 +159,9 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 /// Calls per second of many clients, each with a connection of its own.
 fn at_once(address: SocketAddr, calls: usize) -> Outcome<f64> {
     let each = calls / AT_ONCE + 1;
-    let clients = (0..AT_ONCE).map(|_| Client::to(address)).collect::<Outcome<Vec<_>>>()?;
+    let clients = (0..AT_ONCE)
+        .map(|_| Client::to(address))
+        .collect::<Outcome<Vec<_>>>()?;
     let start = Instant::now();
     std::thread::scope(|scope| {
         let running: Vec<_> = clients
@@ -137,7 +169,8 @@ fn at_once(address: SocketAddr, calls: usize) -> Outcome<f64> {
             .map(|mut client| {
                 scope.spawn(move || -> Outcome<()> {
                     for number in 0..each {
-                        let answer = client.post(&format!(r#"{{"jsonrpc":"2.0","id":{number},{THROUGH}}}"#))?;
+                        let answer = client
+                            .post(&format!(r#"{{"jsonrpc":"2.0","id":{number},{THROUGH}}}"#))?;
                         if !answer.contains("xxxxx") {
                             return Err(answer.into());
                         }
@@ -146,7 +179,9 @@ fn at_once(address: SocketAddr, calls: usize) -> Outcome<f64> {
                 })
             })
             .collect();
-        running.into_iter().try_for_each(|client| client.join().expect("a client does not panic"))
+        running
+            .into_iter()
+            .try_for_each(|client| client.join().expect("a client does not panic"))
     })?;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     Ok((AT_ONCE * each) as f64 / start.elapsed().as_secs_f64())
@@ -156,14 +191,21 @@ impl Client {
     fn to(address: SocketAddr) -> Outcome<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        Self { reader: BufReader::new(stream), session: String::new() }.open()
+        Self {
+            reader: BufReader::new(stream),
+            session: String::new(),
+        }
+        .open()
     }
 }
 
 impl Peer for Client {
     fn post(&mut self, body: &str) -> Outcome<String> {
-        let session =
-            if self.session.is_empty() { String::new() } else { format!("Mcp-Session-Id: {}\r\n", self.session) };
+        let session = if self.session.is_empty() {
+            String::new()
+        } else {
+            format!("Mcp-Session-Id: {}\r\n", self.session)
+        };
         let request = format!(
             "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, \
              text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
@@ -184,9 +226,20 @@ impl Peer for Client {
 
 impl Pooled {
     fn to(address: SocketAddr) -> Outcome<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
-        Self { runtime, client, url: format!("http://{address}/mcp"), session: None }.open()
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([])
+            .build()?;
+        Self {
+            runtime,
+            client,
+            url: format!("http://{address}/mcp"),
+            session: None,
+        }
+        .open()
     }
 }
 
@@ -214,9 +267,18 @@ impl Peer for Pooled {
 impl Piped {
     fn to(server: SocketAddr) -> Outcome<Self> {
         let (mut command, home) = mcpzip(server, &[])?;
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
         let reader = BufReader::new(child.stdout.take().ok_or("stdout is piped")?);
-        Self { child, reader, _home: home }.open()
+        Self {
+            child,
+            reader,
+            _home: home,
+        }
+        .open()
     }
 }
 
@@ -245,14 +307,25 @@ impl Drop for Piped {
 impl Gateway {
     fn start(server: SocketAddr) -> Outcome<Self> {
         let (mut command, home) = mcpzip(server, &["--http", "127.0.0.1:0"])?;
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
         let mut said = BufReader::new(child.stderr.take().ok_or("stderr is piped")?);
         let mut line = String::new();
         while said.read_line(&mut line)? > 0 {
-            if let Some(address) = line.split("http://").nth(1).and_then(|url| url.split('/').next()) {
+            if let Some(address) = line
+                .split("http://")
+                .nth(1)
+                .and_then(|url| url.split('/').next())
+            {
                 let address = address.parse()?;
                 std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-                return Ok(Self { child, address, _home: home });
+                return Ok(Self {
+                    child,
+                    address,
+                    _home: home,
+                });
             }
             line.clear();
         }
@@ -276,11 +349,22 @@ fn end(child: &mut Child) {
 fn mcpzip(server: SocketAddr, arguments: &[&str]) -> Outcome<(Command, tempfile::TempDir)> {
     let home = tempfile::tempdir()?;
     let config = home.path().join("config.json");
-    std::fs::write(&config, format!(r#"{{"mcpServers":{{"web":{{"url":"http://{server}/mcp"}}}}}}"#))?;
+    std::fs::write(
+        &config,
+        format!(r#"{{"mcpServers":{{"web":{{"url":"http://{server}/mcp"}}}}}}"#),
+    )?;
     let program = std::env::current_exe()?;
-    let program = program.parent().and_then(|examples| examples.parent()).ok_or("no directory")?.join("mcpzip");
+    let program = program
+        .parent()
+        .and_then(|examples| examples.parent())
+        .ok_or("no directory")?
+        .join("mcpzip");
     if !program.exists() {
-        return Err(format!("{} is not there: build it first, in the same profile", program.display()).into());
+        return Err(format!(
+            "{} is not there: build it first, in the same profile",
+            program.display()
+        )
+        .into());
     }
     let mut command = Command::new(program);
     command
@@ -318,9 +402,14 @@ fn serve(stream: TcpStream) -> Outcome<()> {
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
         let body = String::from_utf8(body)?;
-        let id = body.split(r#""id":"#).nth(1).and_then(|rest| rest.split([',', '}']).next());
+        let id = body
+            .split(r#""id":"#)
+            .nth(1)
+            .and_then(|rest| rest.split([',', '}']).next());
         let answer = match id {
-            _ if !is_post => "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            _ if !is_post => {
+                "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n".to_owned()
+            }
             None => "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n".to_owned(),
             Some(id) => {
                 let result = if body.contains(r#""initialize""#) {
@@ -329,7 +418,10 @@ fn serve(stream: TcpStream) -> Outcome<()> {
                 } else if body.contains(r#""tools/list""#) {
                     format!(r#"{{"tools":[{TOOL}]}}"#)
                 } else {
-                    format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "x".repeat(100))
+                    format!(
+                        r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#,
+                        "x".repeat(100)
+                    )
                 };
                 let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
                 format!(
@@ -363,7 +455,9 @@ fn read_head(reader: &mut impl BufRead, mut header: impl FnMut(&str, &str)) -> O
     loop {
         line.clear();
         reader.read_line(&mut line)?;
-        let Some((name, value)) = line.split_once(':') else { return Ok(first.starts_with("POST")) };
+        let Some((name, value)) = line.split_once(':') else {
+            return Ok(first.starts_with("POST"));
+        };
         header(&name.to_ascii_lowercase(), value.trim());
     }
 }

@@ -72,31 +72,61 @@ fn main() -> anyhow::Result<()> {
     let Some(bench) = arguments.first().map(PathBuf::from) else {
         anyhow::bail!("usage: search_quality BENCH [--runs DIRECTORY]");
     };
-    let runs = arguments.iter().position(|a| a == "--runs").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
-    let cache = arguments.iter().position(|a| a == "--cache").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
+    let runs = arguments
+        .iter()
+        .position(|a| a == "--runs")
+        .and_then(|at| arguments.get(at + 1))
+        .map(PathBuf::from);
+    let cache = arguments
+        .iter()
+        .position(|a| a == "--cache")
+        .and_then(|at| arguments.get(at + 1))
+        .map(PathBuf::from);
     let dev = bench.join("dev/queries.jsonl");
     let sets = [
         ("dev", bench.join("dev/corpus.json"), dev.clone()),
         ("live", bench.join("corpus/live.json"), dev.clone()),
-        ("azure", bench.join("dev/public/azure/corpus.json"), bench.join("dev/public/azure/queries.jsonl")),
-        ("mcpproxy", bench.join("dev/public/mcpproxy/corpus.json"), bench.join("dev/public/mcpproxy/queries.jsonl")),
+        (
+            "azure",
+            bench.join("dev/public/azure/corpus.json"),
+            bench.join("dev/public/azure/queries.jsonl"),
+        ),
+        (
+            "mcpproxy",
+            bench.join("dev/public/mcpproxy/corpus.json"),
+            bench.join("dev/public/mcpproxy/queries.jsonl"),
+        ),
     ];
     println!(
         "{:24} {:>5} {:>6} {:>6} {:>6} {:>6} {:>7}  95 % of nDCG  AllI@5",
         "set", "n", "S@1", "S@5", "R@5", "MRR", "nDCG@10"
     );
     for (name, corpus, queries) in &sets {
-        quality(name, &read_corpus(corpus)?, &read_queries(queries)?, runs.as_deref(), cache.as_deref())?;
+        quality(
+            name,
+            &read_corpus(corpus)?,
+            &read_queries(queries)?,
+            runs.as_deref(),
+            cache.as_deref(),
+        )?;
     }
     for (name, corpus, queries) in &sets {
         println!("\n{name}");
-        nothing_fits(&read_corpus(corpus)?, &read_queries(queries)?, cache.as_deref())?;
+        nothing_fits(
+            &read_corpus(corpus)?,
+            &read_queries(queries)?,
+            cache.as_deref(),
+        )?;
     }
     if arguments.iter().any(|argument| argument == "--no-speed") {
         return Ok(());
     }
     println!();
-    speed(&read_corpus(&bench.join("dev/scale/toolgym.json"))?, &read_corpus(&sets[0].1)?, &read_queries(&dev)?)
+    speed(
+        &read_corpus(&bench.join("dev/scale/toolgym.json"))?,
+        &read_corpus(&sets[0].1)?,
+        &read_queries(&dev)?,
+    )
 }
 
 fn quality(
@@ -107,22 +137,43 @@ fn quality(
     cache: Option<&Path>,
 ) -> anyhow::Result<()> {
     let search = open(corpus, cache)?;
-    let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
+    let tools: HashSet<(&str, &str)> = corpus
+        .iter()
+        .map(|d| (d.server.as_str(), d.tool.as_str()))
+        .collect();
     let mut kinds: BTreeMap<&str, Vec<Measures>> = BTreeMap::new();
     let mut all = Vec::new();
     let mut run = String::new();
     for query in queries {
-        let hits = search.search(&Request { query: &query.query, limit: LIMIT, server: None, without: &[] })?;
-        let results: Vec<_> =
-            hits.iter().map(|h| serde_json::json!({"server": h.server.as_str(), "tool": h.tool.as_str()})).collect();
-        writeln!(run, "{}", serde_json::json!({"id": query.id, "results": results}))?;
+        let hits = search.search(&Request {
+            query: &query.query,
+            limit: LIMIT,
+            server: None,
+            without: &[],
+        })?;
+        let results: Vec<_> = hits
+            .iter()
+            .map(|h| serde_json::json!({"server": h.server.as_str(), "tool": h.tool.as_str()}))
+            .collect();
+        writeln!(
+            run,
+            "{}",
+            serde_json::json!({"id": query.id, "results": results})
+        )?;
         let mut query = query.clone();
-        query.relevant.retain(|label| tools.contains(&(label.server.as_str(), label.tool.as_str())));
+        query
+            .relevant
+            .retain(|label| tools.contains(&(label.server.as_str(), label.tool.as_str())));
         if query.relevant.iter().any(|label| label.grade >= 2) {
             let measures = measure(&query, &hits);
             all.push(measures);
             kinds
-                .entry(queries.iter().find(|q| q.id == query.id).map_or("", |q| q.kind.as_str()))
+                .entry(
+                    queries
+                        .iter()
+                        .find(|q| q.id == query.id)
+                        .map_or("", |q| q.kind.as_str()),
+                )
                 .or_default()
                 .push(measures);
         }
@@ -141,33 +192,75 @@ fn quality(
 }
 
 /// How often it is said that nothing fits, where that is so, and where a search would have found something.
-fn nothing_fits(corpus: &[Document], queries: &[Query], cache: Option<&Path>) -> anyhow::Result<()> {
+fn nothing_fits(
+    corpus: &[Document],
+    queries: &[Query],
+    cache: Option<&Path>,
+) -> anyhow::Result<()> {
     let search = open(corpus, cache)?;
     let hopeless: Vec<&str> = include_str!("nothing_fits.txt").lines().collect();
     // The best score of what is no answer, and of each right one.
     let (mut hopeless_scores, mut good_scores) = (Vec::new(), Vec::new());
     let (mut refused, mut lost) = (0, 0);
     for query in &hopeless {
-        let explanation = search.explain(&Request { query, limit: 5, server: None, without: &[] })?;
+        let explanation = search.explain(&Request {
+            query,
+            limit: 5,
+            server: None,
+            without: &[],
+        })?;
         refused += usize::from(!explanation.fits);
-        let best = explanation.hits.iter().map(|hit| hit.fused).fold(0.0, f32::max);
+        let best = explanation
+            .hits
+            .iter()
+            .map(|hit| hit.fused)
+            .fold(0.0, f32::max);
         hopeless_scores.push(best);
         if std::env::args().any(|argument| argument == "--verbose") {
-            let first = explanation.hits.first().map_or(String::new(), |h| format!("{}/{}", h.hit.server, h.hit.tool));
+            let first = explanation.hits.first().map_or(String::new(), |h| {
+                format!("{}/{}", h.hit.server, h.hit.tool)
+            });
             println!("  {best:.3}  {query:45} {first}");
         }
     }
-    let tools: HashSet<(&str, &str)> = corpus.iter().map(|d| (d.server.as_str(), d.tool.as_str())).collect();
+    let tools: HashSet<(&str, &str)> = corpus
+        .iter()
+        .map(|d| (d.server.as_str(), d.tool.as_str()))
+        .collect();
     for query in queries {
-        let is_there = |label: &Label| tools.contains(&(label.server.as_str(), label.tool.as_str()));
-        if !query.relevant.iter().any(|label| label.grade >= 2 && is_there(label)) {
+        let is_there =
+            |label: &Label| tools.contains(&(label.server.as_str(), label.tool.as_str()));
+        if !query
+            .relevant
+            .iter()
+            .any(|label| label.grade >= 2 && is_there(label))
+        {
             continue;
         }
-        let is_good =
-            |hit: &Hit| query.relevant.iter().any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str());
-        let explanation = search.explain(&Request { query: &query.query, limit: 5, server: None, without: &[] })?;
-        if explanation.hits.iter().any(|explained| is_good(&explained.hit)) {
-            let score = |explained: &Explained| if explained.is_named { f32::MAX } else { explained.fused };
+        let is_good = |hit: &Hit| {
+            query
+                .relevant
+                .iter()
+                .any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str())
+        };
+        let explanation = search.explain(&Request {
+            query: &query.query,
+            limit: 5,
+            server: None,
+            without: &[],
+        })?;
+        if explanation
+            .hits
+            .iter()
+            .any(|explained| is_good(&explained.hit))
+        {
+            let score = |explained: &Explained| {
+                if explained.is_named {
+                    f32::MAX
+                } else {
+                    explained.fused
+                }
+            };
             good_scores.extend(explanation.hits.iter().map(score).reduce(f32::max));
             lost += usize::from(!explanation.fits);
         }
@@ -204,52 +297,86 @@ fn open(corpus: &[Document], cache: Option<&Path>) -> anyhow::Result<Search> {
 
 /// Gives every tool its vector; those that the cache has stay.
 fn embed(search: &Search, corpus: &[Document]) -> anyhow::Result<()> {
-    let keys: HashSet<VectorKey> = corpus.iter().map(|d| VectorKey::of(&d.server, d.hash)).collect();
+    let keys: HashSet<VectorKey> = corpus
+        .iter()
+        .map(|d| VectorKey::of(&d.server, d.hash))
+        .collect();
     let lacking = search.without_vector(&keys);
     let embedding = search.begin_embedding().context("another process embeds")?;
-    let documents: Vec<Document> =
-        corpus.iter().filter(|d| lacking.contains(&VectorKey::of(&d.server, d.hash))).cloned().collect();
+    let documents: Vec<Document> = corpus
+        .iter()
+        .filter(|d| lacking.contains(&VectorKey::of(&d.server, d.hash)))
+        .cloned()
+        .collect();
     let mut vectors = HashMap::new();
     let start = Instant::now();
     for some in documents.chunks(8) {
         vectors.extend(embedding.embed(some)?);
     }
     if !documents.is_empty() {
-        eprintln!("{} tools embedded in {:.1} s", documents.len(), start.elapsed().as_secs_f64());
+        eprintln!(
+            "{} tools embedded in {:.1} s",
+            documents.len(),
+            start.elapsed().as_secs_f64()
+        );
         embedding.keep(&vectors, &keys);
     }
     Ok(())
 }
 
 fn measure(query: &Query, hits: &[Hit]) -> Measures {
-    let grades: HashMap<(&str, &str), u32> =
-        query.relevant.iter().map(|l| ((l.server.as_str(), l.tool.as_str()), l.grade)).collect();
-    let grade = |hit: &Hit| grades.get(&(hit.server.as_str(), hit.tool.as_str())).copied().unwrap_or(0);
+    let grades: HashMap<(&str, &str), u32> = query
+        .relevant
+        .iter()
+        .map(|l| ((l.server.as_str(), l.tool.as_str()), l.grade))
+        .collect();
+    let grade = |hit: &Hit| {
+        grades
+            .get(&(hit.server.as_str(), hit.tool.as_str()))
+            .copied()
+            .unwrap_or(0)
+    };
     let gain = |grade: u32| f64::from((1u32 << grade) - 1);
     let discounted = |gains: &[f64]| -> f64 {
-        gains.iter().take(10).enumerate().map(|(at, gain)| gain / ((at + 2) as f64).log2()).sum()
+        gains
+            .iter()
+            .take(10)
+            .enumerate()
+            .map(|(at, gain)| gain / ((at + 2) as f64).log2())
+            .sum()
     };
     let found: Vec<u32> = hits.iter().map(grade).collect();
     let is_in = |k: usize| found.iter().take(k).any(|grade| *grade > 0);
     let mut ideal: Vec<f64> = grades.values().map(|grade| gain(*grade)).collect();
     ideal.sort_by(|a, b| b.total_cmp(a));
-    let intents: HashSet<usize> =
-        query.relevant.iter().filter(|l| l.grade >= 2).flat_map(|l| l.intents.iter().copied()).collect();
+    let intents: HashSet<usize> = query
+        .relevant
+        .iter()
+        .filter(|l| l.grade >= 2)
+        .flat_map(|l| l.intents.iter().copied())
+        .collect();
     let is_served = |intent: &usize| {
         hits.iter().take(5).any(|hit| {
-            query
-                .relevant
-                .iter()
-                .any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str() && l.intents.contains(intent))
+            query.relevant.iter().any(|l| {
+                l.server == hit.server.as_str()
+                    && l.tool == hit.tool.as_str()
+                    && l.intents.contains(intent)
+            })
         })
     };
     let has_several = query.n_intents > 1 && intents.len() > 1;
     Measures {
         success_1: f64::from(u8::from(is_in(1))),
         success_5: f64::from(u8::from(is_in(5))),
-        recall_5: found.iter().take(5).filter(|grade| **grade > 0).count() as f64 / grades.len().clamp(1, 5) as f64,
-        reciprocal: found.iter().take(10).position(|grade| *grade > 0).map_or(0.0, |at| 1.0 / (at + 1) as f64),
-        gain: discounted(&found.iter().map(|grade| gain(*grade)).collect::<Vec<_>>()) / discounted(&ideal),
+        recall_5: found.iter().take(5).filter(|grade| **grade > 0).count() as f64
+            / grades.len().clamp(1, 5) as f64,
+        reciprocal: found
+            .iter()
+            .take(10)
+            .position(|grade| *grade > 0)
+            .map_or(0.0, |at| 1.0 / (at + 1) as f64),
+        gain: discounted(&found.iter().map(|grade| gain(*grade)).collect::<Vec<_>>())
+            / discounted(&ideal),
         all_5: has_several.then(|| f64::from(u8::from(intents.iter().all(is_served)))),
     }
 }
@@ -259,7 +386,11 @@ fn row(name: &str, measures: &[Measures]) {
     let gains: Vec<f64> = measures.iter().map(|m| m.gain).collect();
     let (low, high) = interval(&gains);
     let several: Vec<f64> = measures.iter().filter_map(|m| m.all_5).collect();
-    let all = if several.is_empty() { String::new() } else { format!("  {:.3}", self::mean(&several)) };
+    let all = if several.is_empty() {
+        String::new()
+    } else {
+        format!("  {:.3}", self::mean(&several))
+    };
     println!(
         "{name:24} {:5} {:6.3} {:6.3} {:6.3} {:6.3} {:7.3}  {low:.3}-{high:.3}{all}",
         measures.len(),
@@ -279,11 +410,14 @@ fn mean(values: &[f64]) -> f64 {
 fn interval(values: &[f64]) -> (f64, f64) {
     let mut state = 7u64;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % values.len()
     };
-    let mut means: Vec<f64> =
-        (0..2_000).map(|_| (0..values.len()).map(|_| values[next()]).sum::<f64>() / values.len() as f64).collect();
+    let mut means: Vec<f64> = (0..2_000)
+        .map(|_| (0..values.len()).map(|_| values[next()]).sum::<f64>() / values.len() as f64)
+        .collect();
     means.sort_by(f64::total_cmp);
     (means[50], means[1_949])
 }
@@ -309,8 +443,16 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
         for _ in 0..ROUNDS {
             let start = Instant::now();
             let search = Search::new(Some(directory.path().to_owned()));
-            anyhow::ensure!(search.open(&fingerprint)?, "the index that was built is there");
-            search.search(&Request { query: &query.query, limit: 5, server: None, without: &[] })?;
+            anyhow::ensure!(
+                search.open(&fingerprint)?,
+                "the index that was built is there"
+            );
+            search.search(&Request {
+                query: &query.query,
+                limit: 5,
+                server: None,
+                without: &[],
+            })?;
             first.push(start.elapsed());
             best = best.min(start.elapsed());
         }
@@ -325,7 +467,12 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
         let mut best = Duration::MAX;
         // The limit is part of what an answer is remembered by, so each round is new to the cache.
         for limit in 5..5 + ROUNDS {
-            let request = Request { query: &query.query, limit, server: None, without: &[] };
+            let request = Request {
+                query: &query.query,
+                limit,
+                server: None,
+                without: &[],
+            };
             let start = Instant::now();
             search.search(&request)?;
             fresh.push(start.elapsed());
@@ -350,7 +497,12 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
 fn report(what: &str, times: &mut [Duration]) {
     times.sort_unstable();
     let at = |share: f64| ms(times[((times.len() - 1) as f64 * share) as usize]);
-    println!("{what:24} p50 {:7.3} ms   p99 {:7.3} ms   max {:7.3} ms", at(0.5), at(0.99), at(1.0));
+    println!(
+        "{what:24} p50 {:7.3} ms   p99 {:7.3} ms   max {:7.3} ms",
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
 }
 
 fn ms(time: Duration) -> f64 {
@@ -361,12 +513,21 @@ fn size(directory: &Path) -> anyhow::Result<u64> {
     fs::read_dir(directory)?.try_fold(0, |sum, entry| {
         let entry = entry?;
         let metadata = entry.metadata()?;
-        Ok(sum + if metadata.is_dir() { size(&entry.path())? } else { metadata.len() })
+        Ok(sum
+            + if metadata.is_dir() {
+                size(&entry.path())?
+            } else {
+                metadata.len()
+            })
     })
 }
 
 fn fingerprint(corpus: &[Document]) -> Fingerprint {
-    Fingerprint::of(corpus.iter().map(|document| (&document.server, &document.tool, document.hash)))
+    Fingerprint::of(
+        corpus
+            .iter()
+            .map(|document| (&document.server, &document.tool, document.hash)),
+    )
 }
 
 fn read_corpus(path: &Path) -> anyhow::Result<Vec<Document>> {
@@ -375,7 +536,9 @@ fn read_corpus(path: &Path) -> anyhow::Result<Vec<Document>> {
     for Server { server, tools } in &servers {
         let server = ServerName::new(server)?;
         for raw in tools {
-            let Ok(definition) = Definition::parse(raw) else { continue };
+            let Ok(definition) = Definition::parse(raw) else {
+                continue;
+            };
             documents.push(document(&server, raw, definition));
         }
     }
@@ -389,10 +552,17 @@ fn document(server: &ServerName, raw: &RawValue, definition: Definition<'_>) -> 
         hash: ToolHash::of(raw.get().as_bytes()),
         title: definition.title,
         description: definition.description,
-        parameters: definition.parameters.into_iter().map(|p| (p.name, p.description)).collect(),
+        parameters: definition
+            .parameters
+            .into_iter()
+            .map(|p| (p.name, p.description))
+            .collect(),
     }
 }
 
 fn read_queries(path: &Path) -> anyhow::Result<Vec<Query>> {
-    Ok(fs::read_to_string(path)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    Ok(fs::read_to_string(path)?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?)
 }

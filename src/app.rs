@@ -38,7 +38,12 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub fn new(paths: Paths, environment: Environment, start: Start, mode: Mode) -> Result<Self, config::Error> {
+    pub fn new(
+        paths: Paths,
+        environment: Environment,
+        start: Start,
+        mode: Mode,
+    ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &environment)?;
         telemetry::hide(&config.masker);
         report(&config);
@@ -47,7 +52,13 @@ impl App {
 
     /// The same for a configuration that the caller has, and says what is wrong with it.
     #[must_use]
-    pub fn with_config(config: Config, paths: Paths, environment: Environment, start: Start, mode: Mode) -> Self {
+    pub fn with_config(
+        config: Config,
+        paths: Paths,
+        environment: Environment,
+        start: Start,
+        mode: Mode,
+    ) -> Self {
         let tasks = Tasks::new();
         let places = Places {
             cache: Some(paths.cache_dir.clone()),
@@ -58,22 +69,39 @@ impl App {
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
-        Self { proxy, tasks, paths, environment }
+        Self {
+            proxy,
+            tasks,
+            paths,
+            environment,
+        }
     }
 
     /// What is there for the project that this process was started in is there for whoever asks here.
     pub fn stand_here(&self) {
-        let project = self.environment.get(config::env::CLAUDE_PROJECT_DIR.name).filter(|path| !path.is_empty());
+        let project = self
+            .environment
+            .get(config::env::CLAUDE_PROJECT_DIR.name)
+            .filter(|path| !path.is_empty());
         // Where the directory is gone, there is no project either.
         let directory = std::env::current_dir().ok();
-        self.proxy.stands_in(&project.map(Into::into).into_iter().chain(directory).collect::<Vec<_>>());
+        self.proxy.stands_in(
+            &project
+                .map(Into::into)
+                .into_iter()
+                .chain(directory)
+                .collect::<Vec<_>>(),
+        );
     }
 
     /// Takes over from the configuration what only those who serve need: how much is logged, and where traces go.
     fn observe(&self) -> Option<Arc<Tracer>> {
         let config = self.proxy.config();
         telemetry::configure(config.log);
-        let tracer = config.traces.clone().map(|traces| Tracer::start(traces, &self.tasks))?;
+        let tracer = config
+            .traces
+            .clone()
+            .map(|traces| Tracer::start(traces, &self.tasks))?;
         tracing::info!(service = tracer.service(), "traces are sent");
         self.proxy.trace_with(tracer.clone());
         Some(tracer)
@@ -86,7 +114,10 @@ impl App {
     }
 
     /// Runs what blocks where it delays no task; nothing where the run is over.
-    pub async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         self.tasks.spawn_blocking(work).await.ok()
     }
 
@@ -98,7 +129,12 @@ impl App {
         self.stand_here();
         let tracer = self.observe();
         self.report_start("stdio");
-        self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
+        self.tasks.spawn(watch(
+            self.proxy.clone(),
+            self.paths.clone(),
+            self.environment.clone(),
+            self.tasks.clone(),
+        ));
         let (outcome, farewell) = tokio::select! {
             outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => (outcome, FAREWELL),
             signal = shutdown::signal() => (signal, HURRIED_FAREWELL),
@@ -111,20 +147,32 @@ impl App {
     ///
     /// # Errors
     /// When the address cannot be had, or the signals cannot be listened to.
-    pub async fn serve_http(self, options: http::Options, listening: impl FnOnce(&str)) -> Result<(), http::Error> {
+    pub async fn serve_http(
+        self,
+        options: http::Options,
+        listening: impl FnOnce(&str),
+    ) -> Result<(), http::Error> {
         let tracer = self.observe();
-        self.tasks.spawn(watch(self.proxy.clone(), self.paths.clone(), self.environment.clone(), self.tasks.clone()));
-        let outcome = match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
-            Ok(server) => {
-                self.report_start(&server.url());
-                listening(&server.url());
-                server.start();
-                // There is no handshake that listing could delay.
-                self.proxy.refresh().release();
-                shutdown::signal().await.map_err(|source| http::Error::Signals { source })
-            }
-            Err(error) => Err(error),
-        };
+        self.tasks.spawn(watch(
+            self.proxy.clone(),
+            self.paths.clone(),
+            self.environment.clone(),
+            self.tasks.clone(),
+        ));
+        let outcome =
+            match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
+                Ok(server) => {
+                    self.report_start(&server.url());
+                    listening(&server.url());
+                    server.start();
+                    // There is no handshake that listing could delay.
+                    self.proxy.refresh().release();
+                    shutdown::signal()
+                        .await
+                        .map_err(|source| http::Error::Signals { source })
+                }
+                Err(error) => Err(error),
+            };
         self.finish_traced(tracer, HURRIED_FAREWELL).await;
         outcome
     }
@@ -157,7 +205,11 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
     let mut file = ConfigWatch::new(paths.config_file.clone());
     let logins = paths.state_dir.join(upstream::oauth::DIRECTORY);
     // It changes with each file that is replaced in it.
-    let changed = || std::fs::metadata(&logins).and_then(|directory| directory.modified()).ok();
+    let changed = || {
+        std::fs::metadata(&logins)
+            .and_then(|directory| directory.modified())
+            .ok()
+    };
     let mut known = changed();
     loop {
         tokio::select! {
@@ -183,7 +235,9 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
                 }
                 proxy.configure(config);
             }
-            Err(error) => tracing::error!(%error, "the edited configuration is not used, the one before stays"),
+            Err(error) => {
+                tracing::error!(%error, "the edited configuration is not used, the one before stays")
+            }
         }
     }
 }

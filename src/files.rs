@@ -57,14 +57,19 @@ pub fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn directory_of(path: &Path) -> io::Result<&Path> {
-    path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))
+    path.parent()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))
 }
 
 fn swap(path: &Path, parts: &[&[u8]], before: Option<&fs::Metadata>) -> io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let directory = directory_of(path)?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
     let written = write_synced(&temporary, parts)
         .and_then(|()| before.map_or(Ok(()), |before| take_over(&temporary, before)))
@@ -93,7 +98,10 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     loop {
         match fs::rename(from, to) {
             Err(error)
-                if error.raw_os_error().is_some_and(|code| IN_USE.contains(&code)) && start.elapsed() < PATIENCE =>
+                if error
+                    .raw_os_error()
+                    .is_some_and(|code| IN_USE.contains(&code))
+                    && start.elapsed() < PATIENCE =>
             {
                 std::thread::sleep(PAUSE);
             }
@@ -117,8 +125,14 @@ fn take_over(path: &Path, other: &fs::Metadata) -> io::Result<()> {
 fn remove_abandoned(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_temporary = name.to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(".tmp"));
-        let age = entry.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|time| time.elapsed().ok());
+        let is_temporary = name
+            .to_str()
+            .is_some_and(|name| name.starts_with('.') && name.ends_with(".tmp"));
+        let age = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .ok()
+            .and_then(|time| time.elapsed().ok());
         if is_temporary && age.is_some_and(|age| age > ABANDONED) {
             let _ = fs::remove_file(entry.path());
         }
@@ -138,7 +152,11 @@ fn write_synced(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 
 /// Makes a rename in `directory` outlast a power cut; only Unix lets a directory be opened for that.
 fn sync_directory(directory: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+    if cfg!(unix) {
+        File::open(directory)?.sync_all()
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -152,12 +170,26 @@ mod tests {
         replace(&path, &[b"one", b"two"]).unwrap();
         replace(&path, &[b"three"]).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"three");
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a temporary file stayed");
+        assert_eq!(
+            fs::read_dir(path.parent().unwrap()).unwrap().count(),
+            1,
+            "a temporary file stayed"
+        );
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-            assert_eq!(fs::metadata(directory.path().join("a")).unwrap().permissions().mode() & 0o777, 0o700);
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
+            assert_eq!(
+                fs::metadata(directory.path().join("a"))
+                    .unwrap()
+                    .permissions()
+                    .mode()
+                    & 0o777,
+                0o700
+            );
         }
     }
 }

@@ -32,7 +32,10 @@ pub const TARGETS: &[(&str, Target)] = &[
 /// # Panics
 /// When a promise is broken, or there is no such target.
 pub fn run(name: &str, data: &[u8]) {
-    let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("there is a target of this name");
+    let (_, target) = TARGETS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .expect("there is a target of this name");
     target(data);
 }
 
@@ -46,8 +49,12 @@ mod tests {
     fn every_target_holds_on_its_corpus() {
         let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
         for (name, target) in TARGETS {
-            assert!(fuzz.join(format!("fuzz_targets/{name}.rs")).exists(), "`{name}` has no program in fuzz/");
-            let files = fs::read_dir(fuzz.join("corpus").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(
+                fuzz.join(format!("fuzz_targets/{name}.rs")).exists(),
+                "`{name}` has no program in fuzz/"
+            );
+            let files = fs::read_dir(fuzz.join("corpus").join(name))
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             let mut count = 0;
             for file in files {
                 let path = file.unwrap().path();
@@ -72,8 +79,13 @@ mod tests {
             usize::try_from(state % limit.max(1) as u64).expect("it is below a size")
         };
         for name in ["splice", "names"] {
-            let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
-            let mut paths: Vec<_> = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+            let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("fuzz/corpus")
+                .join(name);
+            let mut paths: Vec<_> = fs::read_dir(corpus)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .collect();
             paths.sort();
             let files: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
             for _ in 0..3000 {

@@ -53,7 +53,9 @@ pub enum Shelf {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not an id, or nothing of this run has it any more.
-    #[error("there is no stored result `{id}`; results are kept for a time, and for the client that made the call")]
+    #[error(
+        "there is no stored result `{id}`; results are kept for a time, and for the client that made the call"
+    )]
     Unknown {
         /// The text as it was written.
         id: String,
@@ -72,7 +74,11 @@ impl Results {
     #[must_use]
     pub fn new(root: &Path) -> Self {
         let run = format!("{}-{:x}", std::process::id(), random(0));
-        Self { root: root.to_owned(), run, counter: AtomicU64::new(0) }
+        Self {
+            root: root.to_owned(),
+            run,
+            counter: AtomicU64::new(0),
+        }
     }
 
     /// Keeps `result` on a shelf, and makes room by removing the oldest.
@@ -98,7 +104,9 @@ impl Results {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub fn load(&self, shelf: Shelf, id: &str) -> Result<Vec<u8>, Error> {
-        let unknown = || Error::Unknown { id: id.chars().take(40).collect() };
+        let unknown = || Error::Unknown {
+            id: id.chars().take(40).collect(),
+        };
         // Only what an id is made of reaches the disk.
         let id = ResultId::parse(id).ok_or_else(unknown)?;
         fs::read(self.path(shelf, &id)).map_err(|error| match error.kind() {
@@ -134,7 +142,11 @@ impl Results {
             if is_old || total > LARGEST_TOTAL {
                 // Another process may have been quicker; an emptied directory goes with its last file.
                 let _ = fs::remove_file(&path);
-                let _ = path.ancestors().skip(1).take_while(|path| *path != self.root).try_for_each(fs::remove_dir);
+                let _ = path
+                    .ancestors()
+                    .skip(1)
+                    .take_while(|path| *path != self.root)
+                    .try_for_each(fs::remove_dir);
             }
         }
     }
@@ -150,7 +162,9 @@ impl Drop for Results {
 impl ResultId {
     fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('r')?;
-        let is_id = !digits.is_empty() && digits.len() < 16 && digits.bytes().all(|b| b.is_ascii_alphanumeric());
+        let is_id = !digits.is_empty()
+            && digits.len() < 16
+            && digits.bytes().all(|b| b.is_ascii_alphanumeric());
         is_id.then(|| Self(text.to_owned()))
     }
 }
@@ -180,7 +194,9 @@ fn base36(mut number: u64) -> String {
 fn files_below(directory: &Path, levels: usize, found: &mut Vec<(SystemTime, u64, PathBuf)>) {
     for path in entries(directory) {
         // What is gone meanwhile need not be removed.
-        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        let Ok(metadata) = fs::symlink_metadata(&path) else {
+            continue;
+        };
         if metadata.is_dir() && levels > 1 {
             files_below(&path, levels - 1, found);
         } else if let (true, Ok(written)) = (metadata.is_file(), metadata.modified()) {
@@ -191,7 +207,11 @@ fn files_below(directory: &Path, levels: usize, found: &mut Vec<(SystemTime, u64
 
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     // A directory that cannot be read has nothing that could be removed.
-    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
+    fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
 }
 
 #[cfg(test)]
@@ -207,8 +227,14 @@ mod tests {
         for shelf in [MINE, Shelf::Run] {
             let id = results.keep(shelf, b"{\"a\":1}").unwrap().to_string();
             assert_eq!(results.load(shelf, &id).unwrap(), b"{\"a\":1}");
-            assert!(results.load(Shelf::Client(8), &id).is_err(), "another client could read it");
-            assert!(Results::new(directory.path()).load(shelf, &id).is_err(), "another run could read it");
+            assert!(
+                results.load(Shelf::Client(8), &id).is_err(),
+                "another client could read it"
+            );
+            assert!(
+                Results::new(directory.path()).load(shelf, &id).is_err(),
+                "another run could read it"
+            );
         }
         drop(results);
         assert_eq!(entries(directory.path()).count(), 0);
@@ -218,14 +244,18 @@ mod tests {
     fn what_stands_on_the_common_shelf_outlasts_its_run() {
         let directory = tempfile::tempdir().unwrap();
         let shelf = Shelf::Common(Duration::from_secs(3600));
-        let id = Results::new(directory.path()).keep(shelf, b"{}").unwrap().to_string();
+        let id = Results::new(directory.path())
+            .keep(shelf, b"{}")
+            .unwrap()
+            .to_string();
         let later = Results::new(directory.path());
         assert_eq!(later.load(shelf, &id).unwrap(), b"{}");
         assert!(later.load(MINE, &id).is_err());
         let file = directory.path().join(COMMON).join(format!("{id}.json"));
         let age = |hours: u64| {
             let file = fs::File::options().append(true).open(&file).unwrap();
-            file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600))
+                .unwrap();
         };
         age(48);
         later.keep(MINE, b"{}").unwrap();
@@ -239,8 +269,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("secret.json"), "no").unwrap();
         let results = Results::new(directory.path());
-        for id in ["", "r", "x1", "../secret", "r../../secret", "r1/../../secret", "r1234567890123456"] {
-            assert!(matches!(results.load(MINE, id), Err(Error::Unknown { .. })), "{id}");
+        for id in [
+            "",
+            "r",
+            "x1",
+            "../secret",
+            "r../../secret",
+            "r1/../../secret",
+            "r1234567890123456",
+        ] {
+            assert!(
+                matches!(results.load(MINE, id), Err(Error::Unknown { .. })),
+                "{id}"
+            );
         }
     }
 
@@ -251,19 +292,25 @@ mod tests {
             let left = directory.path().join(left);
             files::replace(&left, &[b"old"]).unwrap();
             let old = fs::File::options().append(true).open(&left).unwrap();
-            old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60)).unwrap();
+            old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60))
+                .unwrap();
         }
         let results = Results::new(directory.path());
         results.keep(MINE, b"new").unwrap();
-        assert_eq!(entries(directory.path()).count(), 1, "what another run left is still there");
+        assert_eq!(
+            entries(directory.path()).count(),
+            1,
+            "what another run left is still there"
+        );
     }
 
     #[test]
     fn ids_are_many_and_differ() {
         let directory = tempfile::tempdir().unwrap();
         let results = Results::new(directory.path());
-        let ids: std::collections::HashSet<String> =
-            (0..200).map(|_| results.keep(MINE, b"").unwrap().to_string()).collect();
+        let ids: std::collections::HashSet<String> = (0..200)
+            .map(|_| results.keep(MINE, b"").unwrap().to_string())
+            .collect();
         assert_eq!(ids.len(), 200);
         assert!(ids.iter().all(|id| ResultId::parse(id).is_some()));
     }

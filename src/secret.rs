@@ -20,8 +20,17 @@ pub const MASK: &str = "***";
 /// Shorter values are not looked for: they would hide innocent text and are no protection anyway.
 const SHORTEST: usize = 6;
 
-const SECRET_WORDS: [&str; 9] =
-    ["token", "key", "secret", "password", "passwd", "passphrase", "credential", "authorization", "cookie"];
+const SECRET_WORDS: [&str; 9] = [
+    "token",
+    "key",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "credential",
+    "authorization",
+    "cookie",
+];
 
 /// A value that prints as `***`.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -56,7 +65,9 @@ pub fn random_token() -> String {
 #[must_use]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).expect("the system gives random bytes");
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .expect("the system gives random bytes");
     bytes
 }
 
@@ -100,18 +111,34 @@ impl<T> fmt::Display for Secret<T> {
 impl Masker {
     /// Knows `values`, except those of fewer than six characters, also as they are written in JSON.
     pub fn new(values: impl IntoIterator<Item = Secret<String>>) -> Self {
-        let mut values: Vec<_> = values.into_iter().filter(|value| value.0.chars().count() >= SHORTEST).collect();
-        let escaped: Vec<_> = values.iter().map(|value| Secret(quoted(&value.0))).collect();
-        values.extend(escaped.into_iter().map(|Secret(json)| Secret(json[1..json.len() - 1].to_owned())));
+        let mut values: Vec<_> = values
+            .into_iter()
+            .filter(|value| value.0.chars().count() >= SHORTEST)
+            .collect();
+        let escaped: Vec<_> = values
+            .iter()
+            .map(|value| Secret(quoted(&value.0)))
+            .collect();
+        values.extend(
+            escaped
+                .into_iter()
+                .map(|Secret(json)| Secret(json[1..json.len() - 1].to_owned())),
+        );
         values.sort_by(|a, b| a.0.cmp(&b.0));
         values.dedup();
-        Self { values: values.into() }
+        Self {
+            values: values.into(),
+        }
     }
 
     /// `text` with every known secret replaced; borrowed where there was none.
     #[must_use]
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut found: Vec<(usize, usize)> = self.values.iter().flat_map(|value| occurrences(text, &value.0)).collect();
+        let mut found: Vec<(usize, usize)> = self
+            .values
+            .iter()
+            .flat_map(|value| occurrences(text, &value.0))
+            .collect();
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -161,14 +188,22 @@ mod tests {
     #[test]
     fn a_secret_prints_as_its_mask() {
         let secret = Secret::new("hunter2-and-more".to_owned());
-        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
+        assert_eq!(
+            format!("{secret} {secret:?} {:?}", Some(&secret)),
+            "*** *** Some(***)"
+        );
         assert_eq!(secret.expose(), "hunter2-and-more");
     }
 
     #[test]
     fn secrets_are_the_same_or_not() {
         assert!(is_same_secret("hunter2-and-more", "hunter2-and-more"));
-        for other in ["", "hunter2-and-mor", "hunter2-and-more ", "Hunter2-and-more"] {
+        for other in [
+            "",
+            "hunter2-and-mor",
+            "hunter2-and-more ",
+            "Hunter2-and-more",
+        ] {
             assert!(!is_same_secret(other, "hunter2-and-more"), "{other}");
         }
     }
@@ -182,14 +217,29 @@ mod tests {
         check(&["abcdef"], "abcdefabcdef", "******");
         check(&["pässwörd"], "ü pässwörd ü", "ü *** ü");
         check(&["abcde"], "abcde is too short", "abcde is too short");
-        check(&["two\nlines\"x"], r#"{"key":"two\nlines\"x"}"#, r#"{"key":"***"}"#);
+        check(
+            &["two\nlines\"x"],
+            r#"{"key":"two\nlines\"x"}"#,
+            r#"{"key":"***"}"#,
+        );
         check(&[], "nothing to hide", "nothing to hide");
-        assert!(matches!(Masker::new([Secret::new("abcdef".to_owned())]).mask("clean"), Cow::Borrowed("clean")));
+        assert!(matches!(
+            Masker::new([Secret::new("abcdef".to_owned())]).mask("clean"),
+            Cow::Borrowed("clean")
+        ));
     }
 
     #[test]
     fn names_tell_secrets() {
-        for name in ["GITHUB_TOKEN", "apiKey", "X-Api-Key", "client_secret", "DB_PASSWORD", "Authorization", "Cookie"] {
+        for name in [
+            "GITHUB_TOKEN",
+            "apiKey",
+            "X-Api-Key",
+            "client_secret",
+            "DB_PASSWORD",
+            "Authorization",
+            "Cookie",
+        ] {
             assert!(is_secret_name(name), "{name}");
         }
         for name in ["HOME", "LOG_LEVEL", "Accept", "GIT_AUTHOR_NAME"] {

@@ -18,9 +18,11 @@ pub fn keep_little() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code, reason = "nothing safe sets these")]
     // What is refused stays as it was.
-    for (parameter, value) in
-        [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, MAPPED_FROM), (libc::M_TRIM_THRESHOLD, KEPT_FREE)]
-    {
+    for (parameter, value) in [
+        (libc::M_ARENA_MAX, 1),
+        (libc::M_MMAP_THRESHOLD, MAPPED_FROM),
+        (libc::M_TRIM_THRESHOLD, KEPT_FREE),
+    ] {
         // SAFETY: `mallopt` takes two numbers and touches settings of the allocator only, under its own lock.
         unsafe {
             libc::mallopt(parameter, value);

@@ -8,8 +8,9 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 /// What it can do wrong, by the names of its tools; the first is right.
-pub(crate) const FAULTS: [&str; 10] =
-    ["answer", "fail", "exit", "hang", "late", "garbage", "half", "twice", "flood", "change"];
+pub(crate) const FAULTS: [&str; 10] = [
+    "answer", "fail", "exit", "hang", "late", "garbage", "half", "twice", "flood", "change",
+];
 
 /// Longer than the soak's calls may take.
 const LATE: Duration = Duration::from_secs(5);
@@ -18,7 +19,9 @@ const LATE: Duration = Duration::from_secs(5);
 pub(crate) fn run() -> Result<()> {
     let mut version = 0;
     for line in std::io::stdin().lock().lines() {
-        let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
+        let Ok(message) = serde_json::from_str::<Value>(&line?) else {
+            continue;
+        };
         let id = &message["id"];
         if id.is_null() {
             continue;
@@ -44,8 +47,13 @@ pub(crate) fn run() -> Result<()> {
 
 /// One tool for each fault, and one that is another each time.
 fn tools(version: usize) -> Vec<Value> {
-    let names = FAULTS.iter().map(|name| (*name).to_owned()).chain([format!("version_{version}")]);
-    names.map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect()
+    let names = FAULTS
+        .iter()
+        .map(|name| (*name).to_owned())
+        .chain([format!("version_{version}")]);
+    names
+        .map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }))
+        .collect()
 }
 
 /// What goes before the answer, if there is to be one.
@@ -57,11 +65,17 @@ fn fault(name: &str, id: &Value) -> Result<()> {
         "garbage" => say("no message at all\n{\"jsonrpc\":\"2.0\",\"id\":\n[1,2\n\u{0}")?,
         "half" => {
             let mut output = std::io::stdout().lock();
-            write!(output, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[")?;
+            write!(
+                output,
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":["
+            )?;
             output.flush()?;
             exit(4);
         }
-        "twice" => say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": 1, "message": "no" } }).to_string())?,
+        "twice" => say(
+            &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": 1, "message": "no" } })
+                .to_string(),
+        )?,
         "flood" => {
             let line = "x".repeat(200);
             for _ in 0..2000 {

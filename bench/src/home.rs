@@ -12,7 +12,11 @@ pub(crate) struct Home(PathBuf);
 impl Home {
     pub(crate) fn new() -> Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("mcpzip-bench-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "mcpzip-bench-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path)?;
         Ok(Self(path))

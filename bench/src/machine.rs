@@ -10,15 +10,28 @@ pub(crate) fn describe(mcpzip: &Path) -> String {
         Some(line.split_once(':')?.1.trim().to_owned())
     };
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let cpu = field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let cpu = field(&read("/proc/cpuinfo"), "model name")
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     let memory = field(&read("/proc/meminfo"), "MemTotal")
         .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
         .map(|kilobytes| format!(", {} GB", kilobytes.div_ceil(1024 * 1024)));
     let kernel = read("/proc/sys/kernel/osrelease");
-    let load = read("/proc/loadavg").split_whitespace().next().map(|load| format!(", load {load} at the start"));
-    let profile = mcpzip.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let version = std::process::Command::new(mcpzip).arg("--version").output().ok();
-    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let load = read("/proc/loadavg")
+        .split_whitespace()
+        .next()
+        .map(|load| format!(", load {load} at the start"));
+    let profile = mcpzip
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
+    let version = std::process::Command::new(mcpzip)
+        .arg("--version")
+        .output()
+        .ok();
+    let version = version
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default();
     format!(
         "{cpu}, {cores} cores{}, {} {}{}; {version}, profile `{profile}`",
         memory.unwrap_or_default(),

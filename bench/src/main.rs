@@ -75,7 +75,9 @@ fn main() -> ExitCode {
         Some("faulty") => faulty::run(),
         Some("soak") => soak::run(&arguments[1..]),
         Some("relay") => relay::run(&arguments[1..]),
-        Some("--help" | "-h" | "help") => std::io::stdout().write_all(USAGE.as_bytes()).map_err(Into::into),
+        Some("--help" | "-h" | "help") => std::io::stdout()
+            .write_all(USAGE.as_bytes())
+            .map_err(Into::into),
         _ => Arguments::parse(arguments).and_then(|arguments| run(&arguments)),
     };
     match outcome {
@@ -93,20 +95,29 @@ impl Arguments {
         let mut arguments = Self::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+            let mut value = || {
+                words
+                    .next()
+                    .with_context(|| format!("{word} needs a value"))
+            };
             match word.as_str() {
                 "--mcpzip" => arguments.mcpzip = Some(value()?.into()),
                 "--profile" => arguments.profiles.push((value()?.into(), None)),
                 "--program" => {
                     let program = value()?;
-                    let (_, of) = arguments.profiles.last_mut().context("--program belongs after a --profile")?;
+                    let (_, of) = arguments
+                        .profiles
+                        .last_mut()
+                        .context("--program belongs after a --profile")?;
                     *of = Some(program);
                 }
                 "--quick" => arguments.is_quick = true,
                 "--verbose" => arguments.is_verbose = true,
                 "--json" => arguments.json = Some(value()?.into()),
                 "--update" => arguments.update = Some(value()?.into()),
-                part if measure::PARTS.iter().any(|(name, _)| *name == part) => arguments.parts.push(word),
+                part if measure::PARTS.iter().any(|(name, _)| *name == part) => {
+                    arguments.parts.push(word)
+                }
                 _ => bail!("`{word}` is not understood\n\n{USAGE}"),
             }
         }
@@ -116,15 +127,30 @@ impl Arguments {
 
 fn run(arguments: &Arguments) -> Result<()> {
     let own = std::env::current_exe()?;
-    let beside = || own.with_file_name("mcpzip").with_extension(std::env::consts::EXE_EXTENSION);
+    let beside = || {
+        own.with_file_name("mcpzip")
+            .with_extension(std::env::consts::EXE_EXTENSION)
+    };
     let mcpzip = arguments.mcpzip.clone().unwrap_or_else(beside);
     if !mcpzip.is_file() {
-        bail!("{} is not there: build it first, in the same profile, or name it by --mcpzip", mcpzip.display());
+        bail!(
+            "{} is not there: build it first, in the same profile, or name it by --mcpzip",
+            mcpzip.display()
+        );
     }
     let mcpzip = std::path::absolute(mcpzip)?;
-    let others: Result<Vec<Profile>> =
-        arguments.profiles.iter().map(|(path, program)| Profile::read(path, program.as_deref())).collect();
-    let stand = Stand::new(&own, &mcpzip, others?, arguments.is_quick, arguments.is_verbose)?;
+    let others: Result<Vec<Profile>> = arguments
+        .profiles
+        .iter()
+        .map(|(path, program)| Profile::read(path, program.as_deref()))
+        .collect();
+    let stand = Stand::new(
+        &own,
+        &mcpzip,
+        others?,
+        arguments.is_quick,
+        arguments.is_verbose,
+    )?;
     let mut table = Table::new(machine::describe(&mcpzip), stand.names());
     for (name, measure) in measure::PARTS {
         if arguments.parts.is_empty() || arguments.parts.iter().any(|part| part == name) {

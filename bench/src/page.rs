@@ -15,10 +15,14 @@ pub(crate) fn update(repository: &Path, table: &Table) -> Result<()> {
     for name in ["docs/performance.md", "README.md"] {
         let path = repository.join(name);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let text = replaced(&text, &measured).with_context(|| format!("{name} has no place for the table"))?;
+        let text = replaced(&text, &measured)
+            .with_context(|| format!("{name} has no place for the table"))?;
         std::fs::write(&path, text)?;
     }
-    Ok(std::fs::write(repository.join("docs/performance.json"), table.to_json())?)
+    Ok(std::fs::write(
+        repository.join("docs/performance.json"),
+        table.to_json(),
+    )?)
 }
 
 /// `text` with `measured` between the two marks.
@@ -35,7 +39,10 @@ mod tests {
     #[test]
     fn only_what_is_between_the_marks_is_replaced() {
         let text = format!("a\n{BEGIN}old\n{END}b\n");
-        assert_eq!(replaced(&text, "new\n").unwrap(), format!("a\n{BEGIN}new\n{END}b\n"));
+        assert_eq!(
+            replaced(&text, "new\n").unwrap(),
+            format!("a\n{BEGIN}new\n{END}b\n")
+        );
         assert_eq!(replaced("no marks", "new"), None);
     }
 
@@ -43,7 +50,10 @@ mod tests {
     fn the_documents_have_a_place_for_it() {
         for name in ["docs/performance.md", "README.md"] {
             let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(name);
-            assert!(replaced(&std::fs::read_to_string(path).unwrap(), "x").is_some(), "{name}");
+            assert!(
+                replaced(&std::fs::read_to_string(path).unwrap(), "x").is_some(),
+                "{name}"
+            );
         }
     }
 }

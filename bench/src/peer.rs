@@ -54,11 +54,22 @@ impl Request {
 
 impl Peer {
     pub(crate) fn start(name: &str, command: &mut Command, is_verbose: bool) -> Result<Self> {
-        let stderr = if is_verbose { Stdio::inherit() } else { Stdio::null() };
+        let stderr = if is_verbose {
+            Stdio::inherit()
+        } else {
+            Stdio::null()
+        };
         let started = Instant::now();
-        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn();
+        let spawned = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn();
         let mut child = spawned.with_context(|| format!("starting {command:?}"))?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().context("stdout is piped")?);
+        let (stdin, stdout) = (
+            child.stdin.take(),
+            child.stdout.take().context("stdout is piped")?,
+        );
         let id = child.id();
         let child = Arc::new(Mutex::new(child));
         let waiting = Arc::new(Mutex::new(None));
@@ -92,7 +103,10 @@ impl Peer {
     pub(crate) fn initialize(&mut self) -> Result<Duration> {
         self.ask(&Request(format!("{INITIALIZE}}}")))?;
         let age = self.age();
-        self.stdin.as_mut().context("stdin is open")?.write_all(INITIALIZED)?;
+        self.stdin
+            .as_mut()
+            .context("stdin is open")?
+            .write_all(INITIALIZED)?;
         Ok(age)
     }
 
@@ -115,7 +129,10 @@ impl Peer {
         self.request.clear();
         request.write(id, &mut self.request);
         self.set_waiting(true);
-        self.stdin.as_mut().context("stdin is open")?.write_all(&self.request)?;
+        self.stdin
+            .as_mut()
+            .context("stdin is open")?
+            .write_all(&self.request)?;
         let wanted = format!(r#""id":{id}"#);
         loop {
             let line = self.line()?;
@@ -135,7 +152,11 @@ impl Peer {
                 return Ok(());
             }
             if start.elapsed() > PATIENCE {
-                bail!("{} has no answer but: {}", self.name, shown(&self.buffer[line]));
+                bail!(
+                    "{} has no answer but: {}",
+                    self.name,
+                    shown(&self.buffer[line])
+                );
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -144,8 +165,14 @@ impl Peer {
     /// The text of an answer, and its whole line.
     pub(crate) fn text(&mut self, request: &Request) -> Result<String> {
         let answer: Value = serde_json::from_slice(self.ask(request)?)?;
-        let content = answer["result"]["content"].as_array().context("no content")?;
-        Ok(content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"))
+        let content = answer["result"]["content"]
+            .as_array()
+            .context("no content")?;
+        Ok(content
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"))
     }
 
     /// How long an answer takes.
@@ -160,12 +187,22 @@ impl Peer {
         let mut line = Vec::new();
         request.write(self.next_id, &mut line);
         self.next_id += 1;
-        Ok(self.stdin.as_mut().context("stdin is open")?.write_all(&line)?)
+        Ok(self
+            .stdin
+            .as_mut()
+            .context("stdin is open")?
+            .write_all(&line)?)
     }
 
     /// Keeps `window` requests under way, taken in turn, for so long or so many; returns how many were answered. What is
     /// under way has to fit into a pipe.
-    pub(crate) fn flood(&mut self, requests: &[Request], window: usize, limit: Duration, most: usize) -> Result<usize> {
+    pub(crate) fn flood(
+        &mut self,
+        requests: &[Request],
+        window: usize,
+        limit: Duration,
+        most: usize,
+    ) -> Result<usize> {
         let (mut sent, mut answered) = (0, 0);
         let start = Instant::now();
         let mut lines = Vec::new();
@@ -178,7 +215,10 @@ impl Peer {
                 sent += 1;
             }
             self.set_waiting(true);
-            self.stdin.as_mut().context("stdin is open")?.write_all(&lines)?;
+            self.stdin
+                .as_mut()
+                .context("stdin is open")?
+                .write_all(&lines)?;
             let came = self.answers()?;
             self.set_waiting(false);
             answered += came;
@@ -199,7 +239,10 @@ impl Peer {
             self.next_id += 1;
         }
         self.set_waiting(true);
-        self.stdin.as_mut().context("stdin is open")?.write_all(&lines)?;
+        self.stdin
+            .as_mut()
+            .context("stdin is open")?
+            .write_all(&lines)?;
         let (mut answered, mut failed) = (0, 0);
         while answered < requests.len() {
             let line = self.line()?;
@@ -297,7 +340,8 @@ impl Drop for Peer {
 
 /// Ends a program that leaves us waiting, so that the run fails in place of hanging.
 fn watch(child: &Arc<Mutex<Child>>, waiting: &Arc<Mutex<Option<Instant>>>) {
-    let (child, waiting): (Weak<Mutex<Child>>, _) = (Arc::downgrade(child), Arc::downgrade(waiting));
+    let (child, waiting): (Weak<Mutex<Child>>, _) =
+        (Arc::downgrade(child), Arc::downgrade(waiting));
     std::thread::spawn(move || {
         while let (Some(child), Some(waiting)) = (child.upgrade(), waiting.upgrade()) {
             if locked(&waiting).is_some_and(|since| since.elapsed() > PATIENCE) {
@@ -317,16 +361,26 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Whether a line is the answer with this id, which may stand at either end of it.
 fn is_answer_to(line: &[u8], id: &[u8]) -> bool {
-    let (start, end) = (&line[..line.len().min(96)], &line[line.len().saturating_sub(96)..]);
-    let has =
-        |part: &[u8]| memmem::find_iter(part, id).any(|at| !part.get(at + id.len()).is_some_and(u8::is_ascii_digit));
+    let (start, end) = (
+        &line[..line.len().min(96)],
+        &line[line.len().saturating_sub(96)..],
+    );
+    let has = |part: &[u8]| {
+        memmem::find_iter(part, id)
+            .any(|at| !part.get(at + id.len()).is_some_and(u8::is_ascii_digit))
+    };
     has(start) || has(end)
 }
 
 fn is_failure(line: &[u8]) -> bool {
-    let ends = [&line[..line.len().min(256)], &line[line.len().saturating_sub(256)..]];
-    ends.iter()
-        .any(|part| memmem::find(part, br#""isError":true"#).is_some() || memmem::find(part, br#""error":{"#).is_some())
+    let ends = [
+        &line[..line.len().min(256)],
+        &line[line.len().saturating_sub(256)..],
+    ];
+    ends.iter().any(|part| {
+        memmem::find(part, br#""isError":true"#).is_some()
+            || memmem::find(part, br#""error":{"#).is_some()
+    })
 }
 
 fn shown(line: &[u8]) -> String {

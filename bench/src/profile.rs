@@ -87,12 +87,20 @@ impl Profile {
             .commands
             .iter()
             .enumerate()
-            .map(|(at, command)| (server_name(at), json!({ "command": command[0], "args": command[1..] })))
+            .map(|(at, command)| {
+                (
+                    server_name(at),
+                    json!({ "command": command[0], "args": command[1..] }),
+                )
+            })
             .collect();
         let home_text = home.path().display().to_string();
         let fill = Filling {
             texts: vec![("{program}", &self.program), ("{home}", &home_text)],
-            values: vec![("{servers}", Value::Object(entries)), ("{semantic}", servers.is_semantic.into())],
+            values: vec![
+                ("{servers}", Value::Object(entries)),
+                ("{semantic}", servers.is_semantic.into()),
+            ],
         };
         for (name, content) in &self.files {
             let text = match fill.value(content) {
@@ -111,28 +119,40 @@ impl Profile {
         }
         let (program, arguments) = words.split_first().context("`command` is empty")?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(self.environment.iter().map(|(name, value)| (name, fill.text(value))));
+        command.args(arguments).envs(
+            self.environment
+                .iter()
+                .map(|(name, value)| (name, fill.text(value))),
+        );
         Ok(command)
     }
 
     /// A call of a tool of a server.
     pub(crate) fn call(&self, server: usize, tool: &str, arguments: Value) -> Request {
         let name = server_name(server);
-        let fill =
-            Filling { texts: vec![("{server}", &name), ("{tool}", tool)], values: vec![("{arguments}", arguments)] };
+        let fill = Filling {
+            texts: vec![("{server}", &name), ("{tool}", tool)],
+            values: vec![("{arguments}", arguments)],
+        };
         Request::call(&fill.value(&self.call))
     }
 
     /// A search, by programs that have one.
     pub(crate) fn search(&self, query: &str) -> Option<Request> {
-        let fill = Filling { texts: vec![("{query}", query)], values: Vec::new() };
+        let fill = Filling {
+            texts: vec![("{query}", query)],
+            values: Vec::new(),
+        };
         Some(Request::call(&fill.value(self.search.as_ref()?)))
     }
 
     /// A description of a tool, by programs that have one.
     pub(crate) fn describe(&self, server: usize, tool: &str) -> Option<Request> {
         let name = server_name(server);
-        let fill = Filling { texts: vec![("{server}", &name), ("{tool}", tool)], values: Vec::new() };
+        let fill = Filling {
+            texts: vec![("{server}", &name), ("{tool}", tool)],
+            values: Vec::new(),
+        };
         Some(Request::call(&fill.value(self.describe.as_ref()?)))
     }
 }
@@ -141,8 +161,14 @@ impl Sign {
     /// What to ask, and the text that its answer has in the end.
     pub(crate) fn of(&self, servers: &Servers) -> (Request, String) {
         let tools = servers.tools.to_string();
-        let fill = Filling { texts: vec![("{tools}", &tools)], values: Vec::new() };
-        (Request::call(&fill.value(&self.request)), fill.text(&self.text))
+        let fill = Filling {
+            texts: vec![("{tools}", &tools)],
+            values: Vec::new(),
+        };
+        (
+            Request::call(&fill.value(&self.request)),
+            fill.text(&self.text),
+        )
     }
 }
 
@@ -158,7 +184,11 @@ struct Filling<'a> {
 
 impl Filling<'_> {
     fn text(&self, text: &str) -> String {
-        self.texts.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+        self.texts
+            .iter()
+            .fold(text.to_owned(), |text, (name, value)| {
+                text.replace(name, value)
+            })
     }
 
     fn value(&self, value: &Value) -> Value {
@@ -184,25 +214,43 @@ mod tests {
 
     #[test]
     fn a_profile_is_filled_in() {
-        let profile = Profile::parse(include_str!("../profiles/mcpzip.json"), "/bin/mcpzip").unwrap();
+        let profile =
+            Profile::parse(include_str!("../profiles/mcpzip.json"), "/bin/mcpzip").unwrap();
         assert!(profile.is_gateway());
         let home = Home::new().unwrap();
         let command = vec!["server".to_owned(), "--flag".to_owned()];
-        let servers = Servers { commands: vec![command], tools: 1, is_semantic: false };
+        let servers = Servers {
+            commands: vec![command],
+            tools: 1,
+            is_semantic: false,
+        };
         let command = profile.command(&servers, &home).unwrap();
         assert_eq!(command.get_program(), "/bin/mcpzip");
-        let config: Value = serde_json::from_slice(&std::fs::read(home.path().join("config.json")).unwrap()).unwrap();
-        assert_eq!(config["mcpServers"]["server0"], json!({ "command": "server", "args": ["--flag"] }));
+        let config: Value =
+            serde_json::from_slice(&std::fs::read(home.path().join("config.json")).unwrap())
+                .unwrap();
+        assert_eq!(
+            config["mcpServers"]["server0"],
+            json!({ "command": "server", "args": ["--flag"] })
+        );
         assert_eq!(config["search"]["semantic"], false);
     }
 
     #[test]
     fn a_relay_stands_before_one_server() {
-        let profile = Profile::parse(include_str!("../profiles/pass-through.json"), "relay").unwrap();
+        let profile =
+            Profile::parse(include_str!("../profiles/pass-through.json"), "relay").unwrap();
         assert!(!profile.is_gateway());
         let command = vec!["server".to_owned(), "--flag".to_owned()];
-        let servers = Servers { commands: vec![command], tools: 1, is_semantic: false };
+        let servers = Servers {
+            commands: vec![command],
+            tools: 1,
+            is_semantic: false,
+        };
         let command = profile.command(&servers, &Home::new().unwrap()).unwrap();
-        assert!(command.get_args().eq(["relay", "server", "--flag"]), "{command:?}");
+        assert!(
+            command.get_args().eq(["relay", "server", "--flag"]),
+            "{command:?}"
+        );
     }
 }

@@ -9,9 +9,18 @@ use anyhow::{Context as _, Result};
 
 /// Relays stdin and stdout to the program that `arguments` name.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (program, arguments) = arguments.split_first().context("usage: mcpzip-bench relay COMMAND [ARGUMENT...]")?;
-    let mut child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let (input, output) = (child.stdin.take().context("no stdin")?, child.stdout.take().context("no stdout")?);
+    let (program, arguments) = arguments
+        .split_first()
+        .context("usage: mcpzip-bench relay COMMAND [ARGUMENT...]")?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let (input, output) = (
+        child.stdin.take().context("no stdin")?,
+        child.stdout.take().context("no stdout")?,
+    );
     pass(input, output)?;
     // It has seen the end of its input; what it does then is not ours to wait for.
     let _ = child.kill();
@@ -24,7 +33,9 @@ fn pass(input: std::process::ChildStdin, output: std::process::ChildStdout) -> R
     use std::os::fd::AsFd as _;
     use tokio::net::unix::pipe::{Receiver, Sender};
 
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let from_client = Receiver::from_owned_fd(std::io::stdin().as_fd().try_clone_to_owned()?)?;
         let to_client = Sender::from_owned_fd(std::io::stdout().as_fd().try_clone_to_owned()?)?;

@@ -32,8 +32,23 @@ const MORE_THREADS: usize = 4;
 
 /// Real servers: how they are started, and a tool with its one argument.
 const REAL: [(&[&str], &str, &str, &str); 2] = [
-    (&["npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"], "echo", "message", "hello"),
-    (&["uvx", "mcp-server-time"], "get_current_time", "timezone", "UTC"),
+    (
+        &[
+            "npx",
+            "-y",
+            "@modelcontextprotocol/server-everything@2026.8.31",
+            "stdio",
+        ],
+        "echo",
+        "message",
+        "hello",
+    ),
+    (
+        &["uvx", "mcp-server-time"],
+        "get_current_time",
+        "timezone",
+        "UTC",
+    ),
 ];
 
 /// The load: what is sent, and how it went.
@@ -57,11 +72,17 @@ struct Load {
 /// Reads the arguments after `soak`, and soaks.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let own = std::env::current_exe()?;
-    let mut mcpzip = own.with_file_name("mcpzip").with_extension(std::env::consts::EXE_EXTENSION);
+    let mut mcpzip = own
+        .with_file_name("mcpzip")
+        .with_extension(std::env::consts::EXE_EXTENSION);
     let (mut minutes, mut is_real) = (60, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        let mut value = || {
+            words
+                .next()
+                .with_context(|| format!("{word} needs a value"))
+        };
         match word.as_str() {
             "--minutes" => minutes = value()?.parse()?,
             "--mcpzip" => mcpzip = PathBuf::from(value()?),
@@ -74,11 +95,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 fn soak(own: &Path, mcpzip: &Path, minutes: u64, is_real: bool) -> Result<()> {
     println(&format!("{}\n", crate::machine::describe(mcpzip)))?;
-    let profile = Profile::parse(include_str!("../profiles/mcpzip.json"), &mcpzip.display().to_string())?;
+    let profile = Profile::parse(
+        include_str!("../profiles/mcpzip.json"),
+        &mcpzip.display().to_string(),
+    )?;
     let mut load = Load::start(own, profile, is_real)?;
     load.settle()?;
     let before = Usage::of(load.peer.process())?;
-    println("minute  resident MB  descriptors  threads  processes  answered  failed  slowest good answer")?;
+    println(
+        "minute  resident MB  descriptors  threads  processes  answered  failed  slowest good answer",
+    )?;
     println(&line("start", &before, &load))?;
     for minute in 1..=minutes {
         let end = Instant::now() + Duration::from_secs(60);
@@ -87,7 +113,11 @@ fn soak(own: &Path, mcpzip: &Path, minutes: u64, is_real: bool) -> Result<()> {
             load.round()?;
             std::thread::sleep(Duration::from_millis(100));
         }
-        println(&line(&minute.to_string(), &Usage::of(load.peer.process())?, &load))?;
+        println(&line(
+            &minute.to_string(),
+            &Usage::of(load.peer.process())?,
+            &load,
+        ))?;
         load.slowest = Duration::ZERO;
     }
     load.rival = None;
@@ -106,10 +136,18 @@ fn verdict(before: &Usage, after: &Usage, broken: usize, is_left: bool) -> Resul
         faults.push(format!("{broken} calls of good servers failed"));
     }
     if after.resident > before.resident + MORE_MEMORY {
-        faults.push(format!("memory grew from {:.1} to {:.1} MB", before.resident, after.resident));
+        faults.push(format!(
+            "memory grew from {:.1} to {:.1} MB",
+            before.resident, after.resident
+        ));
     }
     let counts = [
-        ("descriptors", before.descriptors, after.descriptors, MORE_DESCRIPTORS),
+        (
+            "descriptors",
+            before.descriptors,
+            after.descriptors,
+            MORE_DESCRIPTORS,
+        ),
         ("threads", before.threads, after.threads, MORE_THREADS),
         ("processes", before.processes, after.processes, 0),
     ];
@@ -142,7 +180,10 @@ fn line(when: &str, usage: &Usage, load: &Load) -> String {
 
 /// Whether a program is in `PATH`.
 fn is_found(program: &str) -> bool {
-    #[expect(clippy::disallowed_methods, reason = "the soak has no configuration of its own")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the soak has no configuration of its own"
+    )]
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
@@ -157,14 +198,33 @@ fn println(text: &str) -> Result<()> {
 impl Load {
     fn start(own: &Path, profile: Profile, is_real: bool) -> Result<Self> {
         let own = own.display().to_string();
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let good =
-            (0..GOOD).map(|at| words(&[&own, "upstream", "--tools", &TOOLS.to_string(), "--server", &at.to_string()]));
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let good = (0..GOOD).map(|at| {
+            words(&[
+                &own,
+                "upstream",
+                "--tools",
+                &TOOLS.to_string(),
+                "--server",
+                &at.to_string(),
+            ])
+        });
         let faulty = (0..FAULTY).map(|_| words(&[&own, "faulty"]));
         let mut commands: Vec<Vec<String>> = good.chain(faulty).collect();
-        let real: Vec<usize> = (0..REAL.len()).filter(|at| is_real && is_found(REAL[*at].0[0])).collect();
+        let real: Vec<usize> = (0..REAL.len())
+            .filter(|at| is_real && is_found(REAL[*at].0[0]))
+            .collect();
         commands.extend(real.iter().map(|at| words(REAL[*at].0)));
-        let servers = Servers { commands, tools: 0, is_semantic: false };
+        let servers = Servers {
+            commands,
+            tools: 0,
+            is_semantic: false,
+        };
         let home = Home::new()?;
         let mut command = profile.command(&servers, &home)?;
         let config = home.path().join("config.json");
@@ -177,8 +237,19 @@ impl Load {
         peer.initialize()?;
         let random = 0x9e37_79b9_7f4a_7c15;
         let (answered, failed, broken, slowest) = (0, 0, 0, Duration::ZERO);
-        let mut load =
-            Self { peer, rival: None, profile, command, home, random, real, answered, failed, broken, slowest };
+        let mut load = Self {
+            peer,
+            rival: None,
+            profile,
+            command,
+            home,
+            random,
+            real,
+            answered,
+            failed,
+            broken,
+            slowest,
+        };
         // Each is called once, so that it was there before anything is counted.
         for server in 0..GOOD {
             let request = load.payload(server, 100);
@@ -261,22 +332,38 @@ impl Load {
             0..50 => self.payload(server, 100),
             50..60 => self.payload(server, 100_000),
             60..62 => self.payload(server, 2_000_000),
-            62..65 => self.profile.call(server, crate::upstream::PAYLOAD, json!({ "bytes": 100, "delay": 700 })),
+            62..65 => self.profile.call(
+                server,
+                crate::upstream::PAYLOAD,
+                json!({ "bytes": 100, "delay": 700 }),
+            ),
             65..75 => {
-                let query = ["invoice", "calendar event", "send a message to a customer", "zzz"][self.below(4)];
-                self.profile.search(query).unwrap_or_else(|| Request::method("ping"))
+                let query = [
+                    "invoice",
+                    "calendar event",
+                    "send a message to a customer",
+                    "zzz",
+                ][self.below(4)];
+                self.profile
+                    .search(query)
+                    .unwrap_or_else(|| Request::method("ping"))
             }
             75..78 => Request::method("tools/list"),
             78..80 => Request::call(&json!({
                 "name": "execute_tool",
                 "arguments": { "name": "mcpzip__status" },
             })),
-            80..83 => Request::call(&json!({ "name": "execute_tool", "arguments": { "name": "no_such__tool" } })),
-            83..85 => Request::call(&json!({ "name": "describe_tool", "arguments": { "name": "payload" } })),
+            80..83 => Request::call(
+                &json!({ "name": "execute_tool", "arguments": { "name": "no_such__tool" } }),
+            ),
+            83..85 => Request::call(
+                &json!({ "name": "describe_tool", "arguments": { "name": "payload" } }),
+            ),
             85..87 if !self.real.is_empty() => {
                 let at = self.below(self.real.len());
                 let (_, tool, name, value) = REAL[self.real[at]];
-                self.profile.call(GOOD + FAULTY + at, tool, json!({ name: value }))
+                self.profile
+                    .call(GOOD + FAULTY + at, tool, json!({ name: value }))
             }
             _ => {
                 let (server, fault) = (GOOD + self.below(FAULTY), self.below(FAULTS.len()));
@@ -286,7 +373,8 @@ impl Load {
     }
 
     fn payload(&self, server: usize, bytes: usize) -> Request {
-        self.profile.call(server, crate::upstream::PAYLOAD, json!({ "bytes": bytes }))
+        self.profile
+            .call(server, crate::upstream::PAYLOAD, json!({ "bytes": bytes }))
     }
 
     /// A number below `limit`, the same in every run (xorshift).

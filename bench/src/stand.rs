@@ -59,10 +59,20 @@ impl Stand {
             r#"{"name":"direct","command":["{upstream}"],"call":{"name":"{tool}","arguments":"{arguments}"}}"#,
             "",
         )?;
-        let ours = Profile::parse(include_str!("../profiles/mcpzip.json"), &mcpzip.display().to_string())?;
+        let ours = Profile::parse(
+            include_str!("../profiles/mcpzip.json"),
+            &mcpzip.display().to_string(),
+        )?;
         let ways: Vec<Profile> = [direct, relay, ours].into_iter().chain(others).collect();
         let homes = ways.iter().map(|_| OnceCell::new()).collect();
-        Ok(Self { ways, is_quick, mcpzip: mcpzip.to_owned(), is_verbose, own: own_text, homes })
+        Ok(Self {
+            ways,
+            is_quick,
+            mcpzip: mcpzip.to_owned(),
+            is_verbose,
+            own: own_text,
+            homes,
+        })
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -84,11 +94,22 @@ impl Stand {
     pub(crate) fn servers(&self, count: usize, tools: usize, is_semantic: bool) -> Servers {
         let each = tools / count;
         let command = |at: usize| {
-            [&self.own, "upstream", "--tools", &each.to_string(), "--server", &at.to_string()]
-                .map(str::to_owned)
-                .to_vec()
+            [
+                &self.own,
+                "upstream",
+                "--tools",
+                &each.to_string(),
+                "--server",
+                &at.to_string(),
+            ]
+            .map(str::to_owned)
+            .to_vec()
         };
-        Servers { commands: (0..count).map(command).collect(), tools: (each + 1) * count, is_semantic }
+        Servers {
+            commands: (0..count).map(command).collect(),
+            tools: (each + 1) * count,
+            is_semantic,
+        }
     }
 
     /// Many tools, as many as bars are about: ten thousand in twenty servers.
@@ -101,7 +122,11 @@ impl Stand {
         if let Some(home) = self.homes[way].get() {
             return Ok(home);
         }
-        self.say(&format!("{} learns of {} tools …", self.ways[way].name, self.many().tools));
+        self.say(&format!(
+            "{} learns of {} tools …",
+            self.ways[way].name,
+            self.many().tools
+        ));
         let home = Home::new()?;
         let mut peer = self.start(way, &self.many(), &home)?;
         peer.initialize()?;
@@ -113,7 +138,11 @@ impl Stand {
     /// Starts a way, in a home that may have been used before.
     pub(crate) fn start(&self, way: usize, servers: &Servers, home: &Home) -> Result<Peer> {
         let profile = &self.ways[way];
-        Peer::start(&profile.name, &mut profile.command(servers, home)?, self.is_verbose)
+        Peer::start(
+            &profile.name,
+            &mut profile.command(servers, home)?,
+            self.is_verbose,
+        )
     }
 
     /// Starts a way before all servers, and waits until calls work.
@@ -122,7 +151,14 @@ impl Stand {
         let parts: Vec<Servers> = if self.ways[way].is_gateway() {
             vec![servers.clone()]
         } else {
-            servers.commands.iter().map(|one| Servers { commands: vec![one.clone()], ..servers.clone() }).collect()
+            servers
+                .commands
+                .iter()
+                .map(|one| Servers {
+                    commands: vec![one.clone()],
+                    ..servers.clone()
+                })
+                .collect()
         };
         let mut peers = Vec::new();
         for part in &parts {
@@ -130,7 +166,12 @@ impl Stand {
             peer.initialize()?;
             peers.push(peer);
         }
-        let mut line = Line { peers, servers: servers.commands.len(), way, _home: home };
+        let mut line = Line {
+            peers,
+            servers: servers.commands.len(),
+            way,
+            _home: home,
+        };
         for server in 0..line.servers {
             let request = line.payload(self, server, 100);
             line.peer(server).ask_until_good(&request)?;
@@ -141,7 +182,10 @@ impl Stand {
     /// Waits until a program knows all tools, and can find them by meaning where that is wanted.
     pub(crate) fn prepare(&self, way: usize, peer: &mut Peer, servers: &Servers) -> Result<()> {
         let profile = &self.ways[way];
-        let signs = [profile.listed.as_ref(), profile.understood.as_ref().filter(|_| servers.is_semantic)];
+        let signs = [
+            profile.listed.as_ref(),
+            profile.understood.as_ref().filter(|_| servers.is_semantic),
+        ];
         if profile.listed.is_none() && profile.search("").is_some() {
             std::thread::sleep(Duration::from_secs(20));
         }

@@ -59,7 +59,11 @@ impl fmt::Display for Bar {
 
 impl Table {
     pub(crate) fn new(machine: String, ways: Vec<String>) -> Self {
-        Self { machine, ways, rows: Vec::new() }
+        Self {
+            machine,
+            ways,
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row; `values` are in the order of the ways, and may be fewer.
@@ -72,11 +76,23 @@ impl Table {
     ) {
         values.resize(self.ways.len(), None);
         let met = bar.and_then(|bar| bar.is_met(&values));
-        self.rows.push(Row { what: what.into(), unit, values, bar, met });
+        self.rows.push(Row {
+            what: what.into(),
+            unit,
+            values,
+            bar,
+            met,
+        });
     }
 
     /// A row of `mcpzip` alone.
-    pub(crate) fn add_own(&mut self, what: impl Into<String>, unit: &'static str, bar: Option<Bar>, value: f64) {
+    pub(crate) fn add_own(
+        &mut self,
+        what: impl Into<String>,
+        unit: &'static str,
+        bar: Option<Bar>,
+        value: f64,
+    ) {
         self.add(what, unit, bar, vec![None, None, Some(value)]);
     }
 
@@ -90,7 +106,10 @@ impl Table {
         for (at, cells) in self.cells().into_iter().enumerate() {
             text.push_str(&format!("| {} |\n", cells.join(" | ")));
             if at == 0 {
-                text.push_str(&format!("|---|---|{}---|\n", "---:|".repeat(self.ways.len())));
+                text.push_str(&format!(
+                    "|---|---|{}---|\n",
+                    "---:|".repeat(self.ways.len())
+                ));
             }
         }
         text
@@ -103,13 +122,27 @@ impl Table {
     }
 
     fn cells(&self) -> Vec<Vec<String>> {
-        let head = ["what", "bar"].map(str::to_owned).into_iter().chain(self.ways.clone()).chain([String::new()]);
+        let head = ["what", "bar"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(self.ways.clone())
+            .chain([String::new()]);
         let rows = self.rows.iter().map(|row| {
             let what = format!("{}, {}", row.what, row.unit);
             let bar = row.bar.map_or_else(String::new, |bar| bar.to_string());
-            let values = row.values.iter().map(|value| value.map_or_else(|| "–".to_owned(), number));
-            let verdict = row.met.map_or("", |met| if met { "met" } else { "**missed**" }).to_owned();
-            [what, bar].into_iter().chain(values).chain([verdict]).collect()
+            let values = row
+                .values
+                .iter()
+                .map(|value| value.map_or_else(|| "–".to_owned(), number));
+            let verdict = row
+                .met
+                .map_or("", |met| if met { "met" } else { "**missed**" })
+                .to_owned();
+            [what, bar]
+                .into_iter()
+                .chain(values)
+                .chain([verdict])
+                .collect()
         });
         std::iter::once(head.collect()).chain(rows).collect()
     }
@@ -119,7 +152,13 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.machine)?;
         let cells = self.cells();
-        let width = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let width = |at: usize| {
+            cells
+                .iter()
+                .map(|row| row[at].chars().count())
+                .max()
+                .unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..cells[0].len()).map(width).collect();
         for row in &cells {
             let mut line = format!("{:<1$}", row[0], widths[0]);
@@ -139,8 +178,12 @@ fn number(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 1000.0 {
         let digits = format!("{:.0}", magnitude);
-        let groups: Vec<&str> =
-            digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+        let groups: Vec<&str> = digits
+            .as_bytes()
+            .rchunks(3)
+            .rev()
+            .filter_map(|group| std::str::from_utf8(group).ok())
+            .collect();
         let sign = if value < 0.0 { "-" } else { "" };
         format!("{sign}{}", groups.join(","))
     } else if magnitude >= 100.0 || value.fract() == 0.0 {
@@ -158,9 +201,22 @@ mod tests {
 
     #[test]
     fn bars_are_judged_by_what_they_say() {
-        let mut table = Table::new("here".into(), ["direct", "relay", "mcpzip"].map(str::to_owned).to_vec());
-        table.add("a", "µs", Some(Bar::TimesRelayAtMost(1.4)), vec![Some(1.0), Some(10.0), Some(14.0)]);
-        table.add("b", "calls/s", Some(Bar::TimesRelayAtLeast(0.5)), vec![Some(1.0), Some(10.0), Some(4.0)]);
+        let mut table = Table::new(
+            "here".into(),
+            ["direct", "relay", "mcpzip"].map(str::to_owned).to_vec(),
+        );
+        table.add(
+            "a",
+            "µs",
+            Some(Bar::TimesRelayAtMost(1.4)),
+            vec![Some(1.0), Some(10.0), Some(14.0)],
+        );
+        table.add(
+            "b",
+            "calls/s",
+            Some(Bar::TimesRelayAtLeast(0.5)),
+            vec![Some(1.0), Some(10.0), Some(4.0)],
+        );
         table.add_own("c", "ms", Some(Bar::AtMost(3.0)), 1234.5);
         table.add_own("d", "ms", None, 0.5);
         assert_eq!(
@@ -169,7 +225,9 @@ mod tests {
         );
         assert_eq!(table.score(), (1, 3));
         assert!(
-            table.to_markdown().contains("| c, ms | ≤ 3 | – | – | 1,234 | **missed** |")
+            table
+                .to_markdown()
+                .contains("| c, ms | ≤ 3 | – | – | 1,234 | **missed** |")
                 || table.to_markdown().contains("1,235")
         );
     }

@@ -81,7 +81,11 @@ const QUALITIES: [&str; 20] = [
 pub(crate) fn name(server: usize, number: usize) -> String {
     let (verb, quality, noun) = words(server, number);
     let round = number / (VERBS.len() * NOUNS.len());
-    let end = if round == 0 { String::new() } else { format!("_{round}") };
+    let end = if round == 0 {
+        String::new()
+    } else {
+        format!("_{round}")
+    };
     format!("{verb}_{quality}_{}{end}", noun.replace(' ', "_"))
 }
 
@@ -116,5 +120,9 @@ pub(crate) fn definition(server: usize, number: usize) -> String {
 fn words(server: usize, number: usize) -> (&'static str, &'static str, &'static str) {
     let verb = VERBS[number % VERBS.len()];
     let noun = NOUNS[number / VERBS.len() % NOUNS.len()];
-    (verb, QUALITIES[(server + number / 7) % QUALITIES.len()], noun)
+    (
+        verb,
+        QUALITIES[(server + number / 7) % QUALITIES.len()],
+        noun,
+    )
 }

@@ -20,7 +20,8 @@ pub(crate) const PAYLOAD: &str = "payload";
 const PAYLOAD_DEFINITION: &str = r#"{"name":"payload","description":"Gives a text of so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"},"delay":{"type":"integer"}},"required":["bytes"]},"annotations":{"readOnlyHint":true}}"#;
 
 /// A line of a text that is sent, its end escaped; real texts have such ends.
-const LINE: &str = r"The quick brown fox jumps over the lazy dog while nobody looks at the clock.\n";
+const LINE: &str =
+    r"The quick brown fox jumps over the lazy dog while nobody looks at the clock.\n";
 
 struct Server {
     number: usize,
@@ -41,7 +42,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     let output = Arc::new(Mutex::new(standard_output()?));
-    let mut server = Server { number, tools, texts: HashMap::new(), output };
+    let mut server = Server {
+        number,
+        tools,
+        texts: HashMap::new(),
+        output,
+    };
     let mut input = std::io::stdin().lock();
     let (mut buffer, mut filled) = (vec![0; 64 * 1024], 0);
     let mut answers = Vec::new();
@@ -90,7 +96,9 @@ fn locked(output: &Mutex<File>) -> std::sync::MutexGuard<'_, File> {
 
 impl Server {
     fn answer(&mut self, line: &[u8], answers: &mut Vec<u8>) -> Result<()> {
-        let Some(id) = member(line, b"\"id\":") else { return Ok(()) };
+        let Some(id) = member(line, b"\"id\":") else {
+            return Ok(());
+        };
         let method = member(line, b"\"method\":").context("a request without a method")?;
         answers.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         answers.extend_from_slice(id);
@@ -112,7 +120,9 @@ impl Server {
             }
             br#""tools/list""# => {
                 let own = (0..self.tools).map(|at| tools::definition(self.number, at));
-                let all: Vec<String> = std::iter::once(PAYLOAD_DEFINITION.to_owned()).chain(own).collect();
+                let all: Vec<String> = std::iter::once(PAYLOAD_DEFINITION.to_owned())
+                    .chain(own)
+                    .collect();
                 write!(answers, r#","result":{{"tools":[{}]}}}}"#, all.join(","))?;
                 answers.push(b'\n');
             }
@@ -125,7 +135,9 @@ impl Server {
                 .as_bytes(),
             ),
             br#""ping""# => answers.extend_from_slice(b",\"result\":{}}\n"),
-            _ => answers.extend_from_slice(b",\"error\":{\"code\":-32601,\"message\":\"unknown method\"}}\n"),
+            _ => answers.extend_from_slice(
+                b",\"error\":{\"code\":-32601,\"message\":\"unknown method\"}}\n",
+            ),
         }
         Ok(())
     }
@@ -140,7 +152,9 @@ fn text_of(bytes: usize) -> String {
 /// The value of the first member of this name, as it is written: a number, or a string without a comma.
 fn member<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let value = line[memmem::find(line, name)? + name.len()..].trim_ascii_start();
-    let end = value.iter().position(|byte| matches!(byte, b',' | b'}' | b' '))?;
+    let end = value
+        .iter()
+        .position(|byte| matches!(byte, b',' | b'}' | b' '))?;
     Some(&value[..end])
 }
 

@@ -74,7 +74,10 @@ impl std::error::Error for Malformed {}
 /// The checksum that the header tells, of everything behind it.
 #[cfg(any(test, feature = "asset"))]
 pub(crate) fn checksum(bytes: &[u8]) -> Option<u32> {
-    bytes.get(48..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    bytes
+        .get(48..)?
+        .first_chunk()
+        .map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 /// Takes block after block.
@@ -84,14 +87,21 @@ struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (block, rest) = self.rest.split_at_checked(length).ok_or(Malformed("it is too short"))?;
+        let (block, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(Malformed("it is too short"))?;
         let padding = length.next_multiple_of(ALIGNMENT) - length;
         self.rest = rest.get(padding..).ok_or(Malformed("it is too short"))?;
         Ok(block)
     }
 
     fn floats(&mut self, count: usize) -> Result<Vec<f32>, Malformed> {
-        Ok(self.halves(count)?.iter().map(|half| widen_half(*half)).collect())
+        Ok(self
+            .halves(count)?
+            .iter()
+            .map(|half| widen_half(*half))
+            .collect())
     }
 
     fn halves(&mut self, count: usize) -> Result<&'a [[u8; 2]], Malformed> {
@@ -100,7 +110,12 @@ impl<'a> Blocks<'a> {
 
     fn matrix(&mut self, rows: usize, inputs: usize) -> Result<Matrix<'a>, Malformed> {
         let packed = self.take(rows * inputs / 2)?;
-        Ok(Matrix { packed, scales: self.halves(rows * inputs / GROUP)?, rows, inputs })
+        Ok(Matrix {
+            packed,
+            scales: self.halves(rows * inputs / GROUP)?,
+            rows,
+            inputs,
+        })
     }
 
     fn linear(&mut self, rows: usize, inputs: usize) -> Result<Linear<'a>, Malformed> {
@@ -108,16 +123,23 @@ impl<'a> Blocks<'a> {
     }
 
     fn norm(&mut self, width: usize) -> Result<Norm, Malformed> {
-        Ok(Norm { scale: self.floats(width)?, shift: self.floats(width)? })
+        Ok(Norm {
+            scale: self.floats(width)?,
+            shift: self.floats(width)?,
+        })
     }
 }
 
 impl<'a> Asset<'a> {
     /// Opens an asset.
     pub(crate) fn open(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let (header, body) = bytes.split_at_checked(ALIGNMENT).ok_or(Malformed("it is too short"))?;
+        let (header, body) = bytes
+            .split_at_checked(ALIGNMENT)
+            .ok_or(Malformed("it is too short"))?;
         let number = |at: usize| {
-            let bytes = header[at..].first_chunk().expect("the header has a fixed length");
+            let bytes = header[at..]
+                .first_chunk()
+                .expect("the header has a fixed length");
             u32::from_le_bytes(*bytes)
         };
         if !header.starts_with(MAGIC) || number(8) != VERSION {
@@ -149,7 +171,16 @@ impl<'a> Asset<'a> {
                 })
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { vocabulary, tokens, positions, norm, layers, width, heads, epsilon })
+        Ok(Self {
+            vocabulary,
+            tokens,
+            positions,
+            norm,
+            layers,
+            width,
+            heads,
+            epsilon,
+        })
     }
 
     /// The most pieces that a text may have.
@@ -162,7 +193,10 @@ impl<'a> Asset<'a> {
         let first = states.len();
         self.tokens.append(id as usize, states);
         let position = &self.positions[position * self.width..][..self.width];
-        states[first..].iter_mut().zip(position).for_each(|(value, position)| *value += position);
+        states[first..]
+            .iter_mut()
+            .zip(position)
+            .for_each(|(value, position)| *value += position);
     }
 }
 
@@ -170,7 +204,10 @@ impl Vocabulary {
     /// Restores the pieces, of which each is stored as what it does not share with the one before.
     fn read(mut packed: &[u8], count: usize) -> Result<Self, Malformed> {
         const CUT: Malformed = Malformed("its vocabulary is cut");
-        let (mut text, mut ends) = (Vec::with_capacity(packed.len() * 3), Vec::with_capacity(count));
+        let (mut text, mut ends) = (
+            Vec::with_capacity(packed.len() * 3),
+            Vec::with_capacity(count),
+        );
         let mut piece = Vec::new();
         while let Some((lengths, rest)) = packed.split_first() {
             let (shared, own) = (usize::from(lengths >> 4), usize::from(lengths & 15));
@@ -181,7 +218,9 @@ impl Vocabulary {
             piece.truncate(shared);
             piece.extend_from_slice(own);
             text.extend_from_slice(&piece);
-            ends.push(u32::try_from(text.len()).map_err(|_| Malformed("its vocabulary is too long"))?);
+            ends.push(
+                u32::try_from(text.len()).map_err(|_| Malformed("its vocabulary is too long"))?,
+            );
             packed = rest;
         }
         let text = String::from_utf8(text).map_err(|_| Malformed("its vocabulary is no text"))?;
@@ -191,8 +230,18 @@ impl Vocabulary {
         if ends.iter().any(|end| !text.is_char_boundary(*end as usize)) {
             return Err(Malformed("its vocabulary has parts of letters"));
         }
-        let mut vocabulary = Self { text, ends, unknown: 0, first: 0, last: 0 };
-        let special = |piece: &str| vocabulary.find(piece).ok_or(Malformed("its vocabulary lacks a special piece"));
+        let mut vocabulary = Self {
+            text,
+            ends,
+            unknown: 0,
+            first: 0,
+            last: 0,
+        };
+        let special = |piece: &str| {
+            vocabulary
+                .find(piece)
+                .ok_or(Malformed("its vocabulary lacks a special piece"))
+        };
         let [unknown, first, last] = [special("[UNK]")?, special("[CLS]")?, special("[SEP]")?];
         (vocabulary.unknown, vocabulary.first, vocabulary.last) = (unknown, first, last);
         Ok(vocabulary)
@@ -213,7 +262,9 @@ impl Vocabulary {
     }
 
     fn piece(&self, id: usize) -> &str {
-        let start = id.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        let start = id
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before] as usize);
         &self.text[start..self.ends[id] as usize]
     }
 }
@@ -232,16 +283,25 @@ mod tests {
 
     #[test]
     fn halves_are_widened() {
-        for (half, value) in
-            [(0x3c00u16, 1.0), (0xc000, -2.0), (0x3555, 0.333_251_95), (0x0001, 5.960_464_5e-8), (0x0000, 0.0)]
-        {
+        for (half, value) in [
+            (0x3c00u16, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x0001, 5.960_464_5e-8),
+            (0x0000, 0.0),
+        ] {
             assert_eq!(widen_half(half.to_le_bytes()), value);
         }
     }
 
     #[test]
     fn what_is_no_asset_is_refused() {
-        for bytes in [&[][..], &[0; 64], b"MCPZEMB\0\x02\0\0\0", &[b"MCPZEMB\0\x03\0\0\0", &[0; 99][..]].concat()] {
+        for bytes in [
+            &[][..],
+            &[0; 64],
+            b"MCPZEMB\0\x02\0\0\0",
+            &[b"MCPZEMB\0\x03\0\0\0", &[0; 99][..]].concat(),
+        ] {
             assert!(Asset::open(bytes).is_err());
         }
     }

@@ -49,7 +49,9 @@ impl Quantised {
     pub(crate) fn fill(&mut self, tokens: &[f32], width: usize) {
         self.values.resize(tokens.len(), 0);
         self.scales.resize(tokens.len() / width, 0.0);
-        let rows = tokens.chunks_exact(width).zip(self.values.chunks_exact_mut(width));
+        let rows = tokens
+            .chunks_exact(width)
+            .zip(self.values.chunks_exact_mut(width));
         for ((token, values), scale) in rows.zip(&mut self.scales) {
             *scale = quantise(token, values);
         }
@@ -80,11 +82,18 @@ impl Matrix<'_> {
         let groups = self.inputs / GROUP;
         let scales = &self.scales[row * groups..][..groups];
         let unit = unit(scales.iter().map(|scale| widen_half(*scale)));
-        (unit, scales.iter().map(move |scale| round(widen_half(*scale) / unit)))
+        (
+            unit,
+            scales
+                .iter()
+                .map(move |scale| round(widen_half(*scale) / unit)),
+        )
     }
 
     fn packed(&self, row: usize) -> &[[u8; GROUP / 2]] {
-        self.packed[row * self.inputs / 2..][..self.inputs / 2].as_chunks().0
+        self.packed[row * self.inputs / 2..][..self.inputs / 2]
+            .as_chunks()
+            .0
     }
 
     /// Appends a row's numbers to `numbers`.
@@ -106,7 +115,11 @@ fn unit(scales: impl Iterator<Item = f32>) -> f32 {
 /// The nearest integer of a number that was scaled to fit. Adding a number of this size leaves no bits for a fraction:
 /// the sum's low bits are the integer.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the number was scaled to fit")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "the number was scaled to fit"
+)]
 pub(crate) fn round(value: f32) -> i16 {
     const SHIFT: f32 = 12_582_912.0;
     ((value + SHIFT).to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32) as i16
@@ -114,16 +127,28 @@ pub(crate) fn round(value: f32) -> i16 {
 
 impl<'a> Linear<'a> {
     pub(crate) fn new(matrix: Matrix<'a>, bias: Vec<f32>) -> Self {
-        let (mut units, mut multipliers) = (Vec::with_capacity(matrix.rows), Vec::with_capacity(matrix.scales.len()));
+        let (mut units, mut multipliers) = (
+            Vec::with_capacity(matrix.rows),
+            Vec::with_capacity(matrix.scales.len()),
+        );
         // All at once: the first search waits for hundreds of thousands of them.
-        let scales: Vec<f32> = matrix.scales.iter().map(|scale| widen_half(*scale)).collect();
+        let scales: Vec<f32> = matrix
+            .scales
+            .iter()
+            .map(|scale| widen_half(*scale))
+            .collect();
         for row in scales.chunks_exact(matrix.inputs / GROUP) {
             let unit = unit(row.iter().copied());
             units.push(unit);
             #[expect(clippy::cast_possible_truncation, reason = "the unit makes them fit")]
             multipliers.extend(row.iter().map(|scale| round(scale / unit) as i8));
         }
-        Self { matrix, multipliers, units, bias }
+        Self {
+            matrix,
+            multipliers,
+            units,
+            bias,
+        }
     }
 
     pub(crate) fn outputs(&self) -> usize {
@@ -139,14 +164,24 @@ impl<'a> Linear<'a> {
         for first in (0..outputs).step_by(ROWS) {
             for (row, wide) in (first..outputs).zip(panel.chunks_exact_mut(width)) {
                 let multipliers = &self.multipliers[row * width / GROUP..][..width / GROUP];
-                let groups = self.matrix.packed(row).iter().zip(wide.as_chunks_mut::<GROUP>().0);
+                let groups = self
+                    .matrix
+                    .packed(row)
+                    .iter()
+                    .zip(wide.as_chunks_mut::<GROUP>().0);
                 for ((packed, wide), multiplier) in groups.zip(multipliers) {
                     lanes.unpack(packed, i16::from(*multiplier), wide);
                 }
             }
             let rows = ROWS.min(outputs - first);
-            let (units, bias) = (&self.units[first..first + rows], &self.bias[first..first + rows]);
-            let tokens = input.values.chunks(TOKENS * width).zip(input.scales.chunks(TOKENS));
+            let (units, bias) = (
+                &self.units[first..first + rows],
+                &self.bias[first..first + rows],
+            );
+            let tokens = input
+                .values
+                .chunks(TOKENS * width)
+                .zip(input.scales.chunks(TOKENS));
             for ((values, scales), output) in tokens.zip(output.chunks_mut(TOKENS * outputs)) {
                 let products = match scales {
                     [_, _] => sums::<L, TOKENS>(lanes, &panel, values, width),
@@ -155,7 +190,8 @@ impl<'a> Linear<'a> {
                 for (token, scale) in scales.iter().enumerate() {
                     let output = &mut output[token * outputs + first..][..rows];
                     for row in 0..rows {
-                        output[row] = products[token][row] as f32 * (units[row] * scale) + bias[row];
+                        output[row] =
+                            products[token][row] as f32 * (units[row] * scale) + bias[row];
                     }
                 }
             }
@@ -165,7 +201,12 @@ impl<'a> Linear<'a> {
 
 /// The dot products of each of `N` tokens with each row of the panel.
 #[inline(always)]
-fn sums<L: Lanes, const N: usize>(lanes: L, panel: &[i16], tokens: &[i16], width: usize) -> [[i32; ROWS]; N] {
+fn sums<L: Lanes, const N: usize>(
+    lanes: L,
+    panel: &[i16],
+    tokens: &[i16],
+    width: usize,
+) -> [[i32; ROWS]; N] {
     let mut sums = [[lanes.zero(); ROWS]; N];
     let mut rows: [&[[i16; LANES * 2]]; ROWS] = [&[]; ROWS];
     for row in 0..ROWS {
@@ -178,7 +219,8 @@ fn sums<L: Lanes, const N: usize>(lanes: L, panel: &[i16], tokens: &[i16], width
     for step in 0..width / (LANES * 2) {
         for token in 0..N {
             for row in 0..ROWS {
-                sums[token][row] = lanes.multiply_add(sums[token][row], &rows[row][step], &inputs[token][step]);
+                sums[token][row] =
+                    lanes.multiply_add(sums[token][row], &rows[row][step], &inputs[token][step]);
             }
         }
     }
@@ -201,9 +243,11 @@ mod tests {
 
     /// Numbers that look random and are the same each time.
     fn numbers(seed: u32) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(seed), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)))
-            .skip(1)
-            .map(|n| n >> 8)
+        std::iter::successors(Some(seed), |n| {
+            Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
+        })
+        .skip(1)
+        .map(|n| n >> 8)
     }
 
     /// The product, which has to be the same with every kind of vectors.
@@ -227,20 +271,43 @@ mod tests {
     #[test]
     fn products_are_what_plain_sums_give() {
         for (inputs, rows, tokens) in [(64, 4, 1), (384, 7, 3), (1_536, 5, 4)] {
-            let packed: Vec<u8> = numbers(1).take(inputs * rows / 2).map(|n| n.to_le_bytes()[0]).collect();
+            let packed: Vec<u8> = numbers(1)
+                .take(inputs * rows / 2)
+                .map(|n| n.to_le_bytes()[0])
+                .collect();
             // Of both signs, from 0.5 to 2.
-            let scale = |n: u32| u16::try_from(0x3800 + n % 0x800 + (n >> 12 & 1) * 0x8000).unwrap();
-            let scales: Vec<[u8; 2]> = numbers(2).take(inputs / GROUP * rows).map(|n| scale(n).to_le_bytes()).collect();
-            let bias: Vec<f32> = numbers(4).take(rows).map(|n| (n % 100) as f32 / 10.0).collect();
-            let matrix = Matrix { packed: &packed, scales: &scales, rows, inputs };
-            let input: Vec<f32> = numbers(7).take(tokens * inputs).map(|n| (n % 2_001) as f32 / 1e3 - 1.0).collect();
+            let scale =
+                |n: u32| u16::try_from(0x3800 + n % 0x800 + (n >> 12 & 1) * 0x8000).unwrap();
+            let scales: Vec<[u8; 2]> = numbers(2)
+                .take(inputs / GROUP * rows)
+                .map(|n| scale(n).to_le_bytes())
+                .collect();
+            let bias: Vec<f32> = numbers(4)
+                .take(rows)
+                .map(|n| (n % 100) as f32 / 10.0)
+                .collect();
+            let matrix = Matrix {
+                packed: &packed,
+                scales: &scales,
+                rows,
+                inputs,
+            };
+            let input: Vec<f32> = numbers(7)
+                .take(tokens * inputs)
+                .map(|n| (n % 2_001) as f32 / 1e3 - 1.0)
+                .collect();
             let output = product(&Linear::new(matrix, bias.clone()), &input);
             for (token, output) in input.chunks(inputs).zip(output.chunks(rows)) {
                 for row in 0..rows {
                     let weights = exact(&matrix, row);
-                    let exact: f32 = weights.iter().zip(token).map(|(w, x)| w * x).sum::<f32>() + bias[row];
+                    let exact: f32 =
+                        weights.iter().zip(token).map(|(w, x)| w * x).sum::<f32>() + bias[row];
                     let norm = weights.iter().map(|w| w * w).sum::<f32>().sqrt();
-                    assert!((exact - output[row]).abs() < 0.02 * norm, "{exact} is not {}", output[row]);
+                    assert!(
+                        (exact - output[row]).abs() < 0.02 * norm,
+                        "{exact} is not {}",
+                        output[row]
+                    );
                 }
             }
         }
@@ -250,8 +317,15 @@ mod tests {
     fn exact(matrix: &Matrix<'_>, row: usize) -> Vec<f32> {
         let weight = |at: usize| {
             let group = (row * matrix.inputs + at) / GROUP;
-            let (byte, is_high) = (group * GROUP / 2 + at % (GROUP / 2), at % GROUP >= GROUP / 2);
-            let step = if is_high { matrix.packed[byte] >> 4 } else { matrix.packed[byte] & 15 };
+            let (byte, is_high) = (
+                group * GROUP / 2 + at % (GROUP / 2),
+                at % GROUP >= GROUP / 2,
+            );
+            let step = if is_high {
+                matrix.packed[byte] >> 4
+            } else {
+                matrix.packed[byte] & 15
+            };
             (f32::from(step) - 8.0) * widen_half(matrix.scales[group])
         };
         (0..matrix.inputs).map(weight).collect()
@@ -260,9 +334,18 @@ mod tests {
     #[test]
     fn the_largest_values_do_not_overflow() {
         let (packed, scales) = (vec![0u8; 768], vec![0x3c00u16.to_le_bytes(); 48]);
-        let matrix = Matrix { packed: &packed, scales: &scales, rows: 1, inputs: 1_536 };
+        let matrix = Matrix {
+            packed: &packed,
+            scales: &scales,
+            rows: 1,
+            inputs: 1_536,
+        };
         let output = product(&Linear::new(matrix, vec![0.0]), &[1.0; 1_536]);
         let expected = -8.0 * 1_536.0;
-        assert!((output[0] / expected - 1.0).abs() < 1e-4, "{} is not {expected}", output[0]);
+        assert!(
+            (output[0] / expected - 1.0).abs() < 1e-4,
+            "{} is not {expected}",
+            output[0]
+        );
     }
 }

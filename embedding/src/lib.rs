@@ -52,7 +52,9 @@ impl Model {
     /// # Errors
     /// When it is of another version than this code.
     pub fn new(bytes: &'static [u8]) -> Result<Self, Malformed> {
-        Ok(Self { asset: Asset::open(bytes)? })
+        Ok(Self {
+            asset: Asset::open(bytes)?,
+        })
     }
 
     /// The numbers in a vector.
@@ -64,7 +66,11 @@ impl Model {
     /// The ids of a text's pieces, as the model sees it: cut to `longest`, those of the beginning and the end included.
     #[must_use]
     pub fn pieces(&self, text: &str, longest: usize) -> Vec<u32> {
-        tokenizer::pieces(&self.asset.vocabulary, text, longest.min(self.asset.longest()))
+        tokenizer::pieces(
+            &self.asset.vocabulary,
+            text,
+            longest.min(self.asset.longest()),
+        )
     }
 
     /// Whether `word`, in lower case, is a piece by itself: a common word, or part of a name.
@@ -77,8 +83,14 @@ impl Model {
     /// time than one after another, and memory for all of them.
     #[must_use]
     pub fn embed(&self, texts: &[&str], longest: usize) -> Vec<Vec<f32>> {
-        let pieces: Vec<Vec<u32>> = texts.iter().map(|text| self.pieces(text, longest)).collect();
+        let pieces: Vec<Vec<u32>> = texts
+            .iter()
+            .map(|text| self.pieces(text, longest))
+            .collect();
         let vectors = transformer::run(&self.asset, &pieces);
-        vectors.chunks_exact(self.asset.width).map(<[f32]>::to_vec).collect()
+        vectors
+            .chunks_exact(self.asset.width)
+            .map(<[f32]>::to_vec)
+            .collect()
     }
 }

@@ -17,7 +17,12 @@ pub(crate) trait Lanes: Copy {
     fn multiply_add(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[i16; LANES * 2]) -> Self::Sum;
 
     /// As [`Lanes::multiply_add`], of signed bytes.
-    fn multiply_add_bytes(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[u8; LANES * 2]) -> Self::Sum;
+    fn multiply_add_bytes(
+        self,
+        sum: Self::Sum,
+        a: &[i16; LANES * 2],
+        b: &[u8; LANES * 2],
+    ) -> Self::Sum;
 
     /// The totals of four sums each.
     fn totals(self, sums: [Self::Sum; 4]) -> [i32; 4];
@@ -44,7 +49,12 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    fn multiply_add(self, mut sum: Self::Sum, a: &[i16; LANES * 2], b: &[i16; LANES * 2]) -> Self::Sum {
+    fn multiply_add(
+        self,
+        mut sum: Self::Sum,
+        a: &[i16; LANES * 2],
+        b: &[i16; LANES * 2],
+    ) -> Self::Sum {
         for lane in 0..LANES {
             sum[lane] += i32::from(a[2 * lane]) * i32::from(b[2 * lane])
                 + i32::from(a[2 * lane + 1]) * i32::from(b[2 * lane + 1]);
@@ -53,7 +63,12 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    fn multiply_add_bytes(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[u8; LANES * 2]) -> Self::Sum {
+    fn multiply_add_bytes(
+        self,
+        sum: Self::Sum,
+        a: &[i16; LANES * 2],
+        b: &[u8; LANES * 2],
+    ) -> Self::Sum {
         self.multiply_add(sum, a, &b.map(|byte| i16::from(byte.cast_signed())))
     }
 
@@ -90,15 +105,32 @@ impl Lanes for V3 {
     }
 
     #[inline(always)]
-    fn multiply_add_bytes(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[u8; LANES * 2]) -> Self::Sum {
-        self.multiply_add(sum, a, &pulp::cast(self.convert_i8x16_to_i16x16(pulp::cast(*b))))
+    fn multiply_add_bytes(
+        self,
+        sum: Self::Sum,
+        a: &[i16; LANES * 2],
+        b: &[u8; LANES * 2],
+    ) -> Self::Sum {
+        self.multiply_add(
+            sum,
+            a,
+            &pulp::cast(self.convert_i8x16_to_i16x16(pulp::cast(*b))),
+        )
     }
 
     #[inline(always)]
     fn totals(self, [a, b, c, d]: [Self::Sum; 4]) -> [i32; 4] {
-        let (ab, cd) = (self.horizontal_add_pack_i32x8(a, b), self.horizontal_add_pack_i32x8(c, d));
+        let (ab, cd) = (
+            self.horizontal_add_pack_i32x8(a, b),
+            self.horizontal_add_pack_i32x8(c, d),
+        );
         let [low, high]: [[i32; 4]; 2] = pulp::cast(self.horizontal_add_pack_i32x8(ab, cd));
-        [low[0] + high[0], low[1] + high[1], low[2] + high[2], low[3] + high[3]]
+        [
+            low[0] + high[0],
+            low[1] + high[1],
+            low[2] + high[2],
+            low[3] + high[3],
+        ]
     }
 
     #[inline(always)]

@@ -8,10 +8,17 @@ use crate::simd::{LANES, Lanes, Work, with_lanes};
 #[must_use]
 pub fn products(vector: &[f32], rows: &[u8]) -> Vec<f32> {
     let mut found = Vec::with_capacity(rows.len() / vector.len().max(1));
-    let largest = vector.iter().fold(f32::MIN_POSITIVE, |largest, value| largest.max(value.abs()));
+    let largest = vector
+        .iter()
+        .fold(f32::MIN_POSITIVE, |largest, value| largest.max(value.abs()));
     let factor = f32::from(i16::MAX) / 4.0 / largest;
     let query = vector.iter().map(|value| round(value * factor)).collect();
-    with_lanes(Scan { query, unit: 1.0 / factor, rows, found: &mut found });
+    with_lanes(Scan {
+        query,
+        unit: 1.0 / factor,
+        rows,
+        found: &mut found,
+    });
     found
 }
 
@@ -33,7 +40,11 @@ impl Work for Scan<'_> {
                     *sum = lanes.multiply_add_bytes(*sum, step, part);
                 }
             }
-            for total in lanes.totals(sums).into_iter().take(rows.len() / self.query.len()) {
+            for total in lanes
+                .totals(sums)
+                .into_iter()
+                .take(rows.len() / self.query.len())
+            {
                 self.found.push(total as f32 * self.unit);
             }
         }
@@ -47,11 +58,17 @@ mod tests {
     #[test]
     fn products_are_what_plain_sums_give() {
         let vector: Vec<f32> = (0..96).map(|at| (at as f32).sin()).collect();
-        let rows: Vec<u8> = (0..96 * 7u32).map(|at| (at * 37 % 256).to_le_bytes()[0]).collect();
+        let rows: Vec<u8> = (0..96 * 7u32)
+            .map(|at| (at * 37 % 256).to_le_bytes()[0])
+            .collect();
         let found = products(&vector, &rows);
         assert_eq!(found.len(), 7);
         for (found, row) in found.iter().zip(rows.chunks(96)) {
-            let exact: f32 = row.iter().zip(&vector).map(|(a, b)| f32::from(a.cast_signed()) * b).sum();
+            let exact: f32 = row
+                .iter()
+                .zip(&vector)
+                .map(|(a, b)| f32::from(a.cast_signed()) * b)
+                .sum();
             assert!((found - exact).abs() < 0.5, "{found} is not {exact}");
         }
     }

@@ -61,7 +61,12 @@ fn flush(vocabulary: &Vocabulary, word: &mut String, ids: &mut Vec<u32>) {
 }
 
 /// The longest piece that `rest` begins with: its length in `rest`, and its id.
-fn longest(vocabulary: &Vocabulary, rest: &str, is_continued: bool, key: &mut String) -> Option<(usize, u32)> {
+fn longest(
+    vocabulary: &Vocabulary,
+    rest: &str,
+    is_continued: bool,
+    key: &mut String,
+) -> Option<(usize, u32)> {
     key.clear();
     if is_continued {
         key.push_str(CONTINUED);
@@ -96,7 +101,9 @@ fn is_invisible(c: char) -> bool {
 }
 
 fn base(c: char) -> char {
-    let Some(at) = u32::from(c).checked_sub(0xc0) else { return c };
+    let Some(at) = u32::from(c).checked_sub(0xc0) else {
+        return c;
+    };
     match BASES.as_bytes().get(at as usize) {
         None | Some(b' ') => c,
         Some(letter) => char::from(*letter),
@@ -111,8 +118,8 @@ mod tests {
     fn the_table_of_accents_is_aligned() {
         assert_eq!(BASES.len(), 0x180 - 0xc0);
         for (accented, plain) in [
-            "àa", "çc", "ÿy", "ñn", "öo", "ßß", "øø", "ææ", "ăa", "čc", "ěe", "łł", "ńn", "őo", "řr", "šs", "ťt", "űu",
-            "ŵw", "źz", "žz", "ıı", "ŋŋ", "đđ", "××",
+            "àa", "çc", "ÿy", "ñn", "öo", "ßß", "øø", "ææ", "ăa", "čc", "ěe", "łł", "ńn", "őo",
+            "řr", "šs", "ťt", "űu", "ŵw", "źz", "žz", "ıı", "ŋŋ", "đđ", "××",
         ]
         .map(|pair| {
             let mut c = pair.chars();

@@ -22,8 +22,15 @@ pub(crate) fn run(asset: &Asset<'_>, texts: &[Vec<u32>]) -> Vec<f32> {
         }
         spans.push(first..first + ids.len());
     }
-    with_lanes(Pass { asset, spans: &spans, states: &mut states });
-    spans.into_iter().flat_map(|span| mean(&states[span.start * width..span.end * width], width)).collect()
+    with_lanes(Pass {
+        asset,
+        spans: &spans,
+        states: &mut states,
+    });
+    spans
+        .into_iter()
+        .flat_map(|span| mean(&states[span.start * width..span.end * width], width))
+        .collect()
 }
 
 /// All layers, over the states of all tokens.
@@ -36,7 +43,11 @@ struct Pass<'a> {
 impl Work for Pass<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
-        let Self { asset, spans, states } = self;
+        let Self {
+            asset,
+            spans,
+            states,
+        } = self;
         normalise(&asset.norm, asset.epsilon, states);
         let mut room = Room::default();
         for layer in &asset.layers {
@@ -66,7 +77,9 @@ impl Room {
     ) {
         let width = asset.width;
         self.quantised.fill(states, width);
-        layer.attention.apply(lanes, &self.quantised, &mut self.projected);
+        layer
+            .attention
+            .apply(lanes, &self.quantised, &mut self.projected);
         self.attended.clear();
         self.attended.resize(states.len(), 0.0);
         for span in spans {
@@ -75,11 +88,15 @@ impl Room {
             attend(projected, attended, width, asset.heads);
         }
         self.quantised.fill(&self.attended, width);
-        layer.attention_output.apply(lanes, &self.quantised, &mut self.output);
+        layer
+            .attention_output
+            .apply(lanes, &self.quantised, &mut self.output);
         add(&self.output, &layer.attention_norm, asset.epsilon, states);
 
         self.quantised.fill(states, width);
-        layer.wide.apply(lanes, &self.quantised, &mut self.projected);
+        layer
+            .wide
+            .apply(lanes, &self.quantised, &mut self.projected);
         for value in &mut self.projected {
             *value = gelu(*value);
         }
@@ -128,7 +145,10 @@ fn attend(projected: &[f32], attended: &mut [f32], width: usize, heads: usize) {
         }
         for (token, projected_token) in projected.chunks_exact(3 * width).enumerate() {
             weights.fill(0.0);
-            for (query, keys) in projected_token[head * size..][..size].iter().zip(keys.chunks_exact(tokens)) {
+            for (query, keys) in projected_token[head * size..][..size]
+                .iter()
+                .zip(keys.chunks_exact(tokens))
+            {
                 for (weight, key) in weights.iter_mut().zip(keys) {
                     *weight += query * key;
                 }
@@ -136,7 +156,10 @@ fn attend(projected: &[f32], attended: &mut [f32], width: usize, heads: usize) {
             soften(&mut weights);
             let mixed = &mut attended[token * width + head * size..][..size];
             for (weight, projected) in weights.iter().zip(projected.chunks_exact(3 * width)) {
-                for (mixed, value) in mixed.iter_mut().zip(&projected[2 * width + head * size..][..size]) {
+                for (mixed, value) in mixed
+                    .iter_mut()
+                    .zip(&projected[2 * width + head * size..][..size])
+                {
                     *mixed += weight * value;
                 }
             }
@@ -164,7 +187,10 @@ fn soften(weights: &mut [f32]) {
 fn mean(states: &[f32], width: usize) -> Vec<f32> {
     let mut vector = vec![0.0; width];
     for token in states.chunks_exact(width) {
-        vector.iter_mut().zip(token).for_each(|(sum, value)| *sum += value);
+        vector
+            .iter_mut()
+            .zip(token)
+            .for_each(|(sum, value)| *sum += value);
     }
     let length = spread(&vector, 0.0).sqrt().max(f32::MIN_POSITIVE);
     vector.iter_mut().for_each(|value| *value /= length);
@@ -213,7 +239,9 @@ fn spread(values: &[f32], mean: f32) -> f32 {
 fn gelu(x: f32) -> f32 {
     let z = (x * std::f32::consts::FRAC_1_SQRT_2).abs();
     let t = 1.0 / (1.0 + 0.327_591_1 * z);
-    let polynomial = ((((1.061_405_4 * t - 1.453_152) * t + 1.421_413_8) * t - 0.284_496_74) * t + 0.254_829_6) * t;
+    let polynomial = ((((1.061_405_4 * t - 1.453_152) * t + 1.421_413_8) * t - 0.284_496_74) * t
+        + 0.254_829_6)
+        * t;
     let tail = 0.5 * polynomial * exp(-z * z);
     x * if x < 0.0 { tail } else { 1.0 - tail }
 }
@@ -227,7 +255,9 @@ fn exp(x: f32) -> f32 {
     let whole = shifted - ROUND;
     let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(1.0f32.to_bits()));
     let r = (x - whole * 0.693_359_4) + whole * 2.121_944_4e-4;
-    let series = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))));
+    let series = 1.0
+        + r * (1.0
+            + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))));
     power * series
 }
 
@@ -240,17 +270,29 @@ mod tests {
         for n in 0..8_600u16 {
             let x = -f32::from(n) / 100.0;
             let exact = f64::from(x).exp();
-            assert!((f64::from(exp(x)) / exact - 1.0).abs() < 1e-6, "exp({x}) is {}, not {exact}", exp(x));
+            assert!(
+                (f64::from(exp(x)) / exact - 1.0).abs() < 1e-6,
+                "exp({x}) is {}, not {exact}",
+                exp(x)
+            );
         }
         assert!(exp(-1e30) < 1e-37);
     }
 
     #[test]
     fn gelu_is_right_at_known_points() {
-        for (x, exact) in
-            [(0.0, 0.0), (1.0, 0.841_344_8), (-1.0, -0.158_655_25), (2.5, 2.484_475_8), (-3.0, -0.004_049_694)]
-        {
-            assert!((gelu(x) - exact).abs() < 1e-6, "gelu({x}) is {}, not {exact}", gelu(x));
+        for (x, exact) in [
+            (0.0, 0.0),
+            (1.0, 0.841_344_8),
+            (-1.0, -0.158_655_25),
+            (2.5, 2.484_475_8),
+            (-3.0, -0.004_049_694),
+        ] {
+            assert!(
+                (gelu(x) - exact).abs() < 1e-6,
+                "gelu({x}) is {}, not {exact}",
+                gelu(x)
+            );
         }
     }
 
@@ -259,6 +301,9 @@ mod tests {
         let mut weights = [0.0, -1.0, 3.0, -100.0];
         soften(&mut weights);
         assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-6);
-        assert!((weights[2] / weights[0] - 20.085_537).abs() < 1e-3, "{weights:?}");
+        assert!(
+            (weights[2] / weights[0] - 20.085_537).abs() < 1e-3,
+            "{weights:?}"
+        );
     }
 }

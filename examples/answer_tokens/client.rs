@@ -22,11 +22,20 @@ impl Client {
     }
 
     /// The same for one that shows every tool by itself.
-    pub(crate) fn start_direct(program: &Path, home: &Path, config: &Value) -> anyhow::Result<Self> {
+    pub(crate) fn start_direct(
+        program: &Path,
+        home: &Path,
+        config: &Value,
+    ) -> anyhow::Result<Self> {
         Self::start_with(program, home, config, &["serve", "--direct"])
     }
 
-    fn start_with(program: &Path, home: &Path, config: &Value, arguments: &[&str]) -> anyhow::Result<Self> {
+    fn start_with(
+        program: &Path,
+        home: &Path,
+        config: &Value,
+        arguments: &[&str],
+    ) -> anyhow::Result<Self> {
         std::fs::create_dir_all(home)?;
         let path = home.join("config.json");
         std::fs::write(&path, config.to_string())?;
@@ -43,16 +52,28 @@ impl Client {
             .spawn()?;
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().context("stdout is piped")?);
-        let mut client = Self { child, stdin, stdout, next: 0 };
+        let mut client = Self {
+            child,
+            stdin,
+            stdout,
+            next: 0,
+        };
         let info = json!({ "name": "answer-tokens", "version": "1" });
-        client
-            .ask("initialize", &json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info }))?;
+        client.ask(
+            "initialize",
+            &json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info }),
+        )?;
         client.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
         Ok(client)
     }
 
     /// The result of `execute_tool`.
-    pub(crate) fn execute(&mut self, tool: &str, arguments: &Value, select: Option<&str>) -> anyhow::Result<Value> {
+    pub(crate) fn execute(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        select: Option<&str>,
+    ) -> anyhow::Result<Value> {
         let mut call = json!({ "name": tool, "arguments": arguments, "timeout": 120 });
         if let Some(filter) = select {
             call["select"] = json!(filter);
@@ -62,7 +83,10 @@ impl Client {
 
     /// The result of a tool.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
-        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))
+        self.ask(
+            "tools/call",
+            &json!({ "name": tool, "arguments": arguments }),
+        )
     }
 
     /// Asks for the servers' tools until all have listed them: on a busy machine they are slow to start.
@@ -70,7 +94,10 @@ impl Client {
         let mut status = String::new();
         for _ in 0..12 {
             status = self.call("proxy_refresh", &json!({}))?["content"][0]["text"].to_string();
-            if !["failed", "connecting", "faulty", ", 0 tools"].iter().any(|state| status.contains(state)) {
+            if !["failed", "connecting", "faulty", ", 0 tools"]
+                .iter()
+                .any(|state| status.contains(state))
+            {
                 return Ok(());
             }
         }
@@ -81,7 +108,8 @@ impl Client {
     pub(crate) fn tools(&mut self) -> anyhow::Result<Vec<Value>> {
         let (mut tools, mut cursor) = (Vec::new(), None);
         loop {
-            let params = cursor.map_or_else(|| json!({}), |cursor: Value| json!({ "cursor": cursor }));
+            let params =
+                cursor.map_or_else(|| json!({}), |cursor: Value| json!({ "cursor": cursor }));
             let page = self.ask("tools/list", &params)?;
             tools.extend(page["tools"].as_array().cloned().unwrap_or_default());
             match page.get("nextCursor") {
@@ -93,13 +121,18 @@ impl Client {
 
     fn ask(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
         self.next += 1;
-        self.write(&json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params }))?;
+        self.write(
+            &json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params }),
+        )?;
         loop {
             let mut line = String::new();
             anyhow::ensure!(self.stdout.read_line(&mut line)? > 0, "mcpzip has ended");
             let message: Value = serde_json::from_str(&line)?;
             if message["id"] == self.next && message.get("method").is_none() {
-                anyhow::ensure!(message.get("error").is_none(), "{method} was refused: {message}");
+                anyhow::ensure!(
+                    message.get("error").is_none(),
+                    "{method} was refused: {message}"
+                );
                 return Ok(message["result"].clone());
             }
         }

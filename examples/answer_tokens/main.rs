@@ -19,7 +19,10 @@ use tiktoken_rs::CoreBPE;
 use client::Client;
 
 /// What is tried.
-const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/answer_tokens/calls.json");
+const PLAN: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/examples/answer_tokens/calls.json"
+);
 
 /// The same, read.
 #[derive(Debug, Deserialize)]
@@ -50,18 +53,27 @@ struct Row<'a> {
 }
 
 fn main() -> anyhow::Result<()> {
-    let directory = std::env::args().nth(1).context("usage: answer_tokens DIRECTORY")?;
+    let directory = std::env::args()
+        .nth(1)
+        .context("usage: answer_tokens DIRECTORY")?;
     let directory = std::path::absolute(directory)?;
     let plan: Plan = serde_json::from_str(&std::fs::read_to_string(PLAN)?)?;
     let page = servers::serve_page()?;
-    let fill_in = |text: &str| text.replace("DATA", &directory.join("data").to_string_lossy()).replace("PAGE", &page);
+    let fill_in = |text: &str| {
+        text.replace("DATA", &directory.join("data").to_string_lossy())
+            .replace("PAGE", &page)
+    };
     servers::make_data(&directory.join("data"))?;
     let entries = servers::install(&directory, &plan.servers, &fill_in)?;
     let filled = |value: &Value| serde_json::from_str::<Value>(&fill_in(&value.to_string()));
 
     let whole = json!({ "mcpServers": entries, "results": { "budget": 0, "duplicates": "keep" } });
     let mut whole = Client::start(&mcpzip()?, &directory.join("whole"), &whole)?;
-    let mut usual = Client::start(&mcpzip()?, &directory.join("usual"), &json!({ "mcpServers": entries }))?;
+    let mut usual = Client::start(
+        &mcpzip()?,
+        &directory.join("usual"),
+        &json!({ "mcpServers": entries }),
+    )?;
     for client in [&mut whole, &mut usual] {
         client.wait_for_servers()?;
     }
@@ -75,10 +87,17 @@ fn main() -> anyhow::Result<()> {
         let arguments = filled(&call.arguments)?;
         let raw = whole.execute(&call.tool, &arguments, None)?;
         let default = usual.execute(&call.tool, &arguments, None)?;
-        let selected = call.select.as_ref().map(|filter| usual.execute(&call.tool, &arguments, Some(filter)));
+        let selected = call
+            .select
+            .as_ref()
+            .map(|filter| usual.execute(&call.tool, &arguments, Some(filter)));
         let selected = selected.transpose()?;
         for answer in [&raw, &default].into_iter().chain(&selected) {
-            anyhow::ensure!(answer["isError"] != true, "{} answered {answer:.600}", call.tool);
+            anyhow::ensure!(
+                answer["isError"] != true,
+                "{} answered {answer:.600}",
+                call.tool
+            );
         }
         rows.push(Row {
             call,
@@ -111,7 +130,12 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
             (_, Some(packages)) => {
                 format!(
                     "PyPI {}",
-                    packages.iter().filter_map(Value::as_str).map(|p| format!("`{p}`")).collect::<Vec<_>>().join(", ")
+                    packages
+                        .iter()
+                        .filter_map(Value::as_str)
+                        .map(|p| format!("`{p}`"))
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 )
             }
             _ => String::new(),
@@ -123,8 +147,14 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
         out,
         "- *raw*: the server's own result, as a client shows it that shows text, or structured content where there is no text"
     )?;
-    writeln!(out, "- *both*: text and structured content, as clients show it that show both")?;
-    writeln!(out, "- *default*: through `mcpzip` without any setting; what is over the budget is stored")?;
+    writeln!(
+        out,
+        "- *both*: text and structured content, as clients show it that show both"
+    )?;
+    writeln!(
+        out,
+        "- *default*: through `mcpzip` without any setting; what is over the budget is stored"
+    )?;
     writeln!(
         out,
         "- *select*: the part that an agent would ask for, where the result is JSON, with the note of what is stored\n"
@@ -132,14 +162,35 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
 }
 
 fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Result<()> {
-    writeln!(out, "| call | raw | both | default | select | filter |\n|---|---:|---:|---:|---:|---|")?;
+    writeln!(
+        out,
+        "| call | raw | both | default | select | filter |\n|---|---:|---:|---:|---:|---|"
+    )?;
     let mut sums = [0; 4];
-    for Row { call, raw, both, default, selected, .. } in rows {
+    for Row {
+        call,
+        raw,
+        both,
+        default,
+        selected,
+        ..
+    } in rows
+    {
         let select = selected.map_or_else(|| "–".to_owned(), |tokens| tokens.to_string());
-        let filter =
-            call.select.as_deref().map(|filter| format!("`{}`", filter.replace('|', "\\|"))).unwrap_or_default();
-        writeln!(out, "| {} | {raw} | {both} | {default} | {select} | {filter} |", call.tool)?;
-        for (sum, tokens) in sums.iter_mut().zip([*raw, *both, *default, selected.unwrap_or(*default)]) {
+        let filter = call
+            .select
+            .as_deref()
+            .map(|filter| format!("`{}`", filter.replace('|', "\\|")))
+            .unwrap_or_default();
+        writeln!(
+            out,
+            "| {} | {raw} | {both} | {default} | {select} | {filter} |",
+            call.tool
+        )?;
+        for (sum, tokens) in
+            sums.iter_mut()
+                .zip([*raw, *both, *default, selected.unwrap_or(*default)])
+        {
             *sum += tokens;
         }
     }
@@ -159,8 +210,13 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
         "\nThe {selectable} calls with a filter cost {with} tokens raw and {chosen} with it. Where a result is short, a filter costs more than it saves."
     )?;
     let texts: Vec<&Row<'_>> = rows.iter().filter(|row| row.estimated > 0).collect();
-    let (exact, estimate) = texts.iter().fold((0, 0), |sums, row| (sums.0 + row.raw, sums.1 + row.estimated));
-    let off: Vec<f64> = texts.iter().map(|row| (row.estimated as f64 / row.raw.max(1) as f64 - 1.0).abs()).collect();
+    let (exact, estimate) = texts.iter().fold((0, 0), |sums, row| {
+        (sums.0 + row.raw, sums.1 + row.estimated)
+    });
+    let off: Vec<f64> = texts
+        .iter()
+        .map(|row| (row.estimated as f64 / row.raw.max(1) as f64 - 1.0).abs())
+        .collect();
     let mean = off.iter().sum::<f64>() / off.len().max(1) as f64;
     writeln!(
         out,
@@ -182,10 +238,18 @@ fn write_definitions(
         json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] })
             .to_string()
     };
-    let mut direct = Client::start_direct(&mcpzip()?, &directory.join("usual"), &json!({ "mcpServers": entries }))?;
+    let mut direct = Client::start_direct(
+        &mcpzip()?,
+        &directory.join("usual"),
+        &json!({ "mcpServers": entries }),
+    )?;
     let listed = direct.tools()?;
     let all: usize = listed.iter().map(|tool| count(&definition(tool))).sum();
-    let own: usize = client.tools()?.iter().map(|tool| count(&definition(tool))).sum();
+    let own: usize = client
+        .tools()?
+        .iter()
+        .map(|tool| count(&definition(tool)))
+        .sum();
     writeln!(
         out,
         "\n## Definitions\n\nWhat clients without a search of their own put before their models: name, description and input schema.\n"
@@ -194,12 +258,20 @@ fn write_definitions(
     for name in plan.servers.keys() {
         let of_server: Vec<&Value> = listed
             .iter()
-            .filter(|tool| tool["name"].as_str().is_some_and(|tool| tool.starts_with(&format!("{name}__"))))
+            .filter(|tool| {
+                tool["name"]
+                    .as_str()
+                    .is_some_and(|tool| tool.starts_with(&format!("{name}__")))
+            })
             .collect();
         let tokens: usize = of_server.iter().map(|tool| count(&definition(tool))).sum();
         writeln!(out, "| {name} | {} | {tokens} |", of_server.len())?;
     }
-    writeln!(out, "| **all** | **{}** | **{all}** |\n| **mcpzip** | **3** | **{own}** |", listed.len())?;
+    writeln!(
+        out,
+        "| **all** | **{}** | **{all}** |\n| **mcpzip** | **3** | **{own}** |",
+        listed.len()
+    )?;
 
     writeln!(
         out,
@@ -207,7 +279,10 @@ fn write_definitions(
     )?;
     let mut sum = 0;
     for query in &plan.searches {
-        let tokens = shown(o200k, &client.call("search_tools", &json!({ "query": query }))?);
+        let tokens = shown(
+            o200k,
+            &client.call("search_tools", &json!({ "query": query }))?,
+        );
         sum += tokens;
         writeln!(out, "| {query} | {tokens} |")?;
     }
@@ -222,7 +297,10 @@ fn write_definitions(
     names.dedup();
     let mut costs = Vec::new();
     for name in &names {
-        costs.push(shown(o200k, &client.call("describe_tool", &json!({ "name": name }))?));
+        costs.push(shown(
+            o200k,
+            &client.call("describe_tool", &json!({ "name": name }))?,
+        ));
     }
     costs.sort_unstable();
     let mean = costs.iter().sum::<usize>() / costs.len();
@@ -239,7 +317,11 @@ fn write_definitions(
 
 /// What `mcpzip gain` takes a result for, that a client shows as text.
 fn estimated(result: &Value) -> usize {
-    let texts = result["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
+    let texts = result["content"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|block| block["text"].as_str());
     texts.map(mcpzip::tool::tokens_of).sum()
 }
 
@@ -254,7 +336,9 @@ fn shown(o200k: &CoreBPE, result: &Value) -> usize {
 fn text_tokens(o200k: &CoreBPE, result: &Value) -> usize {
     let blocks = result["content"].as_array().into_iter().flatten();
     let tokens = |block: &Value| match block["type"].as_str() {
-        Some("text") => o200k.encode_ordinary(block["text"].as_str().unwrap_or_default()).len(),
+        Some("text") => o200k
+            .encode_ordinary(block["text"].as_str().unwrap_or_default())
+            .len(),
         // What is no text is not counted in text's tokens, but links become text.
         Some("resource_link") => o200k.encode_ordinary(&block.to_string()).len(),
         _ => 0,
@@ -272,8 +356,15 @@ fn structured_tokens(o200k: &CoreBPE, result: &Value) -> usize {
 /// The program, which lies one directory above the examples.
 fn mcpzip() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
-    let directory = own.parent().and_then(Path::parent).context("this program is in no directory")?;
+    let directory = own
+        .parent()
+        .and_then(Path::parent)
+        .context("this program is in no directory")?;
     let program = directory.join(format!("mcpzip{}", std::env::consts::EXE_SUFFIX));
-    anyhow::ensure!(program.exists(), "there is no {}; build it before", program.display());
+    anyhow::ensure!(
+        program.exists(),
+        "there is no {}; build it before",
+        program.display()
+    );
     Ok(program)
 }

@@ -17,38 +17,67 @@ pub(crate) fn install(
 ) -> anyhow::Result<Value> {
     let mut entries = Map::new();
     for (name, server) in servers {
-        let program = server["program"].as_str().context("a server has a program")?;
+        let program = server["program"]
+            .as_str()
+            .context("a server has a program")?;
         let path = match server["npm"].as_str() {
             Some(package) => npm(&directory.join("npm").join(name), package)?.join(program),
             None => pip(&directory.join("py").join(name), &server["pypi"])?.join(program),
         };
         let mut entry = json!({ "command": path, "args": server["args"], "env": server["env"] });
-        entry.as_object_mut().context("it is an object")?.retain(|_, value| !value.is_null());
-        entries.insert(name.clone(), serde_json::from_str(&fill_in(&entry.to_string()))?);
+        entry
+            .as_object_mut()
+            .context("it is an object")?
+            .retain(|_, value| !value.is_null());
+        entries.insert(
+            name.clone(),
+            serde_json::from_str(&fill_in(&entry.to_string()))?,
+        );
     }
     Ok(entries.into())
 }
 
 fn npm(directory: &Path, package: &str) -> anyhow::Result<std::path::PathBuf> {
     once(directory, package, || {
-        let options = ["install", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts", "--prefix"];
-        run(Command::new("npm").args(options).arg(directory).arg(package))
+        let options = [
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "--ignore-scripts",
+            "--prefix",
+        ];
+        run(Command::new("npm")
+            .args(options)
+            .arg(directory)
+            .arg(package))
     })?;
     Ok(directory.join("node_modules/.bin"))
 }
 
 fn pip(directory: &Path, packages: &Value) -> anyhow::Result<std::path::PathBuf> {
-    let packages: Vec<&str> = packages.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let packages: Vec<&str> = packages
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     once(directory, &packages.join(" "), || {
         run(Command::new("python3").args(["-m", "venv"]).arg(directory))?;
         let options = ["install", "--quiet", "--disable-pip-version-check"];
-        run(Command::new(directory.join("bin/pip")).args(options).args(&packages))
+        run(Command::new(directory.join("bin/pip"))
+            .args(options)
+            .args(&packages))
     })?;
     Ok(directory.join("bin"))
 }
 
 /// Does `work` unless it was done for the same `what`.
-fn once(directory: &Path, what: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn once(
+    directory: &Path,
+    what: &str,
+    work: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let mark = directory.join("installed");
     if fs::read_to_string(&mark).is_ok_and(|there| there == what) {
         return Ok(());
@@ -60,7 +89,10 @@ fn once(directory: &Path, what: &str, work: impl FnOnce() -> anyhow::Result<()>)
 
 fn run(command: &mut Command) -> anyhow::Result<()> {
     // What they print is no part of the page.
-    let status = command.stdout(std::io::stderr()).status().with_context(|| format!("{command:?}"))?;
+    let status = command
+        .stdout(std::io::stderr())
+        .status()
+        .with_context(|| format!("{command:?}"))?;
     anyhow::ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
 }
@@ -73,18 +105,27 @@ pub(crate) fn make_data(directory: &Path) -> anyhow::Result<()> {
     let files = directory.join("files");
     fs::create_dir_all(files.join("notes"))?;
     for note in 1..=40 {
-        let text =
-            format!("# Note {note}\n\n{}\n", "Something was decided, and somebody has to do it. ".repeat(note % 7 + 2));
+        let text = format!(
+            "# Note {note}\n\n{}\n",
+            "Something was decided, and somebody has to do it. ".repeat(note % 7 + 2)
+        );
         fs::write(files.join(format!("notes/note-{note}.md")), text)?;
     }
-    let dependencies: Map<String, Value> =
-        (1..=30).map(|number| (format!("package-{number}"), json!(format!("^{number}.2.0")))).collect();
+    let dependencies: Map<String, Value> = (1..=30)
+        .map(|number| (format!("package-{number}"), json!(format!("^{number}.2.0"))))
+        .collect();
     let package = json!({ "name": "shop", "version": "1.4.0", "scripts": { "build": "make", "test": "make test" }, "dependencies": dependencies });
-    fs::write(files.join("package.json"), serde_json::to_string_pretty(&package)?)?;
+    fs::write(
+        files.join("package.json"),
+        serde_json::to_string_pretty(&package)?,
+    )?;
     let users: Vec<Value> = (1..=120)
         .map(|id| json!({ "id": id, "name": format!("User {id}"), "email": format!("user{id}@example.com"), "active": id % 10 != 0, "roles": ["reader", "writer"] }))
         .collect();
-    fs::write(files.join("users.json"), serde_json::to_string_pretty(&users)?)?;
+    fs::write(
+        files.join("users.json"),
+        serde_json::to_string_pretty(&users)?,
+    )?;
     let log: String = (0..4000)
         .map(|line| {
             let level = if line % 97 == 0 { "ERROR" } else { "INFO" };
@@ -109,17 +150,28 @@ fn repository(directory: &Path) -> anyhow::Result<()> {
             .arg(directory)
             .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
             .args(arguments);
-        run(command.env("GIT_AUTHOR_DATE", date).env("GIT_COMMITTER_DATE", date))
+        run(command
+            .env("GIT_AUTHOR_DATE", date)
+            .env("GIT_COMMITTER_DATE", date))
     };
     let first = "2026-01-01T10:00:00Z";
     git(&["init", "--quiet", "--initial-branch=main"], first)?;
     for commit in 1..=40 {
-        let text: String =
-            (0..commit * 3).map(|line| format!("line {line} of version {}\n", line % commit + 1)).collect();
+        let text: String = (0..commit * 3)
+            .map(|line| format!("line {line} of version {}\n", line % commit + 1))
+            .collect();
         fs::write(directory.join(format!("file-{}.txt", commit % 4)), text)?;
         git(&["add", "."], first)?;
         let date = format!("2026-01-{:02}T10:00:00Z", commit % 28 + 1);
-        git(&["commit", "--quiet", "-m", &format!("change number {commit} of the file")], &date)?;
+        git(
+            &[
+                "commit",
+                "--quiet",
+                "-m",
+                &format!("change number {commit} of the file"),
+            ],
+            &date,
+        )?;
     }
     fs::write(directory.join("new.txt"), "not yet added\n")?;
     Ok(())
@@ -130,7 +182,12 @@ pub(crate) fn serve_page() -> anyhow::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}/page.html", listener.local_addr()?);
     let rows: String = (1..=300)
-        .map(|row| format!("<tr><td><a href=\"/item/{row}\">Item {row}</a></td><td>{} pieces</td></tr>", row * 7 % 90))
+        .map(|row| {
+            format!(
+                "<tr><td><a href=\"/item/{row}\">Item {row}</a></td><td>{} pieces</td></tr>",
+                row * 7 % 90
+            )
+        })
         .collect();
     let body = format!(
         "<!doctype html><html><head><title>Stock</title><style>td {{ color: #333 }}</style></head><body><nav>Home</nav><article><h1>Stock</h1><p>What is there, and how much of it.</p><table>{rows}</table></article></body></html>"
@@ -139,7 +196,10 @@ pub(crate) fn serve_page() -> anyhow::Result<String> {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { continue };
             let mut lines = BufReader::new(&stream).lines();
-            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            while lines
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
             drop(lines);
             // A client that has left needs no page.
             let _ = write!(

@@ -40,8 +40,9 @@ pub(crate) fn play(scenario: &str, url: &str, era: &str, context: &Value) -> Res
         let mut wants_login = names.is_empty();
         for name in names {
             let call = home.run(&["call", &name, "{}"])?;
-            wants_login |=
-                [call.stdout, call.stderr].iter().any(|said| String::from_utf8_lossy(said).contains("login needed"));
+            wants_login |= [call.stdout, call.stderr]
+                .iter()
+                .any(|said| String::from_utf8_lossy(said).contains("login needed"));
         }
         if !wants_login {
             return Ok(());
@@ -51,7 +52,9 @@ pub(crate) fn play(scenario: &str, url: &str, era: &str, context: &Value) -> Res
             (true, false) => {}
             (false, true) => return Ok(()),
             (true, true) => return Err("a login that had to be refused was made".into()),
-            (false, false) => return Err(format!("no login: {}", String::from_utf8_lossy(&login.stderr)).into()),
+            (false, false) => {
+                return Err(format!("no login: {}", String::from_utf8_lossy(&login.stderr)).into());
+            }
         }
     }
     home.tools().map(drop)
@@ -61,17 +64,23 @@ pub(crate) fn play(scenario: &str, url: &str, era: &str, context: &Value) -> Res
 pub(crate) fn browse(url: &str) -> Result<(), Failure> {
     let mut url = url.to_owned();
     for _ in 0..10 {
-        let rest = url.strip_prefix("http://").ok_or("not a page of this machine")?;
+        let rest = url
+            .strip_prefix("http://")
+            .ok_or("not a page of this machine")?;
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let mut stream = TcpStream::connect(host)?;
-        write!(stream, "GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+        write!(
+            stream,
+            "GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
+        )?;
         let mut page = Vec::new();
         stream.read_to_end(&mut page)?;
         let page = String::from_utf8_lossy(&page);
         let mut head = page.lines().take_while(|line| !line.is_empty());
         let location = head.find_map(|line| {
             let (name, value) = line.split_once(": ")?;
-            name.eq_ignore_ascii_case("location").then(|| value.to_owned())
+            name.eq_ignore_ascii_case("location")
+                .then(|| value.to_owned())
         });
         match location {
             Some(next) => url = next,
@@ -87,17 +96,29 @@ struct Home {
 
 impl Home {
     fn new(scenario: &str, url: &str, era: &str, context: &Value) -> Result<Self, Failure> {
-        let directory = std::env::temp_dir().join(format!("mcpzip-conformance-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("mcpzip-conformance-{}", std::process::id()));
         fs::create_dir_all(&directory)?;
         let home = Self { directory };
-        let given =
-            |members: &[&str]| -> Value { members.iter().map(|name| (*name, context[*name].clone())).collect() };
+        let given = |members: &[&str]| -> Value {
+            members
+                .iter()
+                .map(|name| (*name, context[*name].clone()))
+                .collect()
+        };
         let mut oauth = match scenario {
             "auth/basic-cimd" => json!({ "client_metadata_url": METADATA_URL }),
-            "auth/pre-registration" | "auth/client-credentials-basic" => given(&["client_id", "client_secret"]),
+            "auth/pre-registration" | "auth/client-credentials-basic" => {
+                given(&["client_id", "client_secret"])
+            }
             "auth/client-credentials-jwt" => {
                 let key = home.directory.join("key.pem");
-                fs::write(&key, context["private_key_pem"].as_str().ok_or("no key in the context")?)?;
+                fs::write(
+                    &key,
+                    context["private_key_pem"]
+                        .as_str()
+                        .ok_or("no key in the context")?,
+                )?;
                 let mut oauth = given(&["client_id"]);
                 oauth["private_key_file"] = key.to_string_lossy().into();
                 oauth
@@ -108,23 +129,35 @@ impl Home {
             oauth["grant"] = "client_credentials".into();
         }
         let entry = json!({ "url": url, "era": era, "oauth": oauth });
-        fs::write(home.directory.join("config.json"), json!({ "mcpServers": { UPSTREAM: entry } }).to_string())?;
+        fs::write(
+            home.directory.join("config.json"),
+            json!({ "mcpServers": { UPSTREAM: entry } }).to_string(),
+        )?;
         Ok(home)
     }
 
     fn tools(&self) -> Result<Vec<String>, Failure> {
         let listed = self.run(&["tools"])?;
         let tools: Vec<Value> = serde_json::from_slice(&listed.stdout)?;
-        Ok(tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect())
+        Ok(tools
+            .iter()
+            .filter_map(|tool| tool["name"].as_str().map(str::to_owned))
+            .collect())
     }
 
     fn run(&self, arguments: &[&str]) -> Result<Output, Failure> {
         let browser = format!("{} {BROWSE}", std::env::current_exe()?.display());
         let mut command = Command::new(mcpzip()?);
-        command.args(arguments).arg("--config").arg(self.directory.join("config.json"));
+        command
+            .args(arguments)
+            .arg("--config")
+            .arg(self.directory.join("config.json"));
         command.arg("--cache-dir").arg(self.directory.join("cache"));
         command.arg("--state-dir").arg(self.directory.join("state"));
-        Ok(command.env("MCPZIP_BROWSER", browser).stdin(Stdio::null()).output()?)
+        Ok(command
+            .env("MCPZIP_BROWSER", browser)
+            .stdin(Stdio::null())
+            .output()?)
     }
 }
 

@@ -39,12 +39,28 @@ impl Host {
     pub(crate) fn start(url: &str, revision: &str) -> Result<Self, Failure> {
         let home = std::env::temp_dir().join(format!("mcpzip-conformance-{}", std::process::id()));
         fs::create_dir_all(&home)?;
-        let era = if revision == MODERN { "modern" } else { "legacy" };
+        let era = if revision == MODERN {
+            "modern"
+        } else {
+            "legacy"
+        };
         let config = home.join("config.json");
-        fs::write(&config, json!({ "mcpServers": { UPSTREAM: { "url": url, "era": era } } }).to_string())?;
+        fs::write(
+            &config,
+            json!({ "mcpServers": { UPSTREAM: { "url": url, "era": era } } }).to_string(),
+        )?;
         let mut command = Command::new(mcpzip()?);
-        command.arg("serve").arg("--config").arg(config).arg("--cache-dir").arg(home.join("cache"));
-        command.arg("--state-dir").arg(home.join("state")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg("serve")
+            .arg("--config")
+            .arg(config)
+            .arg("--cache-dir")
+            .arg(home.join("cache"));
+        command
+            .arg("--state-dir")
+            .arg(home.join("state"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().ok_or("stdout is piped")?;
@@ -57,8 +73,15 @@ impl Host {
                 }
             }
         });
-        let mut host =
-            Self { revision: revision.to_owned(), home, child, stdin, messages, answers: HashMap::new(), next_id: 1 };
+        let mut host = Self {
+            revision: revision.to_owned(),
+            home,
+            child,
+            stdin,
+            messages,
+            answers: HashMap::new(),
+            next_id: 1,
+        };
         host.greet()?;
         Ok(host)
     }
@@ -88,7 +111,11 @@ impl Host {
     /// Waits until the server is listed, with `count` tools.
     pub(crate) fn listed(&mut self, count: usize) -> Result<(), Failure> {
         let listed = self.listed_any()?;
-        if listed == count { Ok(()) } else { Err(format!("{listed} tools are listed, not {count}").into()) }
+        if listed == count {
+            Ok(())
+        } else {
+            Err(format!("{listed} tools are listed, not {count}").into())
+        }
     }
 
     /// Waits until the server is listed, and returns how many tools it has.
@@ -97,11 +124,19 @@ impl Host {
         loop {
             let status = text(&self.call("proxy_status", &json!({}))?);
             let state = format!("{UPSTREAM}: ready, ");
-            let count =
-                status.lines().find_map(|line| line.trim().strip_prefix(&state)?.split(' ').next()?.parse().ok());
+            let count = status.lines().find_map(|line| {
+                line.trim()
+                    .strip_prefix(&state)?
+                    .split(' ')
+                    .next()?
+                    .parse()
+                    .ok()
+            });
             match count {
                 Some(count) => return Ok(count),
-                None if start.elapsed() > PATIENCE => return Err(format!("it is not ready: {status}").into()),
+                None if start.elapsed() > PATIENCE => {
+                    return Err(format!("it is not ready: {status}").into());
+                }
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
         }
@@ -112,7 +147,11 @@ impl Host {
         let arguments = json!({ "query": query, "server": UPSTREAM, "limit": 50 });
         let hits = text(&self.call("search_tools", &arguments)?);
         let prefix = format!("{UPSTREAM}__");
-        Ok(hits.lines().filter_map(|line| line.strip_prefix(&prefix)?.split('(').next()).map(str::to_owned).collect())
+        Ok(hits
+            .lines()
+            .filter_map(|line| line.strip_prefix(&prefix)?.split('(').next())
+            .map(str::to_owned)
+            .collect())
     }
 
     /// The server's own definition of a tool.
@@ -120,7 +159,9 @@ impl Host {
         let name = format!("{UPSTREAM}__{tool}");
         let result = self.call("describe_tool", &json!({ "name": name }))?;
         let described = text(&result);
-        let definition = described.strip_prefix(&format!("{name}\n")).ok_or_else(|| format!("no {tool}: {result}"))?;
+        let definition = described
+            .strip_prefix(&format!("{name}\n"))
+            .ok_or_else(|| format!("no {tool}: {result}"))?;
         let mut values = serde_json::Deserializer::from_str(definition).into_iter();
         Ok(values.next().ok_or("there is a definition")??)
     }
@@ -156,11 +197,16 @@ impl Host {
     pub(crate) fn inputs(&self, answer: &Value) -> Result<Option<Map<String, Value>>, Failure> {
         if answer["resultType"] != "input_required" {
             let problem = || format!("the call failed: {answer}");
-            return if answer["isError"] == true { Err(problem().into()) } else { Ok(None) };
+            return if answer["isError"] == true {
+                Err(problem().into())
+            } else {
+                Ok(None)
+            };
         }
         let mut responses = Map::new();
         for (name, request) in answer["inputRequests"].as_object().into_iter().flatten() {
-            let response = input::answer(request).ok_or_else(|| format!("not for a host: {request}"))?;
+            let response =
+                input::answer(request).ok_or_else(|| format!("not for a host: {request}"))?;
             responses.insert(name.clone(), response);
         }
         let mut members = object(json!({ "inputResponses": responses }));
@@ -171,7 +217,10 @@ impl Host {
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, Failure> {
-        let id = self.begin("tools/call", object(json!({ "name": tool, "arguments": arguments })))?;
+        let id = self.begin(
+            "tools/call",
+            object(json!({ "name": tool, "arguments": arguments })),
+        )?;
         self.answer(id)
     }
 
@@ -195,9 +244,16 @@ impl Host {
         loop {
             if let Some(mut answer) = self.answers.remove(&id) {
                 let result = answer["result"].take();
-                return if result.is_null() { Err(format!("refused: {answer}").into()) } else { Ok(result) };
+                return if result.is_null() {
+                    Err(format!("refused: {answer}").into())
+                } else {
+                    Ok(result)
+                };
             }
-            let line = self.messages.recv_timeout(PATIENCE).map_err(|_| format!("no answer to request {id}"))?;
+            let line = self
+                .messages
+                .recv_timeout(PATIENCE)
+                .map_err(|_| format!("no answer to request {id}"))?;
             let message: Value = serde_json::from_str(&line)?;
             match (message["method"].as_str(), message.get("id")) {
                 (Some(_), Some(asked)) => {
@@ -205,12 +261,16 @@ impl Host {
                     match (input::answer(&message), message["method"] == "ping") {
                         (Some(result), _) => answer["result"] = result,
                         (None, true) => answer["result"] = json!({}),
-                        (None, false) => answer["error"] = json!({ "code": -32601, "message": "unknown method" }),
+                        (None, false) => {
+                            answer["error"] = json!({ "code": -32601, "message": "unknown method" })
+                        }
                     }
                     self.send(&answer)?;
                 }
                 (None, Some(answered)) => {
-                    let answered = answered.as_u64().ok_or_else(|| format!("an answer to nothing: {message}"))?;
+                    let answered = answered
+                        .as_u64()
+                        .ok_or_else(|| format!("an answer to nothing: {message}"))?;
                     self.answers.insert(answered, message);
                 }
                 _ => {}
@@ -229,7 +289,11 @@ impl Host {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             if let Some(status) = self.child.try_wait()? {
-                return if status.success() { Ok(()) } else { Err(format!("mcpzip ended with {status}").into()) };
+                return if status.success() {
+                    Ok(())
+                } else {
+                    Err(format!("mcpzip ended with {status}").into())
+                };
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -254,8 +318,13 @@ fn capabilities() -> Value {
 /// Cargo builds examples into a directory below that of the program.
 pub(crate) fn mcpzip() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
-    let directory = own.parent().and_then(Path::parent).ok_or("an example is in a directory")?;
-    Ok(directory.join("mcpzip").with_extension(std::env::consts::EXE_EXTENSION))
+    let directory = own
+        .parent()
+        .and_then(Path::parent)
+        .ok_or("an example is in a directory")?;
+    Ok(directory
+        .join("mcpzip")
+        .with_extension(std::env::consts::EXE_EXTENSION))
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -267,5 +336,8 @@ fn object(value: Value) -> Map<String, Value> {
 
 /// The text of a result's first block.
 fn text(result: &Value) -> String {
-    result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+    result["content"][0]["text"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -5,7 +5,10 @@
 //! host, `mcpzip` and server speak, and for some scenarios a context. It expects `mcpzip` where cargo builds it beside the
 //! examples, and ends with 1 and a line on stderr when anything goes wrong. The suite judges by what its server saw.
 
-#![allow(clippy::print_stderr, reason = "what went wrong is for whoever reads the suite's report")]
+#![allow(
+    clippy::print_stderr,
+    reason = "what went wrong is for whoever reads the suite's report"
+)]
 
 mod auth;
 mod host;
@@ -33,11 +36,16 @@ fn run() -> Result<(), Failure> {
         return auth::browse(&std::env::args().nth(2).ok_or("no page given")?);
     }
     let scenario = variable("MCP_CONFORMANCE_SCENARIO").ok_or("no scenario given")?;
-    let revision = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_else(|| "2025-11-25".to_owned());
+    let revision =
+        variable("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_else(|| "2025-11-25".to_owned());
     if scenario.starts_with("auth/") {
-        let context =
-            variable("MCP_CONFORMANCE_CONTEXT").map_or(Ok(Value::Null), |text| serde_json::from_str(&text))?;
-        let era = if revision == "2026-07-28" { "modern" } else { "legacy" };
+        let context = variable("MCP_CONFORMANCE_CONTEXT")
+            .map_or(Ok(Value::Null), |text| serde_json::from_str(&text))?;
+        let era = if revision == "2026-07-28" {
+            "modern"
+        } else {
+            "legacy"
+        };
         return auth::play(&scenario, &url, era, &context);
     }
     let mut host = Host::start(&url, &revision)?;
@@ -45,7 +53,10 @@ fn run() -> Result<(), Failure> {
     host.finish()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the suite speaks to its clients by variables")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the suite speaks to its clients by variables"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -76,7 +87,11 @@ fn play(scenario: &str, host: &mut Host) -> Result<(), Failure> {
 /// Calls every tool that is listed, with arguments made from its schema.
 fn call_what_is_offered(host: &mut Host) -> Result<(), Failure> {
     let count = host.listed_any()?;
-    let names = if count == 0 { Vec::new() } else { host.search("tool test header number")? };
+    let names = if count == 0 {
+        Vec::new()
+    } else {
+        host.search("tool test header number")?
+    };
     if names.len() != count {
         return Err(format!("{count} tools are listed, found are {names:?}").into());
     }
@@ -91,7 +106,10 @@ fn call_what_is_offered(host: &mut Host) -> Result<(), Failure> {
 fn calls_of_the_context(host: &mut Host) -> Result<(), Failure> {
     let context = variable("MCP_CONFORMANCE_CONTEXT").ok_or("no context given")?;
     let context: Value = serde_json::from_str(&context)?;
-    for call in context["toolCalls"].as_array().ok_or("no calls in the context")? {
+    for call in context["toolCalls"]
+        .as_array()
+        .ok_or("no calls in the context")?
+    {
         let name = call["name"].as_str().ok_or("a call without a name")?;
         host.execute(name, &call["arguments"])?;
     }
@@ -101,15 +119,29 @@ fn calls_of_the_context(host: &mut Host) -> Result<(), Failure> {
 /// The acceptance test of `describe_tool`: the schema that it shows is sent back to the server.
 fn echo_the_schema(host: &mut Host) -> Result<(), Failure> {
     let definition = host.describe("json_schema_2020_12_tool")?;
-    host.execute("json_schema_echo", &json!({ "schema": definition["inputSchema"] })).map(drop)
+    host.execute(
+        "json_schema_echo",
+        &json!({ "schema": definition["inputSchema"] }),
+    )
+    .map(drop)
 }
 
 /// All tools at once; those that ask for input are answered while the others run, and one runs between the rounds.
 fn answer_side_by_side(host: &mut Host) -> Result<(), Failure> {
-    let names = ["test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_no_result_type", "test_mrtr_unrelated"];
-    let ids: Vec<_> =
-        names.iter().map(|name| host.begin_execute(name, &json!({}), Map::new())).collect::<Result<_, _>>()?;
-    let answers: Vec<Value> = ids.into_iter().map(|id| host.answer(id)).collect::<Result<_, _>>()?;
+    let names = [
+        "test_mrtr_echo_state",
+        "test_mrtr_no_state",
+        "test_mrtr_no_result_type",
+        "test_mrtr_unrelated",
+    ];
+    let ids: Vec<_> = names
+        .iter()
+        .map(|name| host.begin_execute(name, &json!({}), Map::new()))
+        .collect::<Result<_, _>>()?;
+    let answers: Vec<Value> = ids
+        .into_iter()
+        .map(|id| host.answer(id))
+        .collect::<Result<_, _>>()?;
     let mut retries = Vec::new();
     for (name, answer) in names.iter().zip(&answers) {
         if let Some(members) = host.inputs(answer)? {
@@ -123,7 +155,13 @@ fn answer_side_by_side(host: &mut Host) -> Result<(), Failure> {
             return Err(format!("asked again: {answer}").into());
         }
     }
-    if host.is_modern() && answers.iter().filter(|answer| answer["resultType"] == "input_required").count() != 2 {
+    if host.is_modern()
+        && answers
+            .iter()
+            .filter(|answer| answer["resultType"] == "input_required")
+            .count()
+            != 2
+    {
         return Err(format!("two tools of {UPSTREAM} ask for input: {answers:?}").into());
     }
     Ok(())

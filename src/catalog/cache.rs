@@ -73,7 +73,9 @@ impl Cache {
     /// The cache under `directory`, or none.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Self {
-        Self { directory: directory.map(|directory| directory.join(DIRECTORY).join(FORMAT)) }
+        Self {
+            directory: directory.map(|directory| directory.join(DIRECTORY).join(FORMAT)),
+        }
     }
 
     /// What the server listed when it was asked last, if that is known and whole. A file that cannot be used is set
@@ -102,7 +104,9 @@ impl Cache {
             tools.expect("a header that was just made of a list is whole")
         };
         let in_memory = |body: Vec<u8>| to_tools(Body::Memory(body.into()));
-        let Some(path) = self.path(key) else { return in_memory(body) };
+        let Some(path) = self.path(key) else {
+            return in_memory(body);
+        };
         match write(&path, &header, &body, now) {
             Ok(file) => to_tools(file),
             Err(error) => {
@@ -115,11 +119,17 @@ impl Cache {
     /// Removes files that nobody has written or confirmed for a month: of servers that are gone, of entries that were
     /// edited, and what was set aside.
     pub fn tidy(&self) {
-        let Some(directory) = &self.directory else { return };
+        let Some(directory) = &self.directory else {
+            return;
+        };
         // A directory that cannot be read has nothing that could be removed.
         let files = fs::read_dir(directory).into_iter().flatten().flatten();
         for file in files {
-            let age = file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
+            let age = file
+                .metadata()
+                .and_then(|metadata| metadata.modified())
+                .ok()
+                .and_then(|at| at.elapsed().ok());
             if age.is_some_and(|age| age > KEPT_FOR) {
                 // Another process may have been quicker.
                 let _ = fs::remove_file(file.path());
@@ -140,25 +150,48 @@ impl Cache {
     }
 
     fn path(&self, key: &Key) -> Option<PathBuf> {
-        Some(self.directory.as_ref()?.join(format!("{}-{}.tools", key.server, key.configuration)))
+        Some(
+            self.directory
+                .as_ref()?
+                .join(format!("{}-{}.tools", key.server, key.configuration)),
+        )
     }
 }
 
 /// Writes the file, or, where it holds the same already, only notes the time.
 fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::Result<Body> {
-    if let Ok(Known { header: known, start, file }) = Known::read(path)
+    if let Ok(Known {
+        header: known,
+        start,
+        file,
+    }) = Known::read(path)
         && serde_json::from_str::<Header<'_>>(&known).is_ok_and(|known| known == *header)
         && holds(path, start, body)
     {
         // The time of listing is the file's own; a file that cannot be touched looks older than it is, no more.
-        let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(now));
-        return Ok(Body::File { file, start, path: path.to_owned() });
+        let _ = File::options()
+            .append(true)
+            .open(path)
+            .and_then(|file| file.set_modified(now));
+        return Ok(Body::File {
+            file,
+            start,
+            path: path.to_owned(),
+        });
     }
     let header = serde_json::to_vec(header).map_err(io::Error::other)?;
-    let first_line = format!("mcpzip-catalog {FORMAT} {} {}\n", header.len(), ToolHash::of(&header));
+    let first_line = format!(
+        "mcpzip-catalog {FORMAT} {} {}\n",
+        header.len(),
+        ToolHash::of(&header)
+    );
     files::replace(path, &[first_line.as_bytes(), &header, body])?;
     let start = (first_line.len() + header.len()) as u64;
-    Ok(Body::File { file: File::open(path)?, start, path: path.to_owned() })
+    Ok(Body::File {
+        file: File::open(path)?,
+        start,
+        path: path.to_owned(),
+    })
 }
 
 /// Whether the file's content from `start` on is `body`: a header that is whole says nothing of what follows.
@@ -168,7 +201,11 @@ fn holds(path: &Path, start: u64, body: &[u8]) -> bool {
 }
 
 fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
-    let Known { header, start, file } = Known::read(path)?;
+    let Known {
+        header,
+        start,
+        file,
+    } = Known::read(path)?;
     let header: Header<'_> = serde_json::from_str(&header).map_err(io::Error::other)?;
     let metadata = file.metadata()?;
     if header.server != server.as_str() {
@@ -177,7 +214,11 @@ fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
     if metadata.len() != start + header.body_length() {
         return Err(damaged("its length is wrong"));
     }
-    let body = Body::File { file, start, path: path.to_owned() };
+    let body = Body::File {
+        file,
+        start,
+        path: path.to_owned(),
+    };
     let read = header.to_tools(server.clone(), body, metadata.modified()?);
     read.ok_or_else(|| damaged("a name or the capabilities are unusable"))
 }
@@ -194,16 +235,21 @@ impl Known {
         let mut file = File::open(path)?;
         let mut first = [0; 128];
         let length = read_up_to(&mut file, &mut first)?;
-        let end =
-            first[..length].iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it has no first line"))?;
-        let line = std::str::from_utf8(&first[..end]).map_err(|_| damaged("its first line is no text"))?;
+        let end = first[..length]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .ok_or_else(|| damaged("it has no first line"))?;
+        let line =
+            std::str::from_utf8(&first[..end]).map_err(|_| damaged("its first line is no text"))?;
         let mut words = line.split(' ');
         let (Some("mcpzip-catalog"), Some(FORMAT), Some(header_length), Some(hash)) =
             (words.next(), words.next(), words.next(), words.next())
         else {
             return Err(damaged("its first line is unknown"));
         };
-        let header_length: u64 = header_length.parse().map_err(|_| damaged("its header has no length"))?;
+        let header_length: u64 = header_length
+            .parse()
+            .map_err(|_| damaged("its header has no length"))?;
         if header_length > LARGEST_HEADER.min(file.metadata()?.len()) {
             return Err(damaged("its header is cut off"));
         }
@@ -211,11 +257,17 @@ impl Known {
         let rest = header_length.saturating_sub(header.len() as u64);
         (&file).take(rest).read_to_end(&mut header)?;
         header.truncate(usize::try_from(header_length).map_err(io::Error::other)?);
-        if header.len() as u64 != header_length || ToolHash::from_hex(hash) != Some(ToolHash::of(&header)) {
+        if header.len() as u64 != header_length
+            || ToolHash::from_hex(hash) != Some(ToolHash::of(&header))
+        {
             return Err(damaged("its header is damaged"));
         }
         let header = String::from_utf8(header).map_err(io::Error::other)?;
-        Ok(Self { header, start: end as u64 + 1 + header_length, file })
+        Ok(Self {
+            header,
+            start: end as u64 + 1 + header_length,
+            file,
+        })
     }
 }
 
@@ -250,22 +302,33 @@ mod tests {
     use serde_json::value::RawValue;
 
     fn key(server: &str) -> Key {
-        Key { server: ServerName::new(server).unwrap(), configuration: "0123".to_owned() }
+        Key {
+            server: ServerName::new(server).unwrap(),
+            configuration: "0123".to_owned(),
+        }
     }
 
     fn entries(entries: &[&'static str]) -> Vec<Bytes> {
-        entries.iter().map(|json| Bytes::from_static(json.as_bytes())).collect()
+        entries
+            .iter()
+            .map(|json| Bytes::from_static(json.as_bytes()))
+            .collect()
     }
 
     fn listed(tools: &[&'static str]) -> Listed {
         Listed {
             tools: entries(tools),
             prompts: entries(&[PROMPT]),
-            resources: entries(&[r#"{"uri":"file:///a","name":"a"}"#, r#"{"uri":"file:///b","name":"b"}"#]),
+            resources: entries(&[
+                r#"{"uri":"file:///a","name":"a"}"#,
+                r#"{"uri":"file:///b","name":"b"}"#,
+            ]),
             templates: entries(&[r#"{"uriTemplate":"x:{y}","name":"t"}"#]),
             software: Some("it 1".to_owned()),
             fresh_for: Some(Duration::from_secs(5)),
-            capabilities: ServerCapabilities::new(&RawValue::from_string(r#"{"prompts": {}}"#.to_owned()).unwrap()),
+            capabilities: ServerCapabilities::new(
+                &RawValue::from_string(r#"{"prompts": {}}"#.to_owned()).unwrap(),
+            ),
             revision: Some(Revision::V2026_07_28),
             ..Listed::default()
         }
@@ -283,9 +346,16 @@ mod tests {
         for tools in [stored, cache.load(&key("a")).unwrap()] {
             let entry = &tools.entries()[tools.position(&ToolName::new("odd").unwrap()).unwrap()];
             assert_eq!(tools.json(entry).unwrap().get(), ODD);
-            assert_eq!(tools.json_of(&tools.prompts().as_slice()[0]).unwrap().get(), PROMPT);
-            let resource = &tools.resources().as_slice()[tools.resources().position("file:///b").unwrap()];
-            assert_eq!(tools.json_of(resource).unwrap().get(), r#"{"uri":"file:///b","name":"b"}"#);
+            assert_eq!(
+                tools.json_of(&tools.prompts().as_slice()[0]).unwrap().get(),
+                PROMPT
+            );
+            let resource =
+                &tools.resources().as_slice()[tools.resources().position("file:///b").unwrap()];
+            assert_eq!(
+                tools.json_of(resource).unwrap().get(),
+                r#"{"uri":"file:///b","name":"b"}"#
+            );
             assert!(tools.templates().has("x:{y}") && !tools.resources().has("file:///c"));
             assert!(tools.capabilities().has("prompts") && !tools.capabilities().has("resources"));
             assert_eq!(tools.revision(), Some(Revision::V2026_07_28));
@@ -298,14 +368,43 @@ mod tests {
     #[test]
     fn one_odd_entry_never_costs_the_others() {
         let cache = Cache::new(None);
-        let tools = cache.store(&key("a"), &listed(&["7", r#"{"name":"t"}"#, r#"{"name":3}"#, r#"{"name":"t"}"#]));
+        let tools = cache.store(
+            &key("a"),
+            &listed(&["7", r#"{"name":"t"}"#, r#"{"name":3}"#, r#"{"name":"t"}"#]),
+        );
         assert_eq!(tools.entries().len(), 1);
-        assert_eq!(tools.flaws().iter().map(|flaw| flaw.index).collect::<Vec<_>>(), [0, 2, 3]);
-        assert_eq!(tools.json(&tools.entries()[0]).unwrap().get(), r#"{"name":"t"}"#);
-        let resources = entries(&["[]", r#"{"uri":"a:b"}"#, r#"{"uri":5}"#, r#"{"uri":""}"#, r#"{"uri":"a:b"}"#]);
-        let tools = cache.store(&key("a"), &Listed { resources, ..Listed::default() });
+        assert_eq!(
+            tools
+                .flaws()
+                .iter()
+                .map(|flaw| flaw.index)
+                .collect::<Vec<_>>(),
+            [0, 2, 3]
+        );
+        assert_eq!(
+            tools.json(&tools.entries()[0]).unwrap().get(),
+            r#"{"name":"t"}"#
+        );
+        let resources = entries(&[
+            "[]",
+            r#"{"uri":"a:b"}"#,
+            r#"{"uri":5}"#,
+            r#"{"uri":""}"#,
+            r#"{"uri":"a:b"}"#,
+        ]);
+        let tools = cache.store(
+            &key("a"),
+            &Listed {
+                resources,
+                ..Listed::default()
+            },
+        );
         assert!(tools.resources().has("a:b") && tools.resources().len() == 1);
-        let flaws: Vec<_> = tools.flaws().iter().map(|flaw| (flaw.kind, flaw.index)).collect();
+        let flaws: Vec<_> = tools
+            .flaws()
+            .iter()
+            .map(|flaw| (flaw.kind, flaw.index))
+            .collect();
         assert_eq!(flaws, [0, 2, 3, 4].map(|index| (Kind::Resource, index)));
     }
 
@@ -322,7 +421,11 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt as _;
-            assert_eq!(before.ino(), fs::metadata(&path).unwrap().ino(), "the file was written again");
+            assert_eq!(
+                before.ino(),
+                fs::metadata(&path).unwrap().ino(),
+                "the file was written again"
+            );
         }
         assert!(fs::metadata(&path).unwrap().modified().unwrap() > before.modified().unwrap());
     }
@@ -358,15 +461,27 @@ mod tests {
                 assert!(path.with_extension("damaged").exists());
                 continue;
             };
-            let mut read: Vec<_> = tools.entries().iter().map(|entry| tools.json(entry).is_ok()).collect();
+            let mut read: Vec<_> = tools
+                .entries()
+                .iter()
+                .map(|entry| tools.json(entry).is_ok())
+                .collect();
             for others in [tools.prompts(), tools.resources(), tools.templates()] {
-                read.extend(others.as_slice().iter().map(|entry| tools.json_of(entry).is_ok()));
+                read.extend(
+                    others
+                        .as_slice()
+                        .iter()
+                        .map(|entry| tools.json_of(entry).is_ok()),
+                );
             }
             assert!(read.contains(&false), "damage at {offset} went unnoticed");
         }
         for length in 0..whole.len() {
             fs::write(&path, &whole[..length]).unwrap();
-            assert!(cache.load(&key("a")).is_none(), "cut at {length} went unnoticed");
+            assert!(
+                cache.load(&key("a")).is_none(),
+                "cut at {length} went unnoticed"
+            );
         }
     }
 
@@ -377,8 +492,12 @@ mod tests {
         for server in ["a", "b"] {
             drop(cache.store(&key(server), &listed(&[ODD])));
         }
-        let old = File::options().append(true).open(cache.path(&key("a")).unwrap()).unwrap();
-        old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60)).unwrap();
+        let old = File::options()
+            .append(true)
+            .open(cache.path(&key("a")).unwrap())
+            .unwrap();
+        old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60))
+            .unwrap();
         // An open file stays on some systems.
         drop(old);
         cache.tidy();

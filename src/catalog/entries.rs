@@ -62,7 +62,8 @@ impl fmt::Display for Kind {
 
 impl Entries {
     pub(super) fn new(entries: Vec<Entry>) -> Self {
-        let mut by_key: Vec<u32> = (0..u32::try_from(entries.len()).expect("a list fits into memory")).collect();
+        let mut by_key: Vec<u32> =
+            (0..u32::try_from(entries.len()).expect("a list fits into memory")).collect();
         by_key.sort_by(|a, b| entries[*a as usize].key.cmp(&entries[*b as usize].key));
         Self { entries, by_key }
     }
@@ -88,7 +89,10 @@ impl Entries {
     /// Where in the list the one with this key stands.
     #[must_use]
     pub fn position(&self, key: &str) -> Option<usize> {
-        let at = self.by_key.binary_search_by(|index| (*self.entries[*index as usize].key).cmp(key)).ok()?;
+        let at = self
+            .by_key
+            .binary_search_by(|index| (*self.entries[*index as usize].key).cmp(key))
+            .ok()?;
         Some(self.by_key[at] as usize)
     }
 
@@ -101,6 +105,9 @@ impl Entries {
     /// Whether the server said the same in both lists.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        self.entries.iter().map(|entry| entry.hash).eq(other.entries.iter().map(|entry| entry.hash))
+        self.entries
+            .iter()
+            .map(|entry| entry.hash)
+            .eq(other.entries.iter().map(|entry| entry.hash))
     }
 }

@@ -13,11 +13,22 @@ use crate::tool::{Definition, QualifiedName, ServerName, ToolName};
 /// that a server listed, and what is stored comes back; then one byte of the file is changed, which nobody takes for true.
 pub(crate) fn cache(data: &[u8]) {
     static RUNS: AtomicU64 = AtomicU64::new(0);
-    let Some((first, rest)) = data.split_first() else { return };
-    let name = format!("mcpzip-fuzz-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
+    let name = format!(
+        "mcpzip-fuzz-{}-{}",
+        std::process::id(),
+        RUNS.fetch_add(1, Ordering::Relaxed)
+    );
     // Each file is synced, which is most of what a run costs but where the directory is in memory.
     let in_memory = Path::new("/dev/shm");
-    let directory = if in_memory.is_dir() { in_memory.to_owned() } else { std::env::temp_dir() }.join(name);
+    let directory = if in_memory.is_dir() {
+        in_memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+    .join(name);
     check_cache(&directory, *first, rest);
     // What stays is the system's to remove.
     let _ = std::fs::remove_dir_all(&directory);
@@ -26,29 +37,56 @@ pub(crate) fn cache(data: &[u8]) {
 fn check_cache(directory: &Path, first: u8, rest: &[u8]) {
     let cache = Cache::new(Some(directory));
     let server = ServerName::new("s").expect("it is a name");
-    let key = Key { server, configuration: "0123".to_owned() };
+    let key = Key {
+        server,
+        configuration: "0123".to_owned(),
+    };
     let path = cache.fuzzing_path(&key);
     std::fs::create_dir_all(path.parent().expect("it is in a directory")).expect("there is room");
     if first.is_multiple_of(2) {
         std::fs::write(&path, rest).expect("there is room");
         if let Some(tools) = cache.load(&key) {
             // Each is there, or is known to be damaged.
-            let _ = tools.entries().iter().filter(|entry| tools.json(entry).is_ok()).count();
+            let _ = tools
+                .entries()
+                .iter()
+                .filter(|entry| tools.json(entry).is_ok())
+                .count();
         } else {
             assert!(!path.exists(), "what cannot be used is set aside");
         }
         return;
     }
-    let lines = || rest.split(|byte| *byte == b'\n').map(Bytes::copy_from_slice).collect::<Vec<_>>();
-    let listed = Listed { tools: lines(), prompts: lines(), resources: lines(), ..Listed::default() };
+    let lines = || {
+        rest.split(|byte| *byte == b'\n')
+            .map(Bytes::copy_from_slice)
+            .collect::<Vec<_>>()
+    };
+    let listed = Listed {
+        tools: lines(),
+        prompts: lines(),
+        resources: lines(),
+        ..Listed::default()
+    };
     let stored = cache.store(&key, &listed);
     let read = |tools: &super::ServerTools| -> Vec<Option<String>> {
-        let own = tools.entries().iter().map(|entry| tools.json(entry).ok().map(|json| json.get().to_owned()));
-        let others = tools.prompts().as_slice().iter().chain(tools.resources().as_slice());
-        own.chain(others.map(|entry| tools.json_of(entry).ok().map(|json| json.get().to_owned()))).collect()
+        let own = tools
+            .entries()
+            .iter()
+            .map(|entry| tools.json(entry).ok().map(|json| json.get().to_owned()));
+        let others = tools
+            .prompts()
+            .as_slice()
+            .iter()
+            .chain(tools.resources().as_slice());
+        own.chain(others.map(|entry| tools.json_of(entry).ok().map(|json| json.get().to_owned())))
+            .collect()
     };
     let before = read(&stored);
-    assert!(before.iter().all(Option::is_some), "what was just stored is whole");
+    assert!(
+        before.iter().all(Option::is_some),
+        "what was just stored is whole"
+    );
     let loaded = cache.load(&key).expect("what was stored is there");
     assert_eq!(read(&loaded), before);
     let mut bytes = std::fs::read(&path).expect("it is there");
@@ -57,27 +95,45 @@ fn check_cache(directory: &Path, first: u8, rest: &[u8]) {
     std::fs::write(&path, bytes).expect("there is room");
     if let Some(damaged) = cache.load(&key) {
         let after = read(&damaged);
-        assert!(after.iter().zip(&before).all(|(after, before)| after.is_none() || after == before));
+        assert!(
+            after
+                .iter()
+                .zip(&before)
+                .all(|(after, before)| after.is_none() || after == before)
+        );
     }
 }
 
 /// Names. Of the lines, the first is what an agent writes, the others are tools of two servers.
 pub(crate) fn names(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let mut lines = text.lines();
     let wanted = lines.next().unwrap_or_default();
     for reading in QualifiedName::readings(wanted) {
-        assert_eq!(reading.to_string(), wanted, "a reading prints as what was read");
+        assert_eq!(
+            reading.to_string(),
+            wanted,
+            "a reading prints as what was read"
+        );
     }
     if let Ok(server) = ServerName::new(wanted) {
         assert_eq!(server.as_str(), wanted);
-        assert!(wanted.len() <= 64 && !wanted.contains(['/', '\\', ':', '\0', ' ']) && !wanted.contains("__"));
+        assert!(
+            wanted.len() <= 64
+                && !wanted.contains(['/', '\\', ':', '\0', ' '])
+                && !wanted.contains("__")
+        );
     }
     let snapshot = snapshot(&["a", "b_", "c.d"], lines.collect::<Vec<_>>().as_slice());
     for tool in snapshot.tools() {
         let name = tool.qualified_name();
         let joined = name.to_string();
-        assert!(QualifiedName::readings(&joined).any(|reading| reading == name), "`{joined}` does not read as itself");
+        assert!(
+            QualifiedName::readings(&joined).any(|reading| reading == name),
+            "`{joined}` does not read as itself"
+        );
         // Another server's tool may be written the same; white space around a name is not looked at.
         let is_trimmed = joined.trim() == joined;
         let Resolution::Tool(found) = snapshot.resolve(&joined) else {
@@ -87,7 +143,11 @@ pub(crate) fn names(data: &[u8]) {
         assert!(!is_trimmed || found.qualified_name().to_string() == joined);
     }
     match snapshot.resolve(wanted) {
-        Resolution::Tool(tool) => assert!(snapshot.tool(tool.server().name(), &tool.entry().name).is_some()),
+        Resolution::Tool(tool) => assert!(
+            snapshot
+                .tool(tool.server().name(), &tool.entry().name)
+                .is_some()
+        ),
         Resolution::Ambiguous(several) => assert!(several.len() > 1),
         Resolution::Unknown => {}
     }
@@ -96,11 +156,23 @@ pub(crate) fn names(data: &[u8]) {
 /// Servers that all have `tools`, as far as they are names.
 fn snapshot(servers: &[&str], tools: &[&str]) -> Arc<Snapshot> {
     let catalog = Catalog::new();
-    let listed: Vec<Bytes> = tools.iter().map(|tool| serde_json::json!({ "name": tool }).to_string().into()).collect();
+    let listed: Vec<Bytes> = tools
+        .iter()
+        .map(|tool| serde_json::json!({ "name": tool }).to_string().into())
+        .collect();
     for server in servers {
         let server = ServerName::new(server).expect("it is a name");
-        let key = Key { server: server.clone(), configuration: String::new() };
-        let stored = Cache::new(None).store(&key, &Listed { tools: listed.clone(), ..Listed::default() });
+        let key = Key {
+            server: server.clone(),
+            configuration: String::new(),
+        };
+        let stored = Cache::new(None).store(
+            &key,
+            &Listed {
+                tools: listed.clone(),
+                ..Listed::default()
+            },
+        );
         for tool in tools.iter().filter_map(|tool| ToolName::new(tool).ok()) {
             let at = stored.position(&tool).expect("a tool with a name is there");
             let json = stored.json(&stored.entries()[at]).expect("it is in memory");

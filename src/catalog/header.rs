@@ -56,9 +56,23 @@ impl Header<'_> {
     pub(super) fn of(server: &ServerName, listed: &Listed) -> (Self, Vec<u8>) {
         let mut body = Vec::new();
         let mut flaws = Vec::new();
-        let tools = usable(Kind::Tool, &listed.tools, &mut body, &mut flaws, HeaderTool::of, |tool| &tool.name);
+        let tools = usable(
+            Kind::Tool,
+            &listed.tools,
+            &mut body,
+            &mut flaws,
+            HeaderTool::of,
+            |tool| &tool.name,
+        );
         let mut others = |kind: Kind, entries: &[Bytes]| {
-            usable(kind, entries, &mut body, &mut flaws, |json| HeaderEntry::of(kind, json), |entry| &entry.key)
+            usable(
+                kind,
+                entries,
+                &mut body,
+                &mut flaws,
+                |json| HeaderEntry::of(kind, json),
+                |entry| &entry.key,
+            )
         };
         let prompts = others(Kind::Prompt, &listed.prompts);
         let resources = others(Kind::Resource, &listed.resources);
@@ -69,7 +83,9 @@ impl Header<'_> {
             instructions: listed.instructions.clone(),
             capabilities: listed.capabilities.as_json().to_owned(),
             revision: listed.revision.map(|revision| revision.to_string()),
-            fresh_for_ms: listed.fresh_for.map(|fresh| u64::try_from(fresh.as_millis()).unwrap_or(u64::MAX)),
+            fresh_for_ms: listed
+                .fresh_for
+                .map(|fresh| u64::try_from(fresh.as_millis()).unwrap_or(u64::MAX)),
             tools,
             prompts,
             resources,
@@ -80,7 +96,12 @@ impl Header<'_> {
     }
 
     /// What the catalog holds of it; `None` when a name or the capabilities cannot be used.
-    pub(super) fn to_tools(&self, name: ServerName, body: Body, listed_at: SystemTime) -> Option<ServerTools> {
+    pub(super) fn to_tools(
+        &self,
+        name: ServerName,
+        body: Body,
+        listed_at: SystemTime,
+    ) -> Option<ServerTools> {
         let mut offset = 0;
         let mut next = |length: u32| {
             let start = offset;
@@ -92,7 +113,11 @@ impl Header<'_> {
             Some(ToolEntry {
                 name: ToolName::new(&tool.name).ok()?,
                 hash: tool.hash,
-                hints: Hints { read_only, destructive, idempotent },
+                hints: Hints {
+                    read_only,
+                    destructive,
+                    idempotent,
+                },
                 offset: next(tool.length),
                 length: tool.length,
             })
@@ -107,10 +132,17 @@ impl Header<'_> {
             });
             Entries::new(entries.collect())
         };
-        let (prompts, resources, templates) = (others(&self.prompts), others(&self.resources), others(&self.templates));
+        let (prompts, resources, templates) = (
+            others(&self.prompts),
+            others(&self.resources),
+            others(&self.templates),
+        );
         let capabilities: &RawValue = serde_json::from_str(&self.capabilities).ok()?;
-        let flaws =
-            self.flaws.iter().map(|(kind, index, reason)| Flaw { kind: *kind, index: *index, reason: reason.clone() });
+        let flaws = self.flaws.iter().map(|(kind, index, reason)| Flaw {
+            kind: *kind,
+            index: *index,
+            reason: reason.clone(),
+        });
         Some(ServerTools {
             name,
             by_name: ServerTools::order_by_name(&entries),
@@ -133,7 +165,12 @@ impl Header<'_> {
     pub(super) fn body_length(&self) -> u64 {
         let others = [&self.prompts, &self.resources, &self.templates];
         let others = others.into_iter().flatten().map(|entry| entry.length);
-        self.tools.iter().map(|tool| tool.length).chain(others).map(u64::from).sum()
+        self.tools
+            .iter()
+            .map(|tool| tool.length)
+            .chain(others)
+            .map(u64::from)
+            .sum()
     }
 }
 
@@ -154,7 +191,11 @@ fn usable<T>(
                 body.extend_from_slice(json);
                 found.push(entry);
             }
-            Ok(entry) => flaws.push((kind, index, format!("a second {kind} named `{}`", name(&entry)))),
+            Ok(entry) => flaws.push((
+                kind,
+                index,
+                format!("a second {kind} named `{}`", name(&entry)),
+            )),
             Err(reason) => flaws.push((kind, index, reason)),
         }
     }
@@ -181,7 +222,11 @@ impl HeaderEntry<'_> {
         let object = Object::parse(raw).map_err(|_| "the entry is not an object".to_owned())?;
         let key = object.text(kind.key()).filter(|key| !key.is_empty());
         let key = key.ok_or_else(|| format!("the entry has no `{}`", kind.key()))?;
-        Ok(Self { key: key.into(), hash: ToolHash::of(json), length: length(json)? })
+        Ok(Self {
+            key: key.into(),
+            hash: ToolHash::of(json),
+            length: length(json)?,
+        })
     }
 }
 

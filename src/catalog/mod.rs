@@ -66,11 +66,17 @@ impl Catalog {
     /// What is known now.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Replaces the tools of some servers and forgets others, in one step.
-    pub fn update(&self, change: impl FnOnce(&mut BTreeMap<ServerName, Arc<ServerTools>>)) -> Arc<Snapshot> {
+    pub fn update(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<ServerName, Arc<ServerTools>>),
+    ) -> Arc<Snapshot> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut servers = current.servers.clone();
         change(&mut servers);
@@ -88,7 +94,9 @@ impl Catalog {
 impl Rules {
     /// Rules by which a tool is withheld if `is_withheld` says so.
     #[must_use]
-    pub fn new(is_withheld: impl Fn(&ServerName, &ToolEntry) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(
+        is_withheld: impl Fn(&ServerName, &ToolEntry) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(is_withheld))
     }
 }
@@ -103,14 +111,25 @@ impl Snapshot {
     fn new(servers: BTreeMap<ServerName, Arc<ServerTools>>, rules: Option<Rules>) -> Self {
         let mut withheld = BTreeMap::new();
         for server in rules.iter().flat_map(|_| servers.values()) {
-            let is_withheld = |entry: &ToolEntry| rules.as_ref().is_some_and(|rules| rules.0(server.name(), entry));
+            let is_withheld = |entry: &ToolEntry| {
+                rules
+                    .as_ref()
+                    .is_some_and(|rules| rules.0(server.name(), entry))
+            };
             let entries = server.entries().iter().enumerate();
-            let found: BTreeSet<usize> = entries.filter(|(_, entry)| is_withheld(entry)).map(|(at, _)| at).collect();
+            let found: BTreeSet<usize> = entries
+                .filter(|(_, entry)| is_withheld(entry))
+                .map(|(at, _)| at)
+                .collect();
             if !found.is_empty() {
                 withheld.insert(server.name().clone(), found);
             }
         }
-        Self { servers, withheld, rules }
+        Self {
+            servers,
+            withheld,
+            rules,
+        }
     }
 
     /// The same with all that is withheld, to tell somebody why it is not there.
@@ -125,7 +144,11 @@ impl Snapshot {
         let (mut all, mut withheld) = (self.servers.clone(), self.withheld.clone());
         all.retain(|server, _| !servers.contains(server));
         withheld.retain(|server, _| !servers.contains(server));
-        Self { servers: all, withheld, rules: self.rules.clone() }
+        Self {
+            servers: all,
+            withheld,
+            rules: self.rules.clone(),
+        }
     }
 
     /// How many tools of a server are withheld.
@@ -150,7 +173,10 @@ impl Snapshot {
     pub fn tool(&self, server: &ServerName, tool: &ToolName) -> Option<Tool> {
         let server = self.servers.get(server)?;
         let index = server.position(tool)?;
-        self.is_shown(server, index).then(|| Tool { server: server.clone(), index })
+        self.is_shown(server, index).then(|| Tool {
+            server: server.clone(),
+            index,
+        })
     }
 
     /// All tools, by server and in the server's own order.
@@ -159,13 +185,20 @@ impl Snapshot {
             .values()
             .flat_map(|server| (0..server.entries().len()).map(move |index| (server, index)))
             .filter(|(server, index)| self.is_shown(server, *index))
-            .map(|(server, index)| Tool { server: server.clone(), index })
+            .map(|(server, index)| Tool {
+                server: server.clone(),
+                index,
+            })
     }
 
     /// How many tools there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        let known: usize = self.servers.values().map(|server| server.entries().len()).sum();
+        let known: usize = self
+            .servers
+            .values()
+            .map(|server| server.entries().len())
+            .sum();
         known - self.withheld.values().map(BTreeSet::len).sum::<usize>()
     }
 
@@ -177,15 +210,22 @@ impl Snapshot {
 
     /// What identifies this state: every tool with its hash, by server and in the order of their names.
     pub fn identities(&self) -> impl Iterator<Item = (&ServerName, &ToolName, ToolHash)> {
-        let positions = self.servers.values().flat_map(|server| server.by_name().map(move |index| (server, index)));
-        positions.filter(|(server, index)| self.is_shown(server, *index)).map(|(server, index)| {
-            let entry = &server.entries()[index];
-            (server.name(), &entry.name, entry.hash)
-        })
+        let positions = self
+            .servers
+            .values()
+            .flat_map(|server| server.by_name().map(move |index| (server, index)));
+        positions
+            .filter(|(server, index)| self.is_shown(server, *index))
+            .map(|(server, index)| {
+                let entry = &server.entries()[index];
+                (server.name(), &entry.name, entry.hash)
+            })
     }
 
     fn is_shown(&self, server: &ServerTools, index: usize) -> bool {
-        self.withheld.get(server.name()).is_none_or(|withheld| !withheld.contains(&index))
+        self.withheld
+            .get(server.name())
+            .is_none_or(|withheld| !withheld.contains(&index))
     }
 }
 
@@ -205,7 +245,10 @@ impl Tool {
     /// The name that agents see.
     #[must_use]
     pub fn qualified_name(&self) -> QualifiedName {
-        QualifiedName { server: self.server.name().clone(), tool: self.entry().name.clone() }
+        QualifiedName {
+            server: self.server.name().clone(),
+            tool: self.entry().name.clone(),
+        }
     }
 
     /// Its definition, in the server's own bytes.

@@ -33,27 +33,43 @@ impl Snapshot {
             match found.len() {
                 0 => {}
                 1 => return Resolution::Tool(found.remove(0)),
-                _ => return Resolution::Ambiguous(found.iter().map(Tool::qualified_name).collect()),
+                _ => {
+                    return Resolution::Ambiguous(found.iter().map(Tool::qualified_name).collect());
+                }
             }
         }
         Resolution::Unknown
     }
 
     fn exact(&self, name: &str) -> Option<Tool> {
-        let joined = |name: &str| QualifiedName::readings(name).find_map(|name| self.tool(&name.server, &name.tool));
+        let joined = |name: &str| {
+            QualifiedName::readings(name).find_map(|name| self.tool(&name.server, &name.tool))
+        };
         let separated = || {
-            name.char_indices().filter(|(_, character)| matches!(character, ':' | '.' | '/')).find_map(|(at, _)| {
-                self.tool(&ServerName::new(&name[..at]).ok()?, &ToolName::new(&name[at + 1..]).ok()?)
-            })
+            name.char_indices()
+                .filter(|(_, character)| matches!(character, ':' | '.' | '/'))
+                .find_map(|(at, _)| {
+                    self.tool(
+                        &ServerName::new(&name[..at]).ok()?,
+                        &ToolName::new(&name[at + 1..]).ok()?,
+                    )
+                })
         };
         // Clients show tools as `mcp__proxy__name`, and agents copy that shape.
-        let prefixed = || name.match_indices(SEPARATOR).find_map(|(at, _)| joined(&name[at + SEPARATOR.len()..]));
+        let prefixed = || {
+            name.match_indices(SEPARATOR)
+                .find_map(|(at, _)| joined(&name[at + SEPARATOR.len()..]))
+        };
         joined(name).or_else(separated).or_else(prefixed)
     }
 
     fn bare(&self, name: &str) -> Vec<Tool> {
-        let Ok(tool) = ToolName::new(name) else { return Vec::new() };
-        self.servers().filter_map(|server| self.tool(server.name(), &tool)).collect()
+        let Ok(tool) = ToolName::new(name) else {
+            return Vec::new();
+        };
+        self.servers()
+            .filter_map(|server| self.tool(server.name(), &tool))
+            .collect()
     }
 
     fn folded(&self, name: &str) -> Vec<Tool> {
@@ -64,19 +80,29 @@ impl Snapshot {
         let (mut qualified, mut bare) = (Vec::new(), Vec::new());
         for tool in self.tools() {
             let own = fold(tool.entry().name.as_str());
-            if wanted.strip_suffix(&own).is_some_and(|rest| rest == fold(tool.server().name().as_str())) {
+            if wanted
+                .strip_suffix(&own)
+                .is_some_and(|rest| rest == fold(tool.server().name().as_str()))
+            {
                 qualified.push(tool);
             } else if own == wanted {
                 bare.push(tool);
             }
         }
-        if qualified.is_empty() { bare } else { qualified }
+        if qualified.is_empty() {
+            bare
+        } else {
+            qualified
+        }
     }
 }
 
 /// A name without what writers vary: letter case, dashes and separators.
 fn fold(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    name.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 #[cfg(test)]
@@ -90,9 +116,18 @@ mod tests {
         let catalog = Catalog::new();
         for (server, tools) in servers {
             let server = ServerName::new(server).unwrap();
-            let key = Key { server: server.clone(), configuration: String::new() };
-            let tools = tools.iter().map(|name| Bytes::from(format!(r#"{{"name":"{name}"}}"#))).collect();
-            let listed = Listed { tools, ..Listed::default() };
+            let key = Key {
+                server: server.clone(),
+                configuration: String::new(),
+            };
+            let tools = tools
+                .iter()
+                .map(|name| Bytes::from(format!(r#"{{"name":"{name}"}}"#)))
+                .collect();
+            let listed = Listed {
+                tools,
+                ..Listed::default()
+            };
             catalog.update(|servers| {
                 servers.insert(server, Arc::new(Cache::new(None).store(&key, &listed)));
             });
@@ -112,7 +147,11 @@ mod tests {
         fn check(snapshot: &Snapshot, name: &str, expected: &str) {
             let found = match snapshot.resolve(name) {
                 Resolution::Tool(tool) => tool.qualified_name().to_string(),
-                Resolution::Ambiguous(names) => names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "),
+                Resolution::Ambiguous(names) => names
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" or "),
                 Resolution::Unknown => "none".to_owned(),
             };
             assert_eq!(found, expected, "{name}");

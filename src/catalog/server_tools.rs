@@ -59,7 +59,11 @@ pub struct Flaw {
 #[derive(Debug)]
 pub(super) enum Body {
     /// In the cache file, from `start` on. It stays readable when it is replaced, as the file is held open.
-    File { file: File, start: u64, path: PathBuf },
+    File {
+        file: File,
+        start: u64,
+        path: PathBuf,
+    },
     /// Here, where no cache can be written.
     Memory(Bytes),
 }
@@ -149,7 +153,10 @@ impl ServerTools {
     /// Where in the list the tool stands.
     #[must_use]
     pub fn position(&self, tool: &ToolName) -> Option<usize> {
-        let at = self.by_name.binary_search_by(|index| self.entries[*index as usize].name.cmp(tool)).ok()?;
+        let at = self
+            .by_name
+            .binary_search_by(|index| self.entries[*index as usize].name.cmp(tool))
+            .ok()?;
         Some(self.by_name[at] as usize)
     }
 
@@ -169,18 +176,34 @@ impl ServerTools {
         self.read(&entry.key, entry.hash, entry.offset, entry.length)
     }
 
-    fn read(&self, name: &str, hash: ToolHash, offset: u64, length: u32) -> Result<Box<RawValue>, ReadError> {
+    fn read(
+        &self,
+        name: &str,
+        hash: ToolHash,
+        offset: u64,
+        length: u32,
+    ) -> Result<Box<RawValue>, ReadError> {
         let (bytes, path) = match &self.body {
             Body::Memory(bytes) => {
                 let start = usize::try_from(offset).expect("what is in memory has an address");
-                (Ok(bytes[start..start + length as usize].to_vec()), PathBuf::new())
+                (
+                    Ok(bytes[start..start + length as usize].to_vec()),
+                    PathBuf::new(),
+                )
             }
             Body::File { file, start, path } => {
                 let mut bytes = vec![0; length as usize];
-                (read_exact_at(file, &mut bytes, start + offset).map(|()| bytes), path.clone())
+                (
+                    read_exact_at(file, &mut bytes, start + offset).map(|()| bytes),
+                    path.clone(),
+                )
             }
         };
-        let failed = |reason: String| ReadError { name: name.to_owned(), path: path.clone(), reason };
+        let failed = |reason: String| ReadError {
+            name: name.to_owned(),
+            path: path.clone(),
+            reason,
+        };
         let bytes = match bytes {
             Ok(bytes) if ToolHash::of(&bytes) == hash => bytes,
             Ok(_) => return Err(failed("its content has changed".to_owned())),
@@ -197,7 +220,8 @@ impl ServerTools {
 
     /// The positions of `entries` in the order of their names.
     pub(super) fn order_by_name(entries: &[ToolEntry]) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..u32::try_from(entries.len()).expect("a list fits into memory")).collect();
+        let mut order: Vec<u32> =
+            (0..u32::try_from(entries.len()).expect("a list fits into memory")).collect();
         order.sort_by(|a, b| entries[*a as usize].name.cmp(&entries[*b as usize].name));
         order
     }

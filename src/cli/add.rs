@@ -10,12 +10,24 @@ use super::from_registry;
 use super::output::{Output, faint, good, strong};
 use super::trial::Trial;
 use crate::config::{
-    Change, Document, EntryText, Environment, Paths, change_servers, secret_arguments, secret_parameters,
+    Change, Document, EntryText, Environment, Paths, change_servers, secret_arguments,
+    secret_parameters,
 };
 use crate::secret::is_secret_name;
 
 /// How the keys of some services begin.
-const KEY_STARTS: &[&str] = &["sk-", "ghp_", "github_pat_", "gho_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "hf_"];
+const KEY_STARTS: &[&str] = &[
+    "sk-",
+    "ghp_",
+    "github_pat_",
+    "gho_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "hf_",
+];
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,7 +43,11 @@ pub(super) struct Arguments {
     /// What the server is to be called
     pub(super) name: String,
     /// A URL; or after `--` a command and its arguments; or the entry as JSON
-    #[arg(value_name = "TARGET", required_unless_present = "from_registry", conflicts_with = "from_registry")]
+    #[arg(
+        value_name = "TARGET",
+        required_unless_present = "from_registry",
+        conflicts_with = "from_registry"
+    )]
     target: Vec<String>,
     /// A variable for the command; may be given several times
     #[arg(long, short, value_name = "NAME=VALUE")]
@@ -40,7 +56,12 @@ pub(super) struct Arguments {
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     pub(super) header: Vec<String>,
     /// How the server is spoken to; found out where it is not given
-    #[arg(long = "type", short = 't', visible_alias = "transport", value_name = "TYPE")]
+    #[arg(
+        long = "type",
+        short = 't',
+        visible_alias = "transport",
+        value_name = "TYPE"
+    )]
     pub(super) kind: Option<Kind>,
     /// The directory the command runs in
     #[arg(long, value_name = "DIR")]
@@ -91,11 +112,23 @@ pub(super) async fn run(
     if arguments.from_registry.is_some() {
         return from_registry::run(arguments, paths, environment, output).await;
     }
-    if !arguments.set.is_empty() || arguments.version.is_some() || arguments.way.is_some() || arguments.yes {
-        return Err(Exit::failed("`--set`, `--version`, `--use` and `--yes` go with `--from-registry`"));
+    if !arguments.set.is_empty()
+        || arguments.version.is_some()
+        || arguments.way.is_some()
+        || arguments.yes
+    {
+        return Err(Exit::failed(
+            "`--set`, `--version`, `--use` and `--yes` go with `--from-registry`",
+        ));
     }
     let (entry, hints) = arguments.entry()?;
-    let addition = Addition { name: &arguments.name, entry, force: arguments.force, check: !arguments.no_check, hints };
+    let addition = Addition {
+        name: &arguments.name,
+        entry,
+        force: arguments.force,
+        check: !arguments.no_check,
+        hints,
+    };
     addition.carry_out(paths, environment, output).await
 }
 
@@ -114,25 +147,55 @@ pub(super) struct Addition<'a> {
 
 impl Addition<'_> {
     /// Writes it, tries it, and says how that went.
-    pub(super) async fn carry_out(self, paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+    pub(super) async fn carry_out(
+        self,
+        paths: &Paths,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<(), Exit> {
         let (name, file) = (self.name, paths.config_file.as_path());
-        let change = if self.force { Change::Put(self.entry) } else { Change::Add(self.entry) };
+        let change = if self.force {
+            Change::Put(self.entry)
+        } else {
+            Change::Add(self.entry)
+        };
         let changes = [(name.to_owned(), change)];
-        let changed = change_servers(file, &changes, environment, true, |change, name, document| {
-            let is_taken = document.keys(&["mcpServers"]).iter().any(|key| key == name);
-            match change {
-                Change::Add(_) if is_taken => {
-                    Err("there is a server of this name already; `--force` replaces it".to_owned())
+        let changed = change_servers(
+            file,
+            &changes,
+            environment,
+            true,
+            |change, name, document| {
+                let is_taken = document.keys(&["mcpServers"]).iter().any(|key| key == name);
+                match change {
+                    Change::Add(_) if is_taken => Err(
+                        "there is a server of this name already; `--force` replaces it".to_owned(),
+                    ),
+                    _ => Ok(()),
                 }
-                _ => Ok(()),
-            }
-        })?;
-        let done = if changed.was_there[0] { "replaced" } else { "added" };
+            },
+        )?;
+        let done = if changed.was_there[0] {
+            "replaced"
+        } else {
+            "added"
+        };
         if !output.is_json() {
-            output.line(format!("{} {done} {}  {}", good("✓"), strong(name), faint(file.display())));
+            output.line(format!(
+                "{} {done} {}  {}",
+                good("✓"),
+                strong(name),
+                faint(file.display())
+            ));
         }
-        self.hints.iter().for_each(|hint| output.note(&format!("hint: {hint}")));
-        let trial = if self.check { Some(Trial::run(name, paths, environment, output).await?) } else { None };
+        self.hints
+            .iter()
+            .for_each(|hint| output.note(&format!("hint: {hint}")));
+        let trial = if self.check {
+            Some(Trial::run(name, paths, environment, output).await?)
+        } else {
+            None
+        };
         if output.is_json() {
             let check = trial.as_ref().map(Trial::to_json);
             output.json(&json!({ "server": name, "file": file, "change": done, "check": check, "hints": self.hints }));
@@ -140,7 +203,9 @@ impl Addition<'_> {
             trial.show(name, output);
         }
         match trial.filter(Trial::is_failure) {
-            Some(_) => Err(Exit::unavailable(format!("server `{name}` is {done}, but does not work yet"))),
+            Some(_) => Err(Exit::unavailable(format!(
+                "server `{name}` is {done}, but does not work yet"
+            ))),
             None => Ok(()),
         }
     }
@@ -149,7 +214,9 @@ impl Addition<'_> {
 impl Arguments {
     /// Whether `--json` stands before an entry rather than for the form of the answer.
     pub(super) fn has_json(&self) -> bool {
-        self.target.first().is_some_and(|first| first.trim_start().starts_with('{'))
+        self.target
+            .first()
+            .is_some_and(|first| first.trim_start().starts_with('{'))
     }
 
     /// The entry as JSON, and what there is to say about it.
@@ -157,7 +224,9 @@ impl Arguments {
         let (first, rest) = self.target.split_first().expect("clap asks for one");
         if self.has_json() {
             if self.has_own_members() || !rest.is_empty() {
-                return Err(Exit::failed("an entry in JSON says everything by itself; leave the other options away"));
+                return Err(Exit::failed(
+                    "an entry in JSON says everything by itself; leave the other options away",
+                ));
             }
             return Ok((given_entry(first)?, Vec::new()));
         }
@@ -166,10 +235,15 @@ impl Arguments {
         let mut hints = Vec::new();
         if is_url {
             if !rest.is_empty() {
-                return Err(Exit::failed(format!("`{}`: a URL takes no arguments", rest.join(" "))));
+                return Err(Exit::failed(format!(
+                    "`{}`: a URL takes no arguments",
+                    rest.join(" ")
+                )));
             }
             if !self.env.is_empty() || self.cwd.is_some() || self.kind == Some(Kind::Stdio) {
-                return Err(Exit::failed("`--env`, `--cwd` and `--type stdio` are for commands, not for URLs"));
+                return Err(Exit::failed(
+                    "`--env`, `--cwd` and `--type stdio` are for commands, not for URLs",
+                ));
             }
             entry.text("type", self.kind.map(Kind::word));
             entry.text("url", Some(first));
@@ -179,7 +253,10 @@ impl Arguments {
                 let variable = variable_name(&format!("{} {name}", self.name));
                 format!("the value of the header {name} is in the file as you typed it; with the variable {variable} set where mcpzip runs, --header '{name}: ${{{variable}}}' keeps it out")
             }));
-            if secret_parameters(first).iter().any(|secret| is_plain(secret.expose())) {
+            if secret_parameters(first)
+                .iter()
+                .any(|secret| is_plain(secret.expose()))
+            {
                 hints.push(
                     "the URL has a secret in it, which is in the file as you typed it; `${VARIABLE}` keeps it out"
                         .to_owned(),
@@ -187,18 +264,29 @@ impl Arguments {
             }
         } else {
             if !self.header.is_empty() || matches!(self.kind, Some(Kind::Http | Kind::Sse)) {
-                return Err(Exit::failed("`--header` and `--type http` or `sse` are for URLs, not for commands"));
+                return Err(Exit::failed(
+                    "`--header` and `--type http` or `sse` are for URLs, not for commands",
+                ));
             }
             entry.text("type", self.kind.map(Kind::word));
             entry.text("command", Some(&absolute(first)?));
             entry.texts("args", rest);
             let env = pairs(&self.env, '=', "--env NAME=VALUE")?;
             entry.map("env", &env);
-            entry.text("cwd", self.cwd.as_deref().map(absolute_directory).transpose()?.as_deref());
+            entry.text(
+                "cwd",
+                self.cwd
+                    .as_deref()
+                    .map(absolute_directory)
+                    .transpose()?
+                    .as_deref(),
+            );
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
                 format!("the value of {name} is in the file as you typed it; with the variable {name} set where mcpzip runs, --env '{name}=${{{name}}}' keeps it out")
             }));
-            let has_secret = secret_arguments(rest).iter().any(|secret| is_plain(secret.expose()))
+            let has_secret = secret_arguments(rest)
+                .iter()
+                .any(|secret| is_plain(secret.expose()))
                 || rest.iter().any(|argument| has_key_start(argument));
             if has_secret {
                 hints.push("the arguments have a secret in them, which is in the file as you typed it; `${VARIABLE}` keeps it out".to_owned());
@@ -215,14 +303,21 @@ impl Arguments {
             // Seconds stay a number.
             entry.json(
                 "timeout",
-                timeout.parse::<u64>().map_or_else(|_| json!(timeout), |seconds| json!(seconds)).to_string(),
+                timeout
+                    .parse::<u64>()
+                    .map_or_else(|_| json!(timeout), |seconds| json!(seconds))
+                    .to_string(),
             );
         }
     }
 
     fn has_own_members(&self) -> bool {
         let has_any = !self.env.is_empty() || !self.header.is_empty();
-        has_any || self.kind.is_some() || self.cwd.is_some() || self.description.is_some() || self.timeout.is_some()
+        has_any
+            || self.kind.is_some()
+            || self.cwd.is_some()
+            || self.description.is_some()
+            || self.timeout.is_some()
     }
 }
 
@@ -238,22 +333,38 @@ impl Kind {
 
 /// The entry in a text; also where it stands in a whole `mcpServers`, as READMEs have it.
 fn given_entry(text: &str) -> Result<String, Exit> {
-    let document = Document::parse(text).map_err(|error| Exit::failed(format!("the entry is no JSON: {error}")))?;
+    let document = Document::parse(text)
+        .map_err(|error| Exit::failed(format!("the entry is no JSON: {error}")))?;
     let whole = |path: &[&str]| document.get(path).unwrap_or_default();
     match document.keys(&["mcpServers"]).as_slice() {
         [] => Ok(text.to_owned()),
         [one] => Ok(whole(&["mcpServers", one])),
-        _ => Err(Exit::failed("there are several servers in `mcpServers`; add one at a time")),
+        _ => Err(Exit::failed(
+            "there are several servers in `mcpServers`; add one at a time",
+        )),
     }
 }
 
 /// Splits `NAME=VALUE` and the like.
-pub(super) fn pairs(written: &[String], separator: char, form: &str) -> Result<Vec<(String, String)>, Exit> {
+pub(super) fn pairs(
+    written: &[String],
+    separator: char,
+    form: &str,
+) -> Result<Vec<(String, String)>, Exit> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     for text in written {
         let (name, value) = text
             .split_once(separator)
-            .map(|(name, value)| (name.trim(), if separator == ':' { value.trim() } else { value }))
+            .map(|(name, value)| {
+                (
+                    name.trim(),
+                    if separator == ':' {
+                        value.trim()
+                    } else {
+                        value
+                    },
+                )
+            })
             .filter(|(name, _)| !name.is_empty())
             // What was written may be a secret without its name.
             .ok_or_else(|| Exit::failed(format!("a value has no name; write {form}")))?;
@@ -267,7 +378,11 @@ pub(super) fn pairs(written: &[String], separator: char, form: &str) -> Result<V
 
 /// The user means the directory they are in; the file would mean its own.
 fn absolute(program: &str) -> Result<String, Exit> {
-    if program.contains(is_separator) { absolute_directory(program) } else { Ok(program.to_owned()) }
+    if program.contains(is_separator) {
+        absolute_directory(program)
+    } else {
+        Ok(program.to_owned())
+    }
 }
 
 fn absolute_directory(path: &str) -> Result<String, Exit> {
@@ -292,7 +407,19 @@ fn has_key_start(value: &str) -> bool {
 
 /// A text as the name of a variable.
 pub(super) fn variable_name(text: &str) -> String {
-    let name: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+    let name: String = text
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("_{name}")
+    } else {
+        name
+    }
 }

@@ -30,11 +30,18 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let proxy = app.proxy();
     proxy.refresh().loaded().await;
     let config = proxy.config();
-    if let Some(fault) = config.faults.iter().find(|fault| fault.name == arguments.server) {
+    if let Some(fault) = config
+        .faults
+        .iter()
+        .find(|fault| fault.name == arguments.server)
+    {
         return Err(Exit::failed(fault.to_string()));
     }
-    let server = ServerName::new(&arguments.server).ok().filter(|name| config.servers.contains_key(name));
-    let server = server.ok_or_else(|| Exit::failed(format!("no server `{}` is configured", arguments.server)))?;
+    let server = ServerName::new(&arguments.server)
+        .ok()
+        .filter(|name| config.servers.contains_key(name));
+    let server = server
+        .ok_or_else(|| Exit::failed(format!("no server `{}` is configured", arguments.server)))?;
     let mut changes = proxy.changed_tools(&server);
     if let Some(tool) = &arguments.tool {
         changes.retain(|name, _| name == tool);
@@ -66,10 +73,16 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
 /// Whether the person at the terminal says yes. Nothing else may: no flag, no pipe, no tool call.
 fn agrees(changes: &Changes) -> Result<bool, Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Exit::failed("only a person at a terminal can approve changed tools"));
+        return Err(Exit::failed(
+            "only a person at a terminal can approve changed tools",
+        ));
     }
     let mut stderr = std::io::stderr();
-    write!(stderr, "Are these {} tools what you want agents to see from now on? [y/N] ", changes.len())?;
+    write!(
+        stderr,
+        "Are these {} tools what you want agents to see from now on? [y/N] ",
+        changes.len()
+    )?;
     stderr.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
@@ -79,17 +92,31 @@ fn agrees(changes: &Changes) -> Result<bool, Exit> {
 /// The lines that are others now.
 fn difference(change: &Change) -> String {
     let lines = |json: &Option<String>| -> Vec<String> {
-        let value = json.as_deref().and_then(|json| serde_json::from_str::<serde_json::Value>(json).ok());
-        let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_default();
+        let value = json
+            .as_deref()
+            .and_then(|json| serde_json::from_str::<serde_json::Value>(json).ok());
+        let text = value
+            .and_then(|value| serde_json::to_string_pretty(&value).ok())
+            .unwrap_or_default();
         text.lines().map(printable).collect()
     };
     let (before, after) = (lines(&change.before), lines(&change.after));
     if before.is_empty() {
         let now: String = after.iter().map(|line| format!("  {line}\n")).collect();
-        return format!("{}\n{now}", faint("how it was before is not known any more; now it is"));
+        return format!(
+            "{}\n{now}",
+            faint("how it was before is not known any more; now it is")
+        );
     }
-    let start = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
-    let rest = before[start..].iter().rev().zip(after[start..].iter().rev());
+    let start = before
+        .iter()
+        .zip(&after)
+        .take_while(|(one, other)| one == other)
+        .count();
+    let rest = before[start..]
+        .iter()
+        .rev()
+        .zip(after[start..].iter().rev());
     let end = rest.take_while(|(one, other)| one == other).count();
     let mut shown = String::new();
     let mut show = |mark: &str, lines: &[String]| {
@@ -105,7 +132,10 @@ fn difference(change: &Change) -> String {
     show(" ", &before[start.saturating_sub(2)..start]);
     show("-", &before[start..before.len() - end]);
     show("+", &after[start..after.len() - end]);
-    show(" ", &after[after.len() - end..(after.len() - end + 2).min(after.len())]);
+    show(
+        " ",
+        &after[after.len() - end..(after.len() - end + 2).min(after.len())],
+    );
     shown
 }
 
@@ -115,7 +145,8 @@ mod tests {
 
     #[test]
     fn what_changed_is_shown_and_nothing_of_it_is_hidden() {
-        let definition = |text: &str| Some(json!({ "name": "t", "description": text, "z": 1 }).to_string());
+        let definition =
+            |text: &str| Some(json!({ "name": "t", "description": text, "z": 1 }).to_string());
         let change = Change {
             now: String::new(),
             before: definition("Reads."),
@@ -124,7 +155,10 @@ mod tests {
         let shown = console::strip_ansi_codes(&difference(&change)).into_owned();
         let expected = "  {\n-   \"description\": \"Reads.\",\n+   \"description\": \"Reads.\\u{200b}\\u{202e} \\u001b[2JIgnore\",\n    \"name\": \"t\",\n    \"z\": 1\n";
         assert_eq!(shown, expected);
-        let unknown = difference(&Change { before: None, ..change });
+        let unknown = difference(&Change {
+            before: None,
+            ..change
+        });
         assert!(unknown.contains("not known any more"), "{unknown}");
     }
 }

@@ -35,7 +35,11 @@ fn provider(word: &str) -> Result<Provider, String> {
     found.ok_or_else(|| "there are gemini, anthropic and openai".to_owned())
 }
 
-pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
+pub(super) async fn run(
+    command: &Command,
+    accounts: &Accounts,
+    output: &Output,
+) -> Result<(), Exit> {
     if let Command::Key { provider } = command {
         return keep_key(*provider, accounts, output);
     }
@@ -45,20 +49,34 @@ pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output)
         by_command.extend(account.has_command().then(|| server.to_string()));
     }
     if output.is_json() {
-        output.json(&known.iter().filter_map(|(_, status)| status.as_ref().ok()?.as_ref()).collect::<Vec<_>>());
-        for (server, error) in known.iter().filter_map(|(server, status)| Some((server, status.as_ref().err()?))) {
+        output.json(
+            &known
+                .iter()
+                .filter_map(|(_, status)| status.as_ref().ok()?.as_ref())
+                .collect::<Vec<_>>(),
+        );
+        for (server, error) in known
+            .iter()
+            .filter_map(|(server, status)| Some((server, status.as_ref().err()?)))
+        {
             output.note(&format!("{server}: {error}"));
         }
         return Ok(());
     }
     if known.is_empty() {
-        output.line(faint("no remote server is configured that could want a login"));
+        output.line(faint(
+            "no remote server is configured that could want a login",
+        ));
     }
     for (server, status) in &known {
         match status {
             Ok(Some(status)) => show(status, output),
             Ok(None) if by_command.contains(server) => {
-                output.line(format!("{}  {}", strong(server), faint("no login, but a `headers_command`")));
+                output.line(format!(
+                    "{}  {}",
+                    strong(server),
+                    faint("no login, but a `headers_command`")
+                ));
             }
             Ok(None) => output.line(format!("{}  {}", strong(server), faint("no login"))),
             Err(error) => output.line(format!("{}  {}", strong(server), bad(error))),
@@ -70,7 +88,8 @@ pub(super) async fn run(command: &Command, accounts: &Accounts, output: &Output)
 fn keep_key(provider: Provider, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
     let name = provider.as_str();
     let keychain = Keychain::of(accounts.variables());
-    let keychain = keychain.ok_or_else(|| Exit::failed("there is no keychain here; give the key by a variable"))?;
+    let keychain = keychain
+        .ok_or_else(|| Exit::failed("there is no keychain here; give the key by a variable"))?;
     let key = if std::io::stdin().is_terminal() {
         output.note(&format!("the key for {name}, which is not shown:"));
         Term::stderr().read_secure_line()?
@@ -84,7 +103,9 @@ fn keep_key(provider: Provider, accounts: &Accounts, output: &Output) -> Result<
         return Err(Exit::failed("no key was given"));
     }
     let label = format!("mcpzip: key for {name}");
-    keychain.set(&provider.keychain_name(), &label, key.as_bytes()).map_err(anyhow::Error::from)?;
+    keychain
+        .set(&provider.keychain_name(), &label, key.as_bytes())
+        .map_err(anyhow::Error::from)?;
     output.line(good(format!("the keychain has the key for {name}")));
     Ok(())
 }
@@ -93,20 +114,38 @@ fn show(status: &LoginStatus, output: &Output) {
     let life = match (status.expires_in, status.refreshable) {
         (Some(0), false) => bad("expired"),
         (Some(0), true) => good("logged in, renewed at the next call"),
-        (Some(seconds), true) => good(format!("logged in, renewed by itself within {}", time(seconds))),
-        (Some(seconds), false) => good(format!("logged in for {}, then a new login is needed", time(seconds))),
+        (Some(seconds), true) => good(format!(
+            "logged in, renewed by itself within {}",
+            time(seconds)
+        )),
+        (Some(seconds), false) => good(format!(
+            "logged in for {}, then a new login is needed",
+            time(seconds)
+        )),
         (None, _) => good("logged in until the server says otherwise"),
     };
     output.line(format!("{}  {life}", strong(&status.server)));
-    let client = status.client_id.as_deref().map(|id| format!(", client {id}")).unwrap_or_default();
-    let place = if status.sealed { ", sealed by the keychain" } else { ", in a file" };
+    let client = status
+        .client_id
+        .as_deref()
+        .map(|id| format!(", client {id}"))
+        .unwrap_or_default();
+    let place = if status.sealed {
+        ", sealed by the keychain"
+    } else {
+        ", in a file"
+    };
     output.line(faint(format!("  at {}{client}{place}", status.issuer)));
     if !status.scopes.is_empty() {
         output.line(faint(format!("  for {}", status.scopes.join(", "))));
     }
     if !status.missing_scopes.is_empty() {
         let missing = status.missing_scopes.join(", ");
-        output.line(format!("  {} {missing}: run `mcpzip login {}`", bad("lacks"), status.server));
+        output.line(format!(
+            "  {} {missing}: run `mcpzip login {}`",
+            bad("lacks"),
+            status.server
+        ));
     }
 }
 

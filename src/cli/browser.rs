@@ -18,14 +18,19 @@ impl Browser {
     /// The browser of whoever sits here; none where nobody does, as over SSH.
     pub(super) fn of(environment: &Environment) -> Self {
         let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
-        if let Some(command) = environment.get(env::BROWSER.name).filter(|command| !command.trim().is_empty()) {
+        if let Some(command) = environment
+            .get(env::BROWSER.name)
+            .filter(|command| !command.trim().is_empty())
+        {
             if command.trim() == "none" {
                 return Self::None;
             }
             return Self::Command(command.split_whitespace().map(str::to_owned).collect());
         }
         let is_remote = is_set("SSH_CONNECTION") || is_set("SSH_TTY");
-        let has_display = !cfg!(all(unix, not(target_os = "macos"))) || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+        let has_display = !cfg!(all(unix, not(target_os = "macos")))
+            || is_set("DISPLAY")
+            || is_set("WAYLAND_DISPLAY");
         if is_remote || !has_display {
             return Self::None;
         }
@@ -41,10 +46,19 @@ impl Browser {
 
     /// Opens `url`, without waiting for anything; whether there was something to open it with.
     pub(super) fn open(&self, url: &str) -> bool {
-        let Self::Command(words) = self else { return false };
-        let Some((program, arguments)) = words.split_first() else { return false };
+        let Self::Command(words) = self else {
+            return false;
+        };
+        let Some((program, arguments)) = words.split_first() else {
+            return false;
+        };
         let mut command = Command::new(program);
-        command.args(arguments).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(arguments)
+            .arg(url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         // It may stay as long as it likes; the system takes care of it when we are gone.
         spawn_to_stay(&mut command).is_ok()
     }
@@ -60,7 +74,10 @@ fn spawn_to_stay(command: &mut Command) -> io::Result<Child> {
 fn spawn_to_stay(command: &mut Command) -> io::Result<Child> {
     use std::os::windows::process::CommandExt as _;
     const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
-    command.creation_flags(CREATE_BREAKAWAY_FROM_JOB).spawn().or_else(|_| command.creation_flags(0).spawn())
+    command
+        .creation_flags(CREATE_BREAKAWAY_FROM_JOB)
+        .spawn()
+        .or_else(|_| command.creation_flags(0).spawn())
 }
 
 #[cfg(test)]
@@ -69,15 +86,31 @@ mod tests {
 
     #[test]
     fn a_browser_opens_where_somebody_sits() {
-        let browser = |variables: &[(&str, &str)]| Browser::of(&Environment::from_iter(variables.iter().copied()));
-        let command = |words: &[&str]| Browser::Command(words.iter().map(|word| (*word).to_owned()).collect());
-        assert_eq!(browser(&[("MCPZIP_BROWSER", "none"), ("DISPLAY", ":0")]), Browser::None);
-        assert_eq!(browser(&[("MCPZIP_BROWSER", "firefox --new-tab")]), command(&["firefox", "--new-tab"]));
-        assert_eq!(browser(&[("SSH_CONNECTION", "1 2 3 4"), ("DISPLAY", ":0")]), Browser::None);
+        let browser = |variables: &[(&str, &str)]| {
+            Browser::of(&Environment::from_iter(variables.iter().copied()))
+        };
+        let command = |words: &[&str]| {
+            Browser::Command(words.iter().map(|word| (*word).to_owned()).collect())
+        };
+        assert_eq!(
+            browser(&[("MCPZIP_BROWSER", "none"), ("DISPLAY", ":0")]),
+            Browser::None
+        );
+        assert_eq!(
+            browser(&[("MCPZIP_BROWSER", "firefox --new-tab")]),
+            command(&["firefox", "--new-tab"])
+        );
+        assert_eq!(
+            browser(&[("SSH_CONNECTION", "1 2 3 4"), ("DISPLAY", ":0")]),
+            Browser::None
+        );
         #[cfg(target_os = "linux")]
         {
             assert_eq!(browser(&[]), Browser::None);
-            assert_eq!(browser(&[("WAYLAND_DISPLAY", "wayland-0")]), command(&["xdg-open"]));
+            assert_eq!(
+                browser(&[("WAYLAND_DISPLAY", "wayland-0")]),
+                command(&["xdg-open"])
+            );
         }
     }
 }

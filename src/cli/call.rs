@@ -32,13 +32,18 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let json = match arguments.arguments.as_deref() {
         Some("-") => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from stdin")?;
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("cannot read the arguments from stdin")?;
             Some(text)
         }
         given => given.map(str::to_owned),
     };
     let json: Option<Box<RawValue>> = json
-        .map(|text| serde_json::from_str(&text).with_context(|| format!("the arguments are not JSON: {text}")))
+        .map(|text| {
+            serde_json::from_str(&text)
+                .with_context(|| format!("the arguments are not JSON: {text}"))
+        })
         .transpose()?;
     let limit = arguments
         .timeout
@@ -76,17 +81,31 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         print(&object, output);
     }
     let failed = object.get("isError").is_some_and(|raw| raw.get() == "true");
-    if failed { Err(Exit::tool_error()) } else { Ok(()) }
+    if failed {
+        Err(Exit::tool_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Asks whoever is at the terminal, where the rules want a person's word.
 fn agree(name: &str, question: &str) -> Result<(), Exit> {
-    let refused = |why: &str| Exit::failed(format!("`{name}` was not called: by your rules (`tools.ask`) {why}"));
+    let refused = |why: &str| {
+        Exit::failed(format!(
+            "`{name}` was not called: by your rules (`tools.ask`) {why}"
+        ))
+    };
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(refused("it needs a person's word, and there is no terminal to ask at"));
+        return Err(refused(
+            "it needs a person's word, and there is no terminal to ask at",
+        ));
     }
     let mut stderr = std::io::stderr();
-    write!(stderr, "{}\n[y/N] ", super::printable::on_terminal(question))?;
+    write!(
+        stderr,
+        "{}\n[y/N] ",
+        super::printable::on_terminal(question)
+    )?;
     stderr.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
@@ -99,8 +118,10 @@ fn agree(name: &str, question: &str) -> Result<(), Exit> {
 
 /// The text blocks as they are; of others, what they are.
 fn print(result: &Object<'_>, output: &Output) {
-    let blocks: Vec<&RawValue> =
-        result.get("content").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let blocks: Vec<&RawValue> = result
+        .get("content")
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default();
     for block in &blocks {
         let block = Object::parse(block).unwrap_or_default();
         match block.text("text") {
@@ -108,11 +129,16 @@ fn print(result: &Object<'_>, output: &Output) {
             None => {
                 let kind = block.text("type").unwrap_or_else(|| "unknown".to_owned());
                 let size = block.get("data").map_or(0, |data| data.get().len());
-                output.line(faint(format!("[{kind} content, {size} characters; --json shows it]")));
+                output.line(faint(format!(
+                    "[{kind} content, {size} characters; --json shows it]"
+                )));
             }
         }
     }
-    if let Some(structured) = result.get("structuredContent").filter(|_| blocks.is_empty()) {
+    if let Some(structured) = result
+        .get("structuredContent")
+        .filter(|_| blocks.is_empty())
+    {
         output.line(structured.get());
     }
 }

@@ -40,27 +40,48 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
     let shells = Shells::builtins();
-    let shell = shells.completer(&arguments.shell).expect("clap lets no other through");
+    let shell = shells
+        .completer(&arguments.shell)
+        .expect("clap lets no other through");
     let mut script = Vec::new();
-    shell.write_registration(env::COMPLETE.name, "mcpzip", "mcpzip", "mcpzip", &mut script)?;
+    shell.write_registration(
+        env::COMPLETE.name,
+        "mcpzip",
+        "mcpzip",
+        "mcpzip",
+        &mut script,
+    )?;
     output.line(String::from_utf8_lossy(&script).trim_end());
     Ok(())
 }
 
 /// Answers a shell that asks how `arguments`, what it was started with, could go on; nothing where none asks.
 pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Option<ExitCode> {
-    let name = environment.get(env::COMPLETE.name).filter(|name| !name.is_empty())?;
+    let name = environment
+        .get(env::COMPLETE.name)
+        .filter(|name| !name.is_empty())?;
     let shells = Shells::builtins();
-    let Some(shell) = shells.completer(name) else { return Some(ExitCode::from(2)) };
+    let Some(shell) = shells.completer(name) else {
+        return Some(ExitCode::from(2));
+    };
     // What the person has typed stands behind the first `--`.
-    let typed: Vec<OsString> = arguments.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
+    let typed: Vec<OsString> = arguments
+        .iter()
+        .skip_while(|word| *word != "--")
+        .skip(1)
+        .cloned()
+        .collect();
     let mut command = Cli::command();
     let mut text = Vec::new();
     let directory = std::env::current_dir().ok();
     // A shell shows an error in the middle of what is being typed; having nothing to offer is better.
     let written = shell.write_complete(&mut command, typed, directory.as_deref(), &mut text);
     let printed = written.and_then(|()| std::io::stdout().write_all(&text));
-    Some(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Some(if printed.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// For an argument that is a server of the configuration.
@@ -73,23 +94,37 @@ pub(super) fn of_tools() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| offered(current, tools))
 }
 
-fn offered(current: &OsStr, names: impl FnOnce(&str, &Config, &Paths) -> Vec<String>) -> Vec<CompletionCandidate> {
-    let Some(start) = current.to_str() else { return Vec::new() };
+fn offered(
+    current: &OsStr,
+    names: impl FnOnce(&str, &Config, &Paths) -> Vec<String>,
+) -> Vec<CompletionCandidate> {
+    let Some(start) = current.to_str() else {
+        return Vec::new();
+    };
     let environment = Environment::process();
     let flags = PathFlags {
         config_file: typed_flag("--config"),
         cache_dir: typed_flag("--cache-dir"),
         state_dir: typed_flag("--state-dir"),
     };
-    let Ok(paths) = Paths::resolve(flags, &environment) else { return Vec::new() };
-    let Ok(config) = Config::load(&paths, &environment) else { return Vec::new() };
+    let Ok(paths) = Paths::resolve(flags, &environment) else {
+        return Vec::new();
+    };
+    let Ok(config) = Config::load(&paths, &environment) else {
+        return Vec::new();
+    };
     let names = names(start, &config, &paths).into_iter();
-    names.filter(|name| name.starts_with(start)).map(CompletionCandidate::new).collect()
+    names
+        .filter(|name| name.starts_with(start))
+        .map(CompletionCandidate::new)
+        .collect()
 }
 
 fn servers(_: &str, config: &Config, _: &Paths) -> Vec<String> {
     let usable = config.servers.keys().map(ToString::to_string);
-    usable.chain(config.faults.iter().map(|fault| fault.name.clone())).collect()
+    usable
+        .chain(config.faults.iter().map(|fault| fault.name.clone()))
+        .collect()
 }
 
 /// The tools of those servers that the word so far may mean: reading the others' lists would take time for nothing.
@@ -99,19 +134,26 @@ fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
         let whole = format!("{name}__");
         whole.starts_with(start) || start.starts_with(&whole)
     };
-    let is_used = |(name, entry): &(&ServerName, &Server)| !entry.disabled && is_meant(name.as_str());
+    let is_used =
+        |(name, entry): &(&ServerName, &Server)| !entry.disabled && is_meant(name.as_str());
     let used: Vec<(&ServerName, &Server)> = config.servers.iter().filter(is_used).collect();
     if used.len() > MOST_LISTS {
         // Nobody reads all of their tools; the next letters say whose are wanted.
         return used.iter().map(|(name, _)| format!("{name}__")).collect();
     }
-    let lists = used
-        .into_iter()
-        .filter_map(|(name, entry)| cache.load(&Key { server: name.clone(), configuration: entry.hash.to_string() }));
+    let lists = used.into_iter().filter_map(|(name, entry)| {
+        cache.load(&Key {
+            server: name.clone(),
+            configuration: entry.hash.to_string(),
+        })
+    });
     lists
         .flat_map(|list| {
             let name = |entry: &crate::catalog::ToolEntry| {
-                let name = QualifiedName { server: list.name().clone(), tool: entry.name.clone() };
+                let name = QualifiedName {
+                    server: list.name().clone(),
+                    tool: entry.name.clone(),
+                };
                 let is_allowed = config.judge(&name, entry.hints) != crate::config::Verdict::Denied;
                 is_allowed.then(|| name.to_string())
             };
@@ -122,7 +164,21 @@ fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
 
 /// The value of a flag among what the person has typed.
 fn typed_flag(name: &str) -> Option<PathBuf> {
-    let typed: Vec<OsString> = std::env::args_os().skip_while(|word| *word != "--").skip(1).collect();
-    let joined = typed.iter().find_map(|word| word.to_str()?.strip_prefix(name)?.strip_prefix('=').map(PathBuf::from));
-    joined.or_else(|| typed.iter().skip_while(|word| *word != name).nth(1).map(PathBuf::from))
+    let typed: Vec<OsString> = std::env::args_os()
+        .skip_while(|word| *word != "--")
+        .skip(1)
+        .collect();
+    let joined = typed.iter().find_map(|word| {
+        word.to_str()?
+            .strip_prefix(name)?
+            .strip_prefix('=')
+            .map(PathBuf::from)
+    });
+    joined.or_else(|| {
+        typed
+            .iter()
+            .skip_while(|word| *word != name)
+            .nth(1)
+            .map(PathBuf::from)
+    })
 }

@@ -6,7 +6,9 @@ use serde_json::json;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::setup::{Machine, client_names, clients_of, scope_names};
-use crate::clients::{Client, Connected, Disconnected, Edit, Place, Scope, connect, disconnect, unified_diff};
+use crate::clients::{
+    Client, Connected, Disconnected, Edit, Place, Scope, connect, disconnect, unified_diff,
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -42,11 +44,21 @@ struct PlaceArguments {
     dry_run: bool,
 }
 
-pub(super) fn run_connect(arguments: &ConnectArguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+pub(super) fn run_connect(
+    arguments: &ConnectArguments,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
     let place = arguments.place.find(machine)?;
     let launch = machine.launch()?;
     let name = Some(arguments.name.as_str());
-    let connected = connect(&place, name, &launch, &machine.paths.config_file, &machine.around.environment);
+    let connected = connect(
+        &place,
+        name,
+        &launch,
+        &machine.paths.config_file,
+        &machine.around.environment,
+    );
     match connected.map_err(anyhow::Error::from)? {
         Connected::Already(name) => {
             report(
@@ -65,25 +77,53 @@ pub(super) fn run_connect(arguments: &ConnectArguments, machine: &Machine, outpu
             )));
         }
         Connected::Edit(edit) => {
-            let words = if arguments.place.dry_run { "would be connected" } else { "is connected; restart it" };
+            let words = if arguments.place.dry_run {
+                "would be connected"
+            } else {
+                "is connected; restart it"
+            };
             let names = [arguments.name.clone()];
-            carry_out("connect", &arguments.place, machine, output, &place, (edit, &names, words))?;
+            carry_out(
+                "connect",
+                &arguments.place,
+                machine,
+                output,
+                &place,
+                (edit, &names, words),
+            )?;
             if !machine.paths.config_file.exists() && !output.is_json() {
                 let path = machine.paths.config_file.display();
-                output.note(&format!("there is no configuration at {path} yet: `mcpzip init` makes one"));
+                output.note(&format!(
+                    "there is no configuration at {path} yet: `mcpzip init` makes one"
+                ));
             }
         }
     }
     Ok(())
 }
 
-pub(super) fn run_disconnect(arguments: &DisconnectArguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+pub(super) fn run_disconnect(
+    arguments: &DisconnectArguments,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
     let place = arguments.place.find(machine)?;
     match disconnect(&place).map_err(anyhow::Error::from)? {
         Disconnected::Already => report(output, &place, &[], None, None, "is not connected"),
         Disconnected::Edit(edit, names) => {
-            let words = if arguments.place.dry_run { "would be disconnected" } else { "is disconnected" };
-            carry_out("disconnect", &arguments.place, machine, output, &place, (edit, &names, words))?;
+            let words = if arguments.place.dry_run {
+                "would be disconnected"
+            } else {
+                "is disconnected"
+            };
+            carry_out(
+                "disconnect",
+                &arguments.place,
+                machine,
+                output,
+                &place,
+                (edit, &names, words),
+            )?;
         }
     }
     Ok(())
@@ -103,12 +143,22 @@ fn carry_out(
         return Ok(());
     }
     let line = format!("{command} {} --scope {}", arguments.client, arguments.scope);
-    let run = machine.journal().apply(&line, &[edit]).map_err(anyhow::Error::from)?;
+    let run = machine
+        .journal()
+        .apply(&line, &[edit])
+        .map_err(anyhow::Error::from)?;
     report(output, place, names, Some(&diff), Some(&run), words);
     Ok(())
 }
 
-fn report(output: &Output, place: &Place, names: &[String], diff: Option<&str>, run: Option<&str>, words: &str) {
+fn report(
+    output: &Output,
+    place: &Place,
+    names: &[String],
+    diff: Option<&str>,
+    run: Option<&str>,
+    words: &str,
+) {
     if output.is_json() {
         output.json(&json!({
             "client": place.client.name(),
@@ -123,9 +173,19 @@ fn report(output: &Output, place: &Place, names: &[String], diff: Option<&str>, 
     output.line(format!("{} {words}", strong(place.client.title())));
     output.line(faint(format!("  {}", place.path.display())));
     // Lines around the change may hold secrets of other entries; after it is done, the file itself can be looked at.
-    let changed = diff.unwrap_or_default().lines().filter(|line| line.starts_with(['+', '-']));
+    let changed = diff
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| line.starts_with(['+', '-']));
     for line in changed {
-        output.line(format!("  {}", if line.starts_with('+') { good(line) } else { faint(line) }));
+        output.line(format!(
+            "  {}",
+            if line.starts_with('+') {
+                good(line)
+            } else {
+                faint(line)
+            }
+        ));
     }
     if run.is_some() {
         output.line(faint("  `mcpzip undo` takes it back"));

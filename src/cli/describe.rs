@@ -33,7 +33,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         let name = tool.qualified_name().to_string();
         let hit = render_hit(tool.server().name(), &definition);
         let (signature, _) = hit.split_once('\n').unwrap_or((&hit, ""));
-        output.line(format!("{}{}", strong(&name), signature.strip_prefix(&name).unwrap_or(signature)));
+        output.line(format!(
+            "{}{}",
+            strong(&name),
+            signature.strip_prefix(&name).unwrap_or(signature)
+        ));
         if !definition.description.trim().is_empty() {
             output.line(format!("\n{}", definition.description.trim()));
         }
@@ -45,5 +49,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
 /// Indented where it can be read as JSON values, in its own bytes otherwise.
 fn pretty(json: &RawValue) -> String {
     let value: Option<serde_json::Value> = serde_json::from_str(json.get()).ok();
-    value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| json.get().to_owned())
+    value
+        .and_then(|value| serde_json::to_string_pretty(&value).ok())
+        .unwrap_or_else(|| json.get().to_owned())
 }

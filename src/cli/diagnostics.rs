@@ -28,23 +28,43 @@ enum Kind {
 impl Exit {
     /// It did not work.
     pub(super) fn failed(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Failed, error: anyhow::Error::msg(text.into()), is_told: false }
+        Self {
+            kind: Kind::Failed,
+            error: anyhow::Error::msg(text.into()),
+            is_told: false,
+        }
     }
 
     /// A server could not be reached, or gave no answer.
     pub(super) fn unavailable(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Unavailable, error: anyhow::Error::msg(text.into()), is_told: false }
+        Self {
+            kind: Kind::Unavailable,
+            error: anyhow::Error::msg(text.into()),
+            is_told: false,
+        }
     }
 
     /// The tool's own result says that it failed; it was printed already.
     pub(super) fn tool_error() -> Self {
-        Self { kind: Kind::ToolError, error: anyhow::Error::msg("the tool reported an error"), is_told: false }
+        Self {
+            kind: Kind::ToolError,
+            error: anyhow::Error::msg("the tool reported an error"),
+            is_told: false,
+        }
     }
 
     /// Something was found that is wrong, or (`is_error` being false) could be better; the output told it.
     pub(super) fn found(is_error: bool) -> Self {
-        let kind = if is_error { Kind::Failed } else { Kind::Warnings };
-        Self { kind, error: anyhow::Error::msg("something was found"), is_told: true }
+        let kind = if is_error {
+            Kind::Failed
+        } else {
+            Kind::Warnings
+        };
+        Self {
+            kind,
+            error: anyhow::Error::msg("something was found"),
+            is_told: true,
+        }
     }
 
     /// Whether there is nothing more to say.
@@ -92,7 +112,11 @@ impl fmt::Display for Exit {
 
 impl From<config::Error> for Exit {
     fn from(error: config::Error) -> Self {
-        Self { kind: Kind::Configuration, error: error.into(), is_told: false }
+        Self {
+            kind: Kind::Configuration,
+            error: error.into(),
+            is_told: false,
+        }
     }
 }
 
@@ -100,37 +124,67 @@ impl From<ChangeError> for Exit {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Configuration(error) => error.into(),
-            ChangeError::Edit(error @ (EditError::Document { .. } | EditError::Encoding { .. })) => {
+            ChangeError::Edit(
+                error @ (EditError::Document { .. } | EditError::Encoding { .. }),
+            ) => {
                 // Its text holds its cause already.
-                Self { kind: Kind::Configuration, error: anyhow::Error::msg(error.to_string()), is_told: false }
+                Self {
+                    kind: Kind::Configuration,
+                    error: anyhow::Error::msg(error.to_string()),
+                    is_told: false,
+                }
             }
-            error => Self { kind: Kind::Failed, error: error.into(), is_told: false },
+            error => Self {
+                kind: Kind::Failed,
+                error: error.into(),
+                is_told: false,
+            },
         }
     }
 }
 
 impl From<registry::Error> for Exit {
     fn from(error: registry::Error) -> Self {
-        let kind = if error.is_absence() { Kind::Unavailable } else { Kind::Failed };
-        Self { kind, error: error.into(), is_told: false }
+        let kind = if error.is_absence() {
+            Kind::Unavailable
+        } else {
+            Kind::Failed
+        };
+        Self {
+            kind,
+            error: error.into(),
+            is_told: false,
+        }
     }
 }
 
 impl From<std::io::Error> for Exit {
     fn from(error: std::io::Error) -> Self {
-        Self { kind: Kind::Failed, error: error.into(), is_told: false }
+        Self {
+            kind: Kind::Failed,
+            error: error.into(),
+            is_told: false,
+        }
     }
 }
 
 impl From<http::Error> for Exit {
     fn from(error: http::Error) -> Self {
-        Self { kind: Kind::Failed, error: error.into(), is_told: false }
+        Self {
+            kind: Kind::Failed,
+            error: error.into(),
+            is_told: false,
+        }
     }
 }
 
 impl From<anyhow::Error> for Exit {
     fn from(error: anyhow::Error) -> Self {
-        Self { kind: Kind::Failed, error, is_told: false }
+        Self {
+            kind: Kind::Failed,
+            error,
+            is_told: false,
+        }
     }
 }
 
@@ -138,8 +192,15 @@ impl From<Failure> for Exit {
     fn from(failure: Failure) -> Self {
         let kind = match failure {
             Failure::Unavailable(_) => Kind::Unavailable,
-            Failure::Unknown(_) | Failure::Arguments(_) | Failure::Refused(_) | Failure::Consent(_) => Kind::Failed,
+            Failure::Unknown(_)
+            | Failure::Arguments(_)
+            | Failure::Refused(_)
+            | Failure::Consent(_) => Kind::Failed,
         };
-        Self { kind, error: anyhow::Error::msg(failure.text().to_owned()), is_told: false }
+        Self {
+            kind,
+            error: anyhow::Error::msg(failure.text().to_owned()),
+            is_told: false,
+        }
     }
 }

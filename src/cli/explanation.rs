@@ -17,22 +17,50 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
         output.line(format!("`{written}` is read as `{meant}`"));
     }
     if !explanation.is_by_meaning {
-        output.line(faint("by words alone: there is no search by meaning, or no tool is ready for it yet"));
+        output.line(faint(
+            "by words alone: there is no search by meaning, or no tool is ready for it yet",
+        ));
     }
-    let widest = explanation.hits.iter().map(|hit| name(hit).len()).max().unwrap_or(0).max(4);
-    let fields: Vec<&str> =
-        explanation.hits.first().map_or(Vec::new(), |hit| hit.fields.iter().map(|(field, _)| *field).collect());
+    let widest = explanation
+        .hits
+        .iter()
+        .map(|hit| name(hit).len())
+        .max()
+        .unwrap_or(0)
+        .max(4);
+    let fields: Vec<&str> = explanation.hits.first().map_or(Vec::new(), |hit| {
+        hit.fields.iter().map(|(field, _)| *field).collect()
+    });
     let columns: String = fields.iter().map(|field| format!(" {field:>11}")).collect();
-    output.line(faint(format!("    {:widest$}   score   words meaning   fused  by words, meaning {columns}", "tool")));
+    output.line(faint(format!(
+        "    {:widest$}   score   words meaning   fused  by words, meaning {columns}",
+        "tool"
+    )));
     for (place, hit) in (1..).zip(&explanation.hits) {
-        let place_of = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |place| format!("#{place}"));
-        let meaning = hit.meaning.map_or_else(|| "      -".to_owned(), |meaning| format!("{meaning:7.3}"));
-        let fields: String = hit.fields.iter().map(|(_, score)| format!(" {score:11.3}")).collect();
+        let place_of = |place: Option<usize>| {
+            place.map_or_else(|| "-".to_owned(), |place| format!("#{place}"))
+        };
+        let meaning = hit
+            .meaning
+            .map_or_else(|| "      -".to_owned(), |meaning| format!("{meaning:7.3}"));
+        let fields: String = hit
+            .fields
+            .iter()
+            .map(|(_, score)| format!(" {score:11.3}"))
+            .collect();
         let pad = " ".repeat(widest - name(hit).len());
-        let places = format!("{:>8} {:>8}", place_of(hit.place_by_words), place_of(hit.place_by_meaning));
+        let places = format!(
+            "{:>8} {:>8}",
+            place_of(hit.place_by_words),
+            place_of(hit.place_by_meaning)
+        );
         let (score, words, fused) = (hit.hit.score, hit.words, hit.fused);
         let row = format!("{score:7.3} {words:7.3} {meaning} {fused:7.3}  {places} {fields}");
-        output.line(format!("{place:>3} {}{pad} {row}{}", strong(name(hit)), faint(remarks(hit))));
+        output.line(format!(
+            "{place:>3} {}{pad} {row}{}",
+            strong(name(hit)),
+            faint(remarks(hit))
+        ));
     }
     if !explanation.fits {
         output.line("No tool fits: a search shows none of these.");

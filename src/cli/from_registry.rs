@@ -23,29 +23,49 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), Exit> {
     if arguments.kind.is_some() {
-        return Err(Exit::failed("`--type` is the registry's to say; `--use` chooses among what it offers"));
+        return Err(Exit::failed(
+            "`--type` is the registry's to say; `--use` chooses among what it offers",
+        ));
     }
     let registry = open(paths, environment)?;
     let id = match arguments.from_registry.as_deref() {
         Some(id) if !id.is_empty() => id.to_owned(),
         _ => choose(&arguments.name, &registry, output).await?,
     };
-    let listing = asked(output, registry.listing(&id, arguments.version.as_deref(), false)).await?.value;
+    let listing = asked(
+        output,
+        registry.listing(&id, arguments.version.as_deref(), false),
+    )
+    .await?
+    .value;
     let mut hints = Vec::new();
     if listing.is_deleted() {
-        return Err(Exit::failed(format!("`{id}` was taken out of the registry")));
+        return Err(Exit::failed(format!(
+            "`{id}` was taken out of the registry"
+        )));
     }
     if listing.is_deprecated() {
-        hints.push(format!("the authors of {id} advise against using it any more"));
+        hints.push(format!(
+            "the authors of {id} advise against using it any more"
+        ));
     }
     let way = arguments.way.as_deref().and_then(Way::named);
-    let recipe = listing.recipe(way).map_err(|error| Exit::failed(format!("`{id}`: {error}")))?;
+    let recipe = listing
+        .recipe(way)
+        .map_err(|error| Exit::failed(format!("`{id}`: {error}")))?;
     let inputs = recipe.inputs(&arguments.name);
     let mut answers = Answers::of(arguments, &inputs)?;
     answers.complete(&inputs, environment, output)?;
-    let entry = recipe.entry(&arguments.name, &answers.given).map_err(Exit::failed)?;
+    let entry = recipe
+        .entry(&arguments.name, &answers.given)
+        .map_err(Exit::failed)?;
     if !output.is_json() {
-        output.line(format!("{} {}  {}", strong(listing.name()), listing.version(), faint(listing.description())));
+        output.line(format!(
+            "{} {}  {}",
+            strong(listing.name()),
+            listing.version(),
+            faint(listing.description())
+        ));
         output.line(format!("  {}", entry.target()));
         let names: Vec<&str> = entry.pairs().map(|(name, _)| name.as_str()).collect();
         if !names.is_empty() {
@@ -57,11 +77,20 @@ pub(super) async fn run(
     }
     hints.append(&mut answers.hints);
     let text = answers.write(arguments, &listing, &recipe, &entry)?;
-    let variables =
-        environment.iter().chain(answers.secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let variables = environment.iter().chain(
+        answers
+            .secrets
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str())),
+    );
     let environment: Environment = variables.collect();
-    let addition =
-        Addition { name: &arguments.name, entry: text, force: arguments.force, check: !arguments.no_check, hints };
+    let addition = Addition {
+        name: &arguments.name,
+        entry: text,
+        force: arguments.force,
+        check: !arguments.no_check,
+        hints,
+    };
     addition.carry_out(paths, &environment, output).await
 }
 
@@ -69,13 +98,17 @@ pub(super) async fn run(
 async fn choose(name: &str, registry: &Registry, output: &Output) -> Result<String, Exit> {
     let found = asked(output, registry.search(name, 50)).await?.value;
     let last = |id: &str| id.rsplit('/').next().unwrap_or_default().to_owned();
-    let exact: Vec<_> = found.iter().filter(|server| last(&server.name).eq_ignore_ascii_case(name)).collect();
+    let exact: Vec<_> = found
+        .iter()
+        .filter(|server| last(&server.name).eq_ignore_ascii_case(name))
+        .collect();
     match (exact.as_slice(), found.as_slice()) {
         ([one], _) => return Ok(one.name.clone()),
         ([], [one]) => return Ok(one.name.clone()),
         ([], []) => {
-            let text =
-                format!("the registry has no server with `{name}` in its name; give one with `--from-registry ID`");
+            let text = format!(
+                "the registry has no server with `{name}` in its name; give one with `--from-registry ID`"
+            );
             return Err(Exit::failed(text));
         }
         _ => {}
@@ -87,14 +120,26 @@ async fn choose(name: &str, registry: &Registry, output: &Output) -> Result<Stri
     if !output.can_ask() || output.is_json() {
         let names: Vec<&str> = found.iter().map(|server| server.name.as_str()).collect();
         let names = names.join(", ");
-        return Err(Exit::failed(format!("several servers may be meant; give one with `--from-registry ID`: {names}")));
+        return Err(Exit::failed(format!(
+            "several servers may be meant; give one with `--from-registry ID`: {names}"
+        )));
     }
     for (number, server) in found.iter().enumerate() {
-        output.line(format!("{:>3}  {}  {}", number + 1, strong(&server.name), faint(&server.description)));
+        output.line(format!(
+            "{:>3}  {}  {}",
+            number + 1,
+            strong(&server.name),
+            faint(&server.description)
+        ));
     }
     let answer = output.ask_text("Which one? (its number)")?;
-    let chosen = answer.parse::<usize>().ok().and_then(|number| found.get(number.checked_sub(1)?));
-    chosen.map(|server| server.name.clone()).ok_or_else(|| Exit::failed("nothing was added"))
+    let chosen = answer
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| found.get(number.checked_sub(1)?));
+    chosen
+        .map(|server| server.name.clone())
+        .ok_or_else(|| Exit::failed("nothing was added"))
 }
 
 /// What is put into an entry, and what the user adds to it.
@@ -110,7 +155,12 @@ pub(super) struct Answers {
 
 impl Answers {
     fn of(arguments: &Arguments, inputs: &[Input]) -> Result<Self, Exit> {
-        let mut answers = Self { given: Given::new(), secrets: BTreeMap::new(), env: Vec::new(), hints: Vec::new() };
+        let mut answers = Self {
+            given: Given::new(),
+            secrets: BTreeMap::new(),
+            env: Vec::new(),
+            hints: Vec::new(),
+        };
         let env = pairs(&arguments.env, '=', "--env NAME=VALUE")?;
         let headers = pairs(&arguments.header, ':', "--header 'NAME: VALUE'")?;
         for (name, value) in env.into_iter().chain(headers) {
@@ -125,7 +175,12 @@ impl Answers {
 
     /// What an entry was made of before, and what `set` adds.
     pub(super) fn again(given: Given, set: &[String], inputs: &[Input]) -> Result<Self, Exit> {
-        let mut answers = Self { given, secrets: BTreeMap::new(), env: Vec::new(), hints: Vec::new() };
+        let mut answers = Self {
+            given,
+            secrets: BTreeMap::new(),
+            env: Vec::new(),
+            hints: Vec::new(),
+        };
         answers.set(set, inputs)?;
         Ok(answers)
     }
@@ -133,13 +188,20 @@ impl Answers {
     fn set(&mut self, set: &[String], inputs: &[Input]) -> Result<(), Exit> {
         let mut fresh: Vec<&str> = Vec::new();
         for text in set {
-            let (name, value) =
-                text.split_once('=').ok_or_else(|| Exit::failed("a value has no name; write --set NAME=VALUE"))?;
+            let (name, value) = text
+                .split_once('=')
+                .ok_or_else(|| Exit::failed("a value has no name; write --set NAME=VALUE"))?;
             let input = inputs.iter().find(|input| input.name == name);
             let input = input.ok_or_else(|| {
                 let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
-                let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-                Exit::failed(format!("the server does not ask for `{name}`; it asks for {names}"))
+                let names = if names.is_empty() {
+                    "nothing".to_owned()
+                } else {
+                    names.join(", ")
+                };
+                Exit::failed(format!(
+                    "the server does not ask for `{name}`; it asks for {names}"
+                ))
             })?;
             if !fresh.contains(&name) {
                 self.given.remove(name);
@@ -203,12 +265,20 @@ impl Answers {
                 }
             }
         }
-        let missing: Vec<&Input> = inputs.iter().filter(|input| input.is_missing(&self.given)).collect();
+        let missing: Vec<&Input> = inputs
+            .iter()
+            .filter(|input| input.is_missing(&self.given))
+            .collect();
         if missing.is_empty() {
             return Ok(());
         }
-        let lines = missing.iter().map(|input| format!("\n  --set {}=…  {}", input.name, described(input)));
-        Err(Exit::failed(format!("the server needs to know more; give it{}", lines.collect::<String>())))
+        let lines = missing
+            .iter()
+            .map(|input| format!("\n  --set {}=…  {}", input.name, described(input)));
+        Err(Exit::failed(format!(
+            "the server needs to know more; give it{}",
+            lines.collect::<String>()
+        )))
     }
 
     /// The whole entry, with what it was made of.
@@ -221,11 +291,16 @@ impl Answers {
     ) -> Result<String, Exit> {
         let mut text = entry.text();
         if arguments.cwd.is_some() && recipe.way() == Way::Remote {
-            return Err(Exit::failed("`--cwd` is for commands, and this server is reached by a URL"));
+            return Err(Exit::failed(
+                "`--cwd` is for commands, and this server is reached by a URL",
+            ));
         }
         text.text("cwd", arguments.cwd.as_deref());
         arguments.common(&mut text);
-        text.json("registry", origin(listing, recipe.way(), &self.given, &entry.text()));
+        text.json(
+            "registry",
+            origin(listing, recipe.way(), &self.given, &entry.text()),
+        );
         if self.env.is_empty() {
             return Ok(text.to_json());
         }
@@ -233,7 +308,11 @@ impl Answers {
         let is_own = |name: &str| self.env.iter().any(|(own, _)| own == name);
         let theirs = entry.pairs().filter(|(name, _)| !is_own(name)).cloned();
         let all: Vec<(String, String)> = theirs.chain(self.env.iter().cloned()).collect();
-        let key = if recipe.way() == Way::Remote { "headers" } else { "env" };
+        let key = if recipe.way() == Way::Remote {
+            "headers"
+        } else {
+            "env"
+        };
         let mut pairs = EntryText::default();
         pairs.map(key, &all);
         Ok(text.with(key, &pairs).to_json())
@@ -266,10 +345,18 @@ fn reference(variable: &str) -> String {
 
 fn question(input: &Input) -> String {
     let description = described(input);
-    if description.is_empty() { input.name.clone() } else { format!("{} ({description})", input.name) }
+    if description.is_empty() {
+        input.name.clone()
+    } else {
+        format!("{} ({description})", input.name)
+    }
 }
 
 fn described(input: &Input) -> String {
     let parts = [input.description.clone(), input.expected()];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
 }

@@ -34,16 +34,36 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
         output.json(&json!({ "file": paths.config_file, "servers": usable.chain(faulty).collect::<Vec<_>>() }));
         return Ok(());
     }
-    let widths = config.servers.keys().map(|name| name.as_str().chars().count());
-    let widest = widths.chain(config.faults.iter().map(|fault| fault.name.chars().count())).max().unwrap_or(0);
+    let widths = config
+        .servers
+        .keys()
+        .map(|name| name.as_str().chars().count());
+    let widest = widths
+        .chain(config.faults.iter().map(|fault| fault.name.chars().count()))
+        .max()
+        .unwrap_or(0);
     let pad = |name: &str| " ".repeat(widest - name.chars().count());
     for (name, server) in &config.servers {
-        let disabled = if server.disabled { faint("  disabled") } else { String::new() };
-        output.line(format!("{}{}  {}{disabled}", strong(name), pad(name.as_str()), masked(&server.way())));
+        let disabled = if server.disabled {
+            faint("  disabled")
+        } else {
+            String::new()
+        };
+        output.line(format!(
+            "{}{}  {}{disabled}",
+            strong(name),
+            pad(name.as_str()),
+            masked(&server.way())
+        ));
     }
     for fault in &config.faults {
         let (name, reason) = (&fault.name, &fault.fault);
-        output.line(format!("{}{}  {} {reason}", strong(name), pad(name), bad("cannot be used:")));
+        output.line(format!(
+            "{}{}  {} {reason}",
+            strong(name),
+            pad(name),
+            bad("cannot be used:")
+        ));
     }
     if config.servers.is_empty() && config.faults.is_empty() {
         output.line("no server is configured; `mcpzip add` adds one");

@@ -13,7 +13,9 @@ use crate::config::{Config, Environment, Paths};
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream;
-use crate::upstream::oauth::{Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Vault, Wishes};
+use crate::upstream::oauth::{
+    Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Vault, Wishes,
+};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -66,10 +68,19 @@ impl Accounts {
     pub(super) fn new(paths: &Paths, variables: Environment) -> Result<Self, Exit> {
         let config = Config::load(paths, &variables)?;
         let tasks = Tasks::new();
-        let vault = Vault::new(paths.state_dir.join(DIRECTORY), config.credentials, &variables, tasks.clone());
+        let vault = Vault::new(
+            paths.state_dir.join(DIRECTORY),
+            config.credentials,
+            &variables,
+            tasks.clone(),
+        );
         let mut environment = upstream::Environment::new(tasks.clone(), variables, None);
         environment.logins = Some(Arc::new(vault));
-        Ok(Self { config, environment: Arc::new(environment), tasks })
+        Ok(Self {
+            config,
+            environment: Arc::new(environment),
+            tasks,
+        })
     }
 
     /// The variables of this run.
@@ -83,8 +94,13 @@ impl Accounts {
         if let Some(fault) = fault {
             return Err(Exit::failed(fault.to_string()));
         }
-        let entry = self.config.servers.iter().find(|(server, _)| server.as_str() == name);
-        let (server, entry) = entry.ok_or_else(|| Exit::failed(format!("no server `{name}` is configured")))?;
+        let entry = self
+            .config
+            .servers
+            .iter()
+            .find(|(server, _)| server.as_str() == name);
+        let (server, entry) =
+            entry.ok_or_else(|| Exit::failed(format!("no server `{name}` is configured")))?;
         let account = Account::of_entry(server, entry, &self.environment).map_err(exit)?;
         account.ok_or_else(|| {
             Exit::failed(format!(
@@ -95,8 +111,17 @@ impl Accounts {
 
     /// Those of all servers that are used and may have one.
     pub(super) fn all(&self) -> impl Iterator<Item = (&ServerName, Account)> {
-        let used = self.config.servers.iter().filter(|(_, entry)| !entry.disabled);
-        used.filter_map(|(server, entry)| Some((server, Account::of_entry(server, entry, &self.environment).ok()??)))
+        let used = self
+            .config
+            .servers
+            .iter()
+            .filter(|(_, entry)| !entry.disabled);
+        used.filter_map(|(server, entry)| {
+            Some((
+                server,
+                Account::of_entry(server, entry, &self.environment).ok()??,
+            ))
+        })
     }
 
     /// Ends what is under way; a token that is being renewed is kept first.
@@ -105,15 +130,27 @@ impl Accounts {
     }
 }
 
-pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
-    let browser = if arguments.no_browser { Browser::None } else { Browser::of(&accounts.environment.variables) };
-    let wishes = Wishes { scopes: arguments.scopes.clone() };
+pub(super) async fn log_in(
+    arguments: &LoginArguments,
+    accounts: &Accounts,
+    output: &Output,
+) -> Result<(), Exit> {
+    let browser = if arguments.no_browser {
+        Browser::None
+    } else {
+        Browser::of(&accounts.environment.variables)
+    };
+    let wishes = Wishes {
+        scopes: arguments.scopes.clone(),
+    };
     // A name of its own is asked for even where a login is there; it may lack something.
     if let Some(name) = &arguments.server {
         if let Some(Source::McpRemote) = arguments.from {
             return take_over(name, accounts, output).await;
         }
-        let status = one(accounts.of(name)?, &wishes, &browser, output).await.map_err(exit)?;
+        let status = one(accounts.of(name)?, &wishes, &browser, output)
+            .await
+            .map_err(exit)?;
         show(&status, output);
         return Ok(());
     }
@@ -137,34 +174,63 @@ pub(super) async fn log_in(arguments: &LoginArguments, accounts: &Accounts, outp
             Err(error) => failed.push(format!("{server}: {:#}", anyhow::Error::from(error))),
         }
     }
-    if failed.is_empty() { Ok(()) } else { Err(Exit::failed(failed.join("\n"))) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Exit::failed(failed.join("\n")))
+    }
 }
 
 async fn take_over(name: &str, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
     let account = accounts.of(name)?;
     let Some(inherited) = account.inherited() else {
-        return Err(Exit::failed(format!("mcp-remote has no login at the URL of `{name}`, as far as can be seen")));
+        return Err(Exit::failed(format!(
+            "mcp-remote has no login at the URL of `{name}`, as far as can be seen"
+        )));
     };
-    output.note(&format!("taking over the login in {}", inherited.path.display()));
+    output.note(&format!(
+        "taking over the login in {}",
+        inherited.path.display()
+    ));
     let status = account.take_over(inherited).await.map_err(exit)?;
     show(&status, output);
     output.note("start mcp-remote for this server no more: whoever renews the login first may log the other out");
     Ok(())
 }
 
-pub(super) async fn log_out(arguments: &LogoutArguments, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
-    let was_there = accounts.of(&arguments.server)?.log_out().await.map_err(exit)?;
+pub(super) async fn log_out(
+    arguments: &LogoutArguments,
+    accounts: &Accounts,
+    output: &Output,
+) -> Result<(), Exit> {
+    let was_there = accounts
+        .of(&arguments.server)?
+        .log_out()
+        .await
+        .map_err(exit)?;
     if output.is_json() {
         output.json(&serde_json::json!({ "server": arguments.server, "logged_out": was_there }));
     } else if was_there {
-        output.line(format!("{} logged out of {}", good("✓"), strong(&arguments.server)));
+        output.line(format!(
+            "{} logged out of {}",
+            good("✓"),
+            strong(&arguments.server)
+        ));
     } else {
-        output.line(format!("there was no login at {}", strong(&arguments.server)));
+        output.line(format!(
+            "there was no login at {}",
+            strong(&arguments.server)
+        ));
     }
     Ok(())
 }
 
-async fn one(account: Account, wishes: &Wishes, browser: &Browser, output: &Output) -> Result<LoginStatus, LoginError> {
+async fn one(
+    account: Account,
+    wishes: &Wishes,
+    browser: &Browser,
+    output: &Output,
+) -> Result<LoginStatus, LoginError> {
     if !account.needs_person() {
         return account.log_in_alone().await;
     }
@@ -173,9 +239,15 @@ async fn one(account: Account, wishes: &Wishes, browser: &Browser, output: &Outp
     let opened = browser.open(flow.url());
     output.note(&match opened {
         true => {
-            format!("opening the browser to log in to {server} at {}; if no page comes up, open this:", flow.issuer())
+            format!(
+                "opening the browser to log in to {server} at {}; if no page comes up, open this:",
+                flow.issuer()
+            )
         }
-        false => format!("to log in to {server} at {}, open this in any browser:", flow.issuer()),
+        false => format!(
+            "to log in to {server} at {}, open this in any browser:",
+            flow.issuer()
+        ),
     });
     // By itself and in full colour: it is to be copied.
     output.notable(&format!("\n{}\n", flow.url()));
@@ -200,7 +272,12 @@ fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
         return None;
     }
     flow.pasted(line)
-        .map_err(|error| output.note(&format!("{error}: paste the whole URL, as {}?…", flow.redirect())))
+        .map_err(|error| {
+            output.note(&format!(
+                "{error}: paste the whole URL, as {}?…",
+                flow.redirect()
+            ))
+        })
         .ok()
 }
 
@@ -222,8 +299,17 @@ fn show(status: &LoginStatus, output: &Output) {
         output.json(status);
         return;
     }
-    let scopes = if status.scopes.is_empty() { String::new() } else { format!(", for {}", status.scopes.join(", ")) };
-    output.line(format!("{} logged in to {} at {}{scopes}", good("✓"), strong(&status.server), status.issuer));
+    let scopes = if status.scopes.is_empty() {
+        String::new()
+    } else {
+        format!(", for {}", status.scopes.join(", "))
+    };
+    output.line(format!(
+        "{} logged in to {} at {}{scopes}",
+        good("✓"),
+        strong(&status.server),
+        status.issuer
+    ));
 }
 
 fn exit(error: LoginError) -> Exit {

@@ -69,16 +69,28 @@ fn unreadable(path: &Path) -> String {
 
 fn missing(name: &str, directory: &Path) -> String {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".log").map(str::to_owned));
+    let names = entries.filter_map(|entry| {
+        entry
+            .file_name()
+            .to_str()?
+            .strip_suffix(".log")
+            .map(str::to_owned)
+    });
     let mut names: Vec<_> = names.collect();
     names.sort_unstable();
     match &names[..] {
         [] => format!("there is no log of `{name}`: nothing was written yet"),
-        names => format!("there is no log of `{name}`; there are those of {}", names.join(", ")),
+        names => format!(
+            "there is no log of `{name}`; there are those of {}",
+            names.join(", ")
+        ),
     }
 }
 
 /// A line that does nothing to a terminal, whoever wrote it; tabs are lines' own.
 fn shown(line: &str) -> String {
-    line.split('\t').map(printable).collect::<Vec<_>>().join("\t")
+    line.split('\t')
+        .map(printable)
+        .collect::<Vec<_>>()
+        .join("\t")
 }

@@ -27,7 +27,8 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
         output.line(String::from_utf8_lossy(&page).trim_end());
         return Ok(());
     };
-    let made = std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+    let made = std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
     made.with_context(|| format!("cannot write to `{}`", directory.display()))?;
     output.note(&format!("the pages are in {}", directory.display()));
     Ok(())

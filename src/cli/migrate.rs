@@ -9,7 +9,9 @@ use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::{Machine, client_names, clients_of, scope_names};
-use crate::clients::{Choice, Client, Edit, Import, Item, Plan, Rule, Scope, Survey, Verdict, unified_diff};
+use crate::clients::{
+    Choice, Client, Edit, Import, Item, Plan, Rule, Scope, Survey, Verdict, unified_diff,
+};
 use crate::config::older_config_file;
 use crate::secret::Masker;
 use crate::upstream::oauth::{Account, Inherited};
@@ -50,18 +52,32 @@ enum Source {
     Older,
 }
 
-pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+pub(super) async fn run(
+    arguments: &Arguments,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
     if arguments.from == Some(Source::Older) {
         return import(arguments, machine, output).await;
     }
     let survey = Survey::of(&clients_of(&arguments.client), &machine.around);
     let choice = Choice {
-        scopes: arguments.scope.iter().filter_map(|scope| Scope::named(scope)).collect(),
+        scopes: arguments
+            .scope
+            .iter()
+            .filter_map(|scope| Scope::named(scope))
+            .collect(),
         only: arguments.only.clone(),
         drop_rules: arguments.drop_rules,
     };
     let launch = machine.launch()?;
-    let plan = Plan::new(&survey, &choice, &machine.paths.config_file, &launch, &machine.around);
+    let plan = Plan::new(
+        &survey,
+        &choice,
+        &machine.paths.config_file,
+        &launch,
+        &machine.around,
+    );
     let plan = plan.map_err(anyhow::Error::from)?;
     if !output.is_json() {
         show(&survey, &plan, machine, output);
@@ -84,7 +100,11 @@ fn tell(
 ) -> Result<(), Exit> {
     if output.is_json() {
         let mut report = report();
-        report["undo"] = outcome.as_ref().ok().and_then(Option::as_ref).map_or(Value::Null, |run| json!(run));
+        report["undo"] = outcome
+            .as_ref()
+            .ok()
+            .and_then(Option::as_ref)
+            .map_or(Value::Null, |run| json!(run));
         report["logins"] = json!(logins);
         output.json(&report);
     } else if let Ok(Some(run)) = &outcome {
@@ -107,12 +127,21 @@ fn mention_older(machine: &Machine, output: &Output) {
 }
 
 /// Does it, if it is wanted; gives the run's name.
-fn carry_out(arguments: &Arguments, plan: &Plan, machine: &Machine, output: &Output) -> Result<Option<String>, Exit> {
+fn carry_out(
+    arguments: &Arguments,
+    plan: &Plan,
+    machine: &Machine,
+    output: &Output,
+) -> Result<Option<String>, Exit> {
     if arguments.dry_run {
         return Ok(None);
     }
     if !plan.blocking.is_empty() {
-        let servers: Vec<&str> = plan.blocking.iter().map(|rule| rule.server.as_str()).collect();
+        let servers: Vec<&str> = plan
+            .blocking
+            .iter()
+            .map(|rule| rule.server.as_str())
+            .collect();
         return Err(Exit::failed(format!(
             "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
              Move other servers alone with `--only NAME`, or these without their rules with `--drop-rules`",
@@ -134,18 +163,29 @@ fn apply(
     }
     if !arguments.yes {
         if output.is_json() || !output.can_ask() {
-            return Err(Exit::failed("nothing was done: `--yes` does it without asking, `--dry-run` only looks"));
+            return Err(Exit::failed(
+                "nothing was done: `--yes` does it without asking, `--dry-run` only looks",
+            ));
         }
         if !output.ask("Do this?")? {
             output.note("nothing was done");
             return Ok(None);
         }
     }
-    Ok(Some(machine.journal().apply(command, edits).map_err(anyhow::Error::from)?))
+    Ok(Some(
+        machine
+            .journal()
+            .apply(command, edits)
+            .map_err(anyhow::Error::from)?,
+    ))
 }
 
 /// The logins that `mcp-remote` has for servers that are reached without it now; what became of each.
-pub(super) async fn take_over_logins(servers: &[String], machine: &Machine, output: &Output) -> Vec<Value> {
+pub(super) async fn take_over_logins(
+    servers: &[String],
+    machine: &Machine,
+    output: &Output,
+) -> Vec<Value> {
     take_over(servers, ("mcp-remote", Account::inherited), machine, output).await
 }
 
@@ -160,14 +200,24 @@ async fn take_over(
         return Vec::new();
     }
     // Without a usable configuration there is no account either; `serve` says why.
-    let Ok(accounts) = Accounts::new(&machine.paths, machine.around.environment.clone()) else { return Vec::new() };
+    let Ok(accounts) = Accounts::new(&machine.paths, machine.around.environment.clone()) else {
+        return Vec::new();
+    };
     let mut logins = Vec::new();
-    for (server, account) in accounts.all().filter(|(server, _)| servers.iter().any(|name| name == server.as_str())) {
-        let Some(inherited) = inherited(&account) else { continue };
+    for (server, account) in accounts
+        .all()
+        .filter(|(server, _)| servers.iter().any(|name| name == server.as_str()))
+    {
+        let Some(inherited) = inherited(&account) else {
+            continue;
+        };
         let outcome = match account.take_over(inherited).await {
             Ok(_) => "taken over".to_owned(),
             Err(error) => {
-                format!("not taken over: {:#}; `mcpzip login {server}` logs in anew", anyhow::Error::from(error))
+                format!(
+                    "not taken over: {:#}; `mcpzip login {server}` logs in anew",
+                    anyhow::Error::from(error)
+                )
             }
         };
         if !output.is_json() {
@@ -186,18 +236,35 @@ async fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Re
         ));
     };
     let import = Import::new(&older, &machine.paths.config_file).map_err(anyhow::Error::from)?;
-    let screen = Screen { output, masker: &import.masker, home: &machine.around.home };
+    let screen = Screen {
+        output,
+        masker: &import.masker,
+        home: &machine.around.home,
+    };
     let edits: Vec<Edit> = import.edit.into_iter().collect();
     if !output.is_json() {
-        output.line(format!("{} {}", strong("mcpzip 0.1"), faint(screen.path(&older))));
+        output.line(format!(
+            "{} {}",
+            strong("mcpzip 0.1"),
+            faint(screen.path(&older))
+        ));
         import.items.iter().for_each(|item| screen.item(item));
         screen.notes("To know:", &import.notes);
         edits.iter().for_each(|edit| screen.edit(edit));
     }
-    let outcome = apply(arguments, &edits, "migrate --from mcpzip-0.1", machine, output);
+    let outcome = apply(
+        arguments,
+        &edits,
+        "migrate --from mcpzip-0.1",
+        machine,
+        output,
+    );
     let logins = match &outcome {
         Ok(Some(_)) => {
-            let of_older = ("mcpzip 0.1", Account::inherited_from_older as fn(&Account) -> Option<Inherited>);
+            let of_older = (
+                "mcpzip 0.1",
+                Account::inherited_from_older as fn(&Account) -> Option<Inherited>,
+            );
             take_over(&moved(&import.items), of_older, machine, output).await
         }
         _ => Vec::new(),
@@ -223,7 +290,12 @@ fn moved(items: &[Item]) -> Vec<String> {
 
 /// The preview of a plan, as a person reads it.
 pub(super) fn show(survey: &Survey, plan: &Plan, machine: &Machine, output: &Output) {
-    Screen { output, masker: &plan.masker, home: &machine.around.home }.show(survey, plan);
+    Screen {
+        output,
+        masker: &plan.masker,
+        home: &machine.around.home,
+    }
+    .show(survey, plan);
 }
 
 /// Where a preview is shown.
@@ -236,22 +308,38 @@ struct Screen<'a> {
 impl Screen<'_> {
     pub(super) fn show(&self, survey: &Survey, plan: &Plan) {
         for (path, problem) in &survey.unreadable {
-            self.output.line(format!("{} {}: {problem}", bad("not read"), self.path(path)));
+            self.output.line(format!(
+                "{} {}: {problem}",
+                bad("not read"),
+                self.path(path)
+            ));
         }
         let mut last: Option<(Client, Scope, &PathBuf)> = None;
         for item in &plan.items {
             let place = (item.client, item.scope, &item.path);
             if last != Some(place) {
-                let scope = if item.scope == Scope::User { String::new() } else { format!(", {}", item.scope.name()) };
-                self.output.line(format!("{}{scope} {}", strong(item.client.title()), faint(self.path(&item.path))));
+                let scope = if item.scope == Scope::User {
+                    String::new()
+                } else {
+                    format!(", {}", item.scope.name())
+                };
+                self.output.line(format!(
+                    "{}{scope} {}",
+                    strong(item.client.title()),
+                    faint(self.path(&item.path))
+                ));
                 last = Some(place);
             }
             self.item(item);
         }
         if plan.items.is_empty() {
-            self.output.line(faint("no client has a server that could move"));
+            self.output
+                .line(faint("no client has a server that could move"));
         }
-        self.rules("These protect a server, and cannot be carried over:", &plan.blocking);
+        self.rules(
+            "These protect a server, and cannot be carried over:",
+            &plan.blocking,
+        );
         self.rules("These become rules of mcpzip:", &plan.carried);
         self.rules("These stop working:", &plan.lost);
         self.notes("To know:", &plan.warnings);
@@ -281,7 +369,9 @@ impl Screen<'_> {
     /// Below the home directory, as people write it.
     fn path(&self, path: &Path) -> String {
         match path.strip_prefix(self.home) {
-            Ok(rest) if !rest.as_os_str().is_empty() => Path::new("~").join(rest).display().to_string(),
+            Ok(rest) if !rest.as_os_str().is_empty() => {
+                Path::new("~").join(rest).display().to_string()
+            }
             _ => path.display().to_string(),
         }
     }
@@ -301,7 +391,11 @@ impl Screen<'_> {
         let mut last = None;
         for rule in rules {
             if last != Some((rule.client, &rule.server)) {
-                self.output.line(format!("  {} of {}", strong(&rule.server), rule.client.title()));
+                self.output.line(format!(
+                    "  {} of {}",
+                    strong(&rule.server),
+                    rule.client.title()
+                ));
                 last = Some((rule.client, &rule.server));
             }
             let becomes = match rule.is_carried() {
@@ -311,9 +405,13 @@ impl Screen<'_> {
             };
             self.say(4, &format!("{} {}: {becomes}", rule.kind.name(), rule.text));
             let wider = rule.project.as_ref().filter(|_| rule.is_carried());
-            let wider =
-                wider.map(|project| format!(", which was for {} alone", self.path(project))).unwrap_or_default();
-            self.say(6, &faint(format!("{} in {}{wider}", rule.key, self.path(&rule.path))));
+            let wider = wider
+                .map(|project| format!(", which was for {} alone", self.path(project)))
+                .unwrap_or_default();
+            self.say(
+                6,
+                &faint(format!("{} in {}{wider}", rule.key, self.path(&rule.path))),
+            );
         }
     }
 
@@ -328,7 +426,8 @@ impl Screen<'_> {
     }
 
     fn edit(&self, edit: &Edit) {
-        self.output.line(format!("\n{}", strong(self.path(&edit.path))));
+        self.output
+            .line(format!("\n{}", strong(self.path(&edit.path))));
         for line in diff(edit, self.masker).lines() {
             self.output.line(match line.as_bytes().first() {
                 Some(b'+') => good(line),
@@ -346,13 +445,24 @@ pub(super) fn line(item: &Item) -> String {
     };
     let server = strong(&item.server);
     match &item.verdict {
-        Verdict::Moves { name, is_known: true } => {
-            format!("{} {server}, which mcpzip has as `{name}`{left}", good("moves"))
+        Verdict::Moves {
+            name,
+            is_known: true,
+        } => {
+            format!(
+                "{} {server}, which mcpzip has as `{name}`{left}",
+                good("moves")
+            )
         }
-        Verdict::Moves { name, .. } if *name == item.server => format!("{} {server}{left}", good("moves")),
+        Verdict::Moves { name, .. } if *name == item.server => {
+            format!("{} {server}{left}", good("moves"))
+        }
         Verdict::Moves { name, .. } => format!("{} {server} as `{name}`{left}", good("moves")),
         Verdict::Conflicts { name } => {
-            format!("{} {server}: mcpzip has another of this name, so it becomes `{name}`{left}", bad("conflicts"))
+            format!(
+                "{} {server}: mcpzip has another of this name, so it becomes `{name}`{left}",
+                bad("conflicts")
+            )
         }
         Verdict::Stays(reason) => format!("{} {server}: {reason}", faint("stays")),
     }
@@ -403,7 +513,10 @@ pub(super) fn report(survey: &Survey, plan: &Plan) -> Value {
         };
         rules.iter().map(rule).collect()
     };
-    let unreadable = survey.unreadable.iter().map(|(path, problem)| json!({ "file": path, "problem": problem }));
+    let unreadable = survey
+        .unreadable
+        .iter()
+        .map(|(path, problem)| json!({ "file": path, "problem": problem }));
     json!({
         "servers": plan.items.iter().map(|item| server(item, &plan.masker, item.client.name())).collect::<Vec<_>>(),
         "blocking_rules": rules(&plan.blocking),

@@ -86,13 +86,28 @@ struct Serve {
 #[derive(Debug, Clone, Args)]
 struct Global {
     /// The configuration file
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Options for all commands")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Options for all commands"
+    )]
     config: Option<PathBuf>,
     /// Where tool lists and the search index are kept
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Options for all commands")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Options for all commands"
+    )]
     cache_dir: Option<PathBuf>,
     /// Where logs are kept
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Options for all commands")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Options for all commands"
+    )]
     state_dir: Option<PathBuf>,
     /// Print JSON, as is done without being asked when the output is no terminal
     #[arg(long, global = true, help_heading = "Options for all commands")]
@@ -220,9 +235,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     if let [program, word, rest @ ..] = arguments
         && word == "serve"
-        && let Ok(Serve { arguments, global }) = Serve::try_parse_from(std::iter::once(program).chain(rest))
+        && let Ok(Serve { arguments, global }) =
+            Serve::try_parse_from(std::iter::once(program).chain(rest))
     {
-        return Ok(Cli { command: Command::Serve(arguments), global });
+        return Ok(Cli {
+            command: Command::Serve(arguments),
+            global,
+        });
     }
     // Also what `serve` does not take, and its help: the words for that are the whole program's.
     Cli::try_parse_from(arguments)
@@ -235,8 +254,10 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
     }
     // Messages pass on one thread, so that a call wakes no other. What computes or touches the disk has a few of its
     // own: enough that a search need not wait for an index, and few, because each keeps memory that it has freed.
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build()?;
     match cli.command {
         #[cfg(unix)]
         Command::Guard { mark } => return Ok(runtime.block_on(crate::upstream::run_guard(&mark))?),
@@ -246,19 +267,36 @@ fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
         _ => {}
     }
     let environment = Environment::process();
-    let named = cli.global.log.as_deref().or_else(|| environment.get(env::LOG.name).filter(|level| !level.is_empty()));
-    let quiet = if matches!(cli.command, Command::Serve(_)) { "warn" } else { "error" };
+    let named = cli.global.log.as_deref().or_else(|| {
+        environment
+            .get(env::LOG.name)
+            .filter(|level| !level.is_empty())
+    });
+    let quiet = if matches!(cli.command, Command::Serve(_)) {
+        "warn"
+    } else {
+        "error"
+    };
     let level = |name: &str| log_level(name).unwrap_or(tracing::level_filters::LevelFilter::WARN);
     telemetry::start(named.map(level), level(quiet));
     runtime.block_on(dispatch(cli.command, cli.global, environment, output))
 }
 
-async fn dispatch(command: Command, global: Global, environment: Environment, output: &Output) -> Result<(), Exit> {
+async fn dispatch(
+    command: Command,
+    global: Global,
+    environment: Environment,
+    output: &Output,
+) -> Result<(), Exit> {
     if let Command::Demo = command {
         return demo::run(environment, output).await;
     }
     let has_own_config = global.config.is_some();
-    let flags = PathFlags { config_file: global.config, cache_dir: global.cache_dir, state_dir: global.state_dir };
+    let flags = PathFlags {
+        config_file: global.config,
+        cache_dir: global.cache_dir,
+        state_dir: global.state_dir,
+    };
     let paths = Paths::resolve(flags, &environment)?;
     let logs = paths.state_dir.join(LOGS);
     telemetry::keep_in(&logs);
@@ -276,19 +314,38 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
             config::run(command, output);
             return Ok(());
         }
-        Command::Update(ref arguments) => return update::run(arguments, &paths, &environment, output).await,
-        Command::Registry(ref command) => return registry::run(command, &paths, &environment, output).await,
+        Command::Update(ref arguments) => {
+            return update::run(arguments, &paths, &environment, output).await;
+        }
+        Command::Registry(ref command) => {
+            return registry::run(command, &paths, &environment, output).await;
+        }
         Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
-            return of_entries(&command, &remove::Place { paths: &paths, environment: &environment, output });
+            return of_entries(
+                &command,
+                &remove::Place {
+                    paths: &paths,
+                    environment: &environment,
+                    output,
+                },
+            );
         }
         _ => {}
     }
     if let Command::Serve(arguments) = command {
         let mode = arguments.mode();
         let way = arguments.way(&environment, output)?;
-        return serve::run(way, App::new(paths, environment, Start::Everything, mode)?, output).await;
+        return serve::run(
+            way,
+            App::new(paths, environment, Start::Everything, mode)?,
+            output,
+        )
+        .await;
     }
-    if matches!(command, Command::Login(_) | Command::Logout(_) | Command::Auth(_)) {
+    if matches!(
+        command,
+        Command::Login(_) | Command::Logout(_) | Command::Auth(_)
+    ) {
         let accounts = login::Accounts::new(&paths, environment)?;
         let outcome = tokio::select! {
             outcome = of_accounts(&command, &accounts, output) => outcome,
@@ -298,15 +355,37 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
         return outcome;
     }
     if let Command::Doctor(arguments) = command {
-        return doctor::run(&arguments, setup::Machine::new(paths, environment, has_own_config)?, output).await;
+        return doctor::run(
+            &arguments,
+            setup::Machine::new(paths, environment, has_own_config)?,
+            output,
+        )
+        .await;
     }
     if let Command::Init(arguments) = command {
-        return init::run(&arguments, &setup::Machine::new(paths, environment, has_own_config)?, output).await;
+        return init::run(
+            &arguments,
+            &setup::Machine::new(paths, environment, has_own_config)?,
+            output,
+        )
+        .await;
     }
-    if matches!(command, Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)) {
-        return of_clients(&command, &setup::Machine::new(paths, environment, has_own_config)?, output).await;
+    if matches!(
+        command,
+        Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)
+    ) {
+        return of_clients(
+            &command,
+            &setup::Machine::new(paths, environment, has_own_config)?,
+            output,
+        )
+        .await;
     }
-    let start = if matches!(command, Command::Status(_)) { Start::Nothing } else { Start::Unknown };
+    let start = if matches!(command, Command::Status(_)) {
+        Start::Nothing
+    } else {
+        Start::Unknown
+    };
     let app = App::new(paths, environment, start, Mode::MetaTools)?;
     app.stand_here();
     let outcome = tokio::select! {
@@ -317,7 +396,11 @@ async fn dispatch(command: Command, global: Global, environment: Environment, ou
     outcome
 }
 
-async fn of_accounts(command: &Command, accounts: &login::Accounts, output: &Output) -> Result<(), Exit> {
+async fn of_accounts(
+    command: &Command,
+    accounts: &login::Accounts,
+    output: &Output,
+) -> Result<(), Exit> {
     match command {
         Command::Login(arguments) => login::log_in(arguments, accounts, output).await,
         Command::Logout(arguments) => login::log_out(arguments, accounts, output).await,
@@ -338,7 +421,11 @@ fn of_entries(command: &Command, place: &remove::Place<'_>) -> Result<(), Exit> 
 }
 
 /// These block on files, and nothing else runs meanwhile.
-async fn of_clients(command: &Command, machine: &setup::Machine, output: &Output) -> Result<(), Exit> {
+async fn of_clients(
+    command: &Command,
+    machine: &setup::Machine,
+    output: &Output,
+) -> Result<(), Exit> {
     match command {
         Command::Migrate(arguments) => migrate::run(arguments, machine, output).await,
         Command::Connect(arguments) => connect::run_connect(arguments, machine, output),
@@ -405,12 +492,24 @@ mod tests {
         walk(&command, &mut |name, help| {
             let examples: Vec<&str> = help
                 .split_once("Examples:\n")
-                .map(|(_, examples)| examples.lines().take_while(|line| line.starts_with("  ")).collect())
+                .map(|(_, examples)| {
+                    examples
+                        .lines()
+                        .take_while(|line| line.starts_with("  "))
+                        .collect()
+                })
                 .unwrap_or_default();
-            assert!(examples.len() >= 2, "`{name}` has {} examples in its help, and needs two", examples.len());
+            assert!(
+                examples.len() >= 2,
+                "`{name}` has {} examples in its help, and needs two",
+                examples.len()
+            );
             for example in examples {
                 let words = words(example);
-                assert!(words.join(" ").starts_with(name), "an example of another command for `{name}`: {example}");
+                assert!(
+                    words.join(" ").starts_with(name),
+                    "an example of another command for `{name}`: {example}"
+                );
                 if let Err(error) = Cli::try_parse_from(&words) {
                     panic!("`{name}`: {example}: {error}");
                 }
@@ -422,11 +521,17 @@ mod tests {
 
     /// Every command that can be run and is shown, with its help.
     fn walk(command: &clap::Command, look: &mut impl FnMut(&str, &str)) {
-        for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
+        for below in command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set() && below.get_name() != "help")
+        {
             if below.has_subcommands() {
                 walk(below, look);
             } else {
-                let help = below.get_after_help().map(ToString::to_string).unwrap_or_default();
+                let help = below
+                    .get_after_help()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
                 look(below.get_bin_name().unwrap_or_default(), &help);
             }
         }
@@ -454,6 +559,9 @@ mod tests {
             }
         }
         end(&mut word, &mut commands);
-        commands.into_iter().find(|command| command.first().is_some_and(|name| name == "mcpzip")).unwrap_or_default()
+        commands
+            .into_iter()
+            .find(|command| command.first().is_some_and(|name| name == "mcpzip"))
+            .unwrap_or_default()
     }
 }

@@ -22,7 +22,10 @@ pub(super) struct Spinner(ProgressBar);
 
 impl Output {
     pub(super) fn new(json: bool) -> Self {
-        Self { json: json || !io::stdout().is_terminal(), asked: json }
+        Self {
+            json: json || !io::stdout().is_terminal(),
+            asked: json,
+        }
     }
 
     /// Whether results are to be JSON.
@@ -59,13 +62,21 @@ impl Output {
     pub(super) fn error(&self, exit: &Exit) {
         let label = console::style("error:").for_stderr().red().bold();
         // There is nowhere left to say that this failed.
-        let _ = writeln!(io::stderr().lock(), "{label} {}", on_terminal(&exit.to_string()));
+        let _ = writeln!(
+            io::stderr().lock(),
+            "{label} {}",
+            on_terminal(&exit.to_string())
+        );
     }
 
     /// Says something beside the result.
     pub(super) fn note(&self, text: &str) {
         // There is nowhere left to say that this failed.
-        let _ = writeln!(io::stderr().lock(), "{}", console::style(on_terminal(text)).for_stderr().dim());
+        let _ = writeln!(
+            io::stderr().lock(),
+            "{}",
+            console::style(on_terminal(text)).for_stderr().dim()
+        );
     }
 
     /// Whether somebody is there to be asked.
@@ -83,7 +94,10 @@ impl Output {
         err.flush()?;
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
-        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        Ok(matches!(
+            answer.trim().to_ascii_lowercase().as_str(),
+            "y" | "yes"
+        ))
     }
 
     /// Asks for a text, which is what was typed without the space around it.
@@ -119,12 +133,20 @@ impl Output {
 
     /// Says what is being waited for, several things at once, on a terminal only.
     pub(super) fn spinners(&self, names: &[String]) -> Spinners {
-        let target =
-            if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let all = MultiProgress::with_draw_target(target);
-        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is well formed");
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
+            .expect("the template is well formed");
         let bar = |name: &String| {
-            let bar = all.add(ProgressBar::new_spinner().with_style(style.clone()).with_message(name.clone()));
+            let bar = all.add(
+                ProgressBar::new_spinner()
+                    .with_style(style.clone())
+                    .with_message(name.clone()),
+            );
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
         };
@@ -134,8 +156,13 @@ impl Output {
 
     /// Says what is being waited for, on a terminal only.
     pub(super) fn spinner(&self, what: impl Into<String>) -> Spinner {
-        let bar = if io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is well formed");
+        let bar = if io::stderr().is_terminal() {
+            ProgressBar::new_spinner()
+        } else {
+            ProgressBar::hidden()
+        };
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
+            .expect("the template is well formed");
         bar.set_style(style);
         bar.set_message(what.into());
         bar.enable_steady_tick(Duration::from_millis(100));

@@ -3,14 +3,15 @@
 /// A server's words without what a terminal would obey or not show: control characters, and those that turn the
 /// direction of writing or take no room.
 pub(super) fn printable(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if is_hidden(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-        shown
-    })
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut shown, c| {
+            if is_hidden(c) {
+                shown.extend(c.escape_unicode());
+            } else {
+                shown.push(c);
+            }
+            shown
+        })
 }
 
 /// A whole text for a terminal, our own colours in it: of what a terminal would obey or not show, lines, tabs and those
@@ -33,21 +34,29 @@ pub(super) fn on_terminal(text: &str) -> String {
 /// The length of the colour that `text` begins with: bold, faint, or one of six, and back. What hides text is none.
 fn colour_length(text: &str) -> Option<usize> {
     let code = text.strip_prefix("\u{1b}[")?.split_once('m')?.0;
-    let is_colour = matches!(code, "0" | "1" | "2" | "3" | "4" | "31" | "32" | "33" | "34" | "35" | "36");
+    let is_colour = matches!(
+        code,
+        "0" | "1" | "2" | "3" | "4" | "31" | "32" | "33" | "34" | "35" | "36"
+    );
     is_colour.then(|| "\u{1b}[m".len() + code.len())
 }
 
 /// JSON that says the same, without such characters: they stand in its strings only, where they can be escaped. Who reads
 /// a pipe may be a terminal after all.
 pub(super) fn printable_json(json: &str) -> String {
-    json.chars().fold(String::with_capacity(json.len()), |mut shown, c| {
-        if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
-            shown.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
-        } else {
-            shown.push(c);
-        }
-        shown
-    })
+    json.chars()
+        .fold(String::with_capacity(json.len()), |mut shown, c| {
+            if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
+                shown.extend(
+                    c.encode_utf16(&mut [0; 2])
+                        .iter()
+                        .map(|unit| format!("\\u{unit:04x}")),
+                );
+            } else {
+                shown.push(c);
+            }
+            shown
+        })
 }
 
 /// The characters of `text` that a reader would not see, or would see elsewhere, each once: `U+202E, U+200B`. A line that
@@ -57,26 +66,46 @@ pub(super) fn hidden_in(text: &str) -> Option<String> {
     let mut before = ' ';
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
-        let joins =
-            matches!(c, '\u{200c}' | '\u{200d}') && !before.is_ascii() && rest.peek().is_some_and(|c| !c.is_ascii());
+        let joins = matches!(c, '\u{200c}' | '\u{200d}')
+            && !before.is_ascii()
+            && rest.peek().is_some_and(|c| !c.is_ascii());
         if is_hidden(c) && !joins && !matches!(c, '\n' | '\r' | '\t') && !found.contains(&c) {
             found.push(c);
         }
         before = c;
     }
-    let names: Vec<String> = found.iter().map(|c| format!("U+{:04X}", u32::from(*c))).collect();
+    let names: Vec<String> = found
+        .iter()
+        .map(|c| format!("U+{:04X}", u32::from(*c)))
+        .collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// The part of `text` around its first hidden character, fit to be shown.
 pub(super) fn around_hidden(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let at = chars.iter().position(|c| is_hidden(*c) && !matches!(c, '\n' | '\r' | '\t')).unwrap_or(0);
+    let at = chars
+        .iter()
+        .position(|c| is_hidden(*c) && !matches!(c, '\n' | '\r' | '\t'))
+        .unwrap_or(0);
     let (start, end) = (at.saturating_sub(30), (at + 40).min(chars.len()));
     let cut = |is_cut: bool| if is_cut { "…" } else { "" };
-    let part: String =
-        chars[start..end].iter().map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { *c }).collect();
-    format!("{}{}{}", cut(start > 0), printable(&part), cut(end < chars.len()))
+    let part: String = chars[start..end]
+        .iter()
+        .map(|c| {
+            if matches!(c, '\n' | '\r' | '\t') {
+                ' '
+            } else {
+                *c
+            }
+        })
+        .collect();
+    format!(
+        "{}{}{}",
+        cut(start > 0),
+        printable(&part),
+        cut(end < chars.len())
+    )
 }
 
 fn is_hidden(c: char) -> bool {
@@ -89,10 +118,20 @@ mod tests {
 
     #[test]
     fn a_terminal_is_told_colours_and_nothing_else() {
-        assert_eq!(on_terminal("\u{1b}[1mbold\u{1b}[0m\n\tcaf\u{e9}"), "\u{1b}[1mbold\u{1b}[0m\n\tcaf\u{e9}");
-        for hostile in
-            ["\u{1b}[2J", "\u{1b}]0;t\u{7}", "\u{1b}[8m", "\u{1b}[31;8m", "\u{9b}31m", "\u{1b}", "\r", "\u{202e}"]
-        {
+        assert_eq!(
+            on_terminal("\u{1b}[1mbold\u{1b}[0m\n\tcaf\u{e9}"),
+            "\u{1b}[1mbold\u{1b}[0m\n\tcaf\u{e9}"
+        );
+        for hostile in [
+            "\u{1b}[2J",
+            "\u{1b}]0;t\u{7}",
+            "\u{1b}[8m",
+            "\u{1b}[31;8m",
+            "\u{9b}31m",
+            "\u{1b}",
+            "\r",
+            "\u{202e}",
+        ] {
             let shown = on_terminal(hostile);
             assert!(!shown.contains(|c: char| is_hidden(c)), "{shown:?}");
         }
@@ -100,23 +139,50 @@ mod tests {
 
     #[test]
     fn json_says_the_same_when_nothing_of_it_is_hidden() {
-        let value = serde_json::json!({ "a\u{9b}": ["\u{202e}x\n", "\u{e0041}", "caf\u{e9} \u{1f600}"] });
+        let value =
+            serde_json::json!({ "a\u{9b}": ["\u{202e}x\n", "\u{e0041}", "caf\u{e9} \u{1f600}"] });
         let json = printable_json(&serde_json::to_string_pretty(&value).unwrap());
         assert!(!json.chars().any(|c| is_hidden(c) && c != '\n'), "{json:?}");
-        assert!(json.contains("\\udb40\\udc41") && json.contains("caf\u{e9}"), "{json}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+        assert!(
+            json.contains("\\udb40\\udc41") && json.contains("caf\u{e9}"),
+            "{json}"
+        );
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&json).unwrap(),
+            value
+        );
     }
 
     #[test]
     fn what_is_hidden_is_named_once() {
-        for c in ['\u{61c}', '\u{200b}', '\u{202e}', '\u{2066}', '\u{3164}', '\u{feff}', '\u{e0041}'] {
-            assert_eq!(hidden_in(&format!("a{c}b")), Some(format!("U+{:04X}", u32::from(c))));
+        for c in [
+            '\u{61c}',
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{3164}',
+            '\u{feff}',
+            '\u{e0041}',
+        ] {
+            assert_eq!(
+                hidden_in(&format!("a{c}b")),
+                Some(format!("U+{:04X}", u32::from(c)))
+            );
             assert!(!printable(&format!("a{c}b")).contains(c));
         }
-        assert_eq!(hidden_in("two\nlines\tand a tab, caf\u{e9}, \u{1f600}"), None);
+        assert_eq!(
+            hidden_in("two\nlines\tand a tab, caf\u{e9}, \u{1f600}"),
+            None
+        );
         assert_eq!(hidden_in("\u{1f468}\u{200d}\u{1f469}"), None);
         assert_eq!(hidden_in("a\u{200d}b").as_deref(), Some("U+200D"));
-        assert_eq!(around_hidden("one\ntwo\u{202e}three"), "one two\\u{202e}three");
-        assert_eq!(hidden_in("a\u{202e}b\u{1b}[2J\u{202e}").as_deref(), Some("U+202E, U+001B"));
+        assert_eq!(
+            around_hidden("one\ntwo\u{202e}three"),
+            "one two\\u{202e}three"
+        );
+        assert_eq!(
+            hidden_in("a\u{202e}b\u{1b}[2J\u{202e}").as_deref(),
+            Some("U+202E, U+001B")
+        );
     }
 }

@@ -36,24 +36,40 @@ pub(super) async fn run(
 ) -> Result<(), Exit> {
     let Command::Search(arguments) = command;
     let registry = open(paths, environment)?;
-    let answer = asked(output, registry.search(&arguments.query, arguments.limit.into())).await?;
+    let answer = asked(
+        output,
+        registry.search(&arguments.query, arguments.limit.into()),
+    )
+    .await?;
     let found = &answer.value;
     if output.is_json() {
         output.json(&json!({ "servers": found, "stale_seconds": answer.stale.map(|(age, _)| age.as_secs()) }));
         return Ok(());
     }
     for server in found {
-        let deprecated = if server.is_deprecated { bad("  deprecated") } else { String::new() };
+        let deprecated = if server.is_deprecated {
+            bad("  deprecated")
+        } else {
+            String::new()
+        };
         let ways = match server.ways.as_slice() {
             [] => "nothing that mcpzip can run".to_owned(),
             ways => ways.join(", "),
         };
-        output.line(format!("{} {}  {}{deprecated}", strong(&server.name), server.version, faint(ways)));
+        output.line(format!(
+            "{} {}  {}{deprecated}",
+            strong(&server.name),
+            server.version,
+            faint(ways)
+        ));
         output.line(format!("  {}", server.description));
     }
     match found.as_slice() {
         [] => output.line(format!("no server has `{}` in its name", arguments.query)),
-        [first, ..] => output.line(faint(format!("`mcpzip add NAME --from-registry {}` adds one", first.name))),
+        [first, ..] => output.line(faint(format!(
+            "`mcpzip add NAME --from-registry {}` adds one",
+            first.name
+        ))),
     }
     Ok(())
 }
@@ -61,7 +77,11 @@ pub(super) async fn run(
 /// The registry that the configuration names.
 pub(super) fn open(paths: &Paths, environment: &Environment) -> Result<Registry, Exit> {
     let config = Config::load_or_default(paths, environment)?;
-    for warning in config.warnings.iter().filter(|warning| warning.to_string().contains("`registry`")) {
+    for warning in config
+        .warnings
+        .iter()
+        .filter(|warning| warning.to_string().contains("`registry`"))
+    {
         tracing::warn!("{warning}");
     }
     Ok(Registry::new(&config.registry, &paths.cache_dir)?)
@@ -80,7 +100,10 @@ pub(super) async fn asked<T>(
         }
     };
     if let Some((age, reason)) = &answer.stale {
-        output.note(&format!("{reason}; this is what it said {} ago", time(*age)));
+        output.note(&format!(
+            "{reason}; this is what it said {} ago",
+            time(*age)
+        ));
     }
     Ok(answer)
 }

@@ -50,11 +50,21 @@ pub(super) fn run_remove(arguments: &RemoveArguments, place: &Place<'_>) -> Resu
 }
 
 pub(super) fn run_enable(arguments: &EnableArguments, place: &Place<'_>) -> Result<(), Exit> {
-    change(&arguments.names, &Change::Switch { disabled: false }, "enabled", place)
+    change(
+        &arguments.names,
+        &Change::Switch { disabled: false },
+        "enabled",
+        place,
+    )
 }
 
 pub(super) fn run_disable(arguments: &DisableArguments, place: &Place<'_>) -> Result<(), Exit> {
-    change(&arguments.names, &Change::Switch { disabled: true }, "disabled", place)
+    change(
+        &arguments.names,
+        &Change::Switch { disabled: true },
+        "disabled",
+        place,
+    )
 }
 
 fn change(names: &[String], change: &Change, done: &str, place: &Place<'_>) -> Result<(), Exit> {
@@ -63,17 +73,30 @@ fn change(names: &[String], change: &Change, done: &str, place: &Place<'_>) -> R
     let mut names = names.to_vec();
     names.sort();
     names.dedup();
-    let changes: Vec<_> = names.iter().map(|name| (name.clone(), change.clone())).collect();
+    let changes: Vec<_> = names
+        .iter()
+        .map(|name| (name.clone(), change.clone()))
+        .collect();
     let file = &place.paths.config_file;
     let changed = change_servers(file, &changes, place.environment, true, |_, _, _| Ok(()))?;
     if place.output.is_json() {
-        place.output.json(&json!({ "servers": names, "file": file, "change": done }));
+        place
+            .output
+            .json(&json!({ "servers": names, "file": file, "change": done }));
         return Ok(());
     }
     for name in &names {
-        let fault = changed.config.faults.iter().find(|fault| fault.name == *name);
-        let fault = fault.map(|fault| format!(", but cannot be used: {}", fault.fault)).unwrap_or_default();
-        place.output.line(format!("{} {done} {}{fault}", good("✓"), strong(name)));
+        let fault = changed
+            .config
+            .faults
+            .iter()
+            .find(|fault| fault.name == *name);
+        let fault = fault
+            .map(|fault| format!(", but cannot be used: {}", fault.fault))
+            .unwrap_or_default();
+        place
+            .output
+            .line(format!("{} {done} {}{fault}", good("✓"), strong(name)));
     }
     place.output.line(faint(format!("  {}", file.display())));
     Ok(())

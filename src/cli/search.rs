@@ -37,15 +37,22 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
-    let limit = arguments.limit.map_or(app.proxy().config().search.default_limit, usize::from);
+    let limit = arguments
+        .limit
+        .map_or(app.proxy().config().search.default_limit, usize::from);
     let query = arguments.query.join(" ");
     let server = arguments.server.as_deref();
     let answer = {
-        let _spinner = output.spinner("searching, and asking servers whose tools are not known yet");
+        let _spinner =
+            output.spinner("searching, and asking servers whose tools are not known yet");
         app.proxy().refresh().known(None, LIST_LIMIT).await;
         app.proxy().vectors_made(MEANING_LIMIT).await;
         if arguments.explain {
-            let explanation = app.proxy().explain(&query, limit, server).await.map_err(Exit::failed)?;
+            let explanation = app
+                .proxy()
+                .explain(&query, limit, server)
+                .await
+                .map_err(Exit::failed)?;
             explanation::show(&explanation, output);
             return Ok(());
         }
@@ -63,7 +70,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         output.line(answer.to_string());
     } else {
         for found in &answer.found {
-            let rest = found.text.strip_prefix(found.name.as_str()).unwrap_or(&found.text);
+            let rest = found
+                .text
+                .strip_prefix(found.name.as_str())
+                .unwrap_or(&found.text);
             output.line(format!("{}{rest}", strong(&found.name)));
         }
         for missing in &answer.missing {

@@ -43,7 +43,11 @@ pub(super) enum Way {
 
 impl Arguments {
     pub(super) fn mode(&self) -> Mode {
-        if self.direct { Mode::Direct } else { Mode::MetaTools }
+        if self.direct {
+            Mode::Direct
+        } else {
+            Mode::MetaTools
+        }
     }
 
     /// Reads what the arguments name.
@@ -51,13 +55,22 @@ impl Arguments {
     /// # Errors
     /// When there is no usable token where one is named.
     pub(super) fn way(self, environment: &Environment, output: &Output) -> Result<Way, Exit> {
-        let Some(address) = self.http else { return Ok(Way::Stdio) };
+        let Some(address) = self.http else {
+            return Ok(Way::Stdio);
+        };
         let token = match (self.token_file, environment.get(env::TOKEN.name)) {
-            (Some(path), _) => Some(token(&read(&path, output)?, &format!("`{}`", path.display()))?),
+            (Some(path), _) => Some(token(
+                &read(&path, output)?,
+                &format!("`{}`", path.display()),
+            )?),
             (None, Some(text)) if !text.is_empty() => Some(token(text, env::TOKEN.name)?),
             _ => None,
         };
-        Ok(Way::Http(Options { address, token, origins: self.allow_origin }))
+        Ok(Way::Http(Options {
+            address,
+            token,
+            origins: self.allow_origin,
+        }))
     }
 }
 
@@ -70,24 +83,38 @@ pub(super) async fn run(way: Way, app: App, output: &Output) -> Result<(), Exit>
             }
             Ok(app.serve_stdio().await?)
         }
-        Way::Http(options) => Ok(app.serve_http(options, |url| output.note(&format!("serving MCP on {url}"))).await?),
+        Way::Http(options) => Ok(app
+            .serve_http(options, |url| output.note(&format!("serving MCP on {url}")))
+            .await?),
     }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "an IP address and a port are needed, as 127.0.0.1:8080 or [::1]:8080".to_owned())
+    text.parse().map_err(|_| {
+        "an IP address and a port are needed, as 127.0.0.1:8080 or [::1]:8080".to_owned()
+    })
 }
 
 fn read(path: &Path, output: &Output) -> Result<String, Exit> {
-    let failed =
-        |error: std::io::Error| Exit::failed(format!("the token file `{}` cannot be read: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        Exit::failed(format!(
+            "the token file `{}` cannot be read: {error}",
+            path.display()
+        ))
+    };
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
+        let mode = std::fs::metadata(path)
+            .map_err(failed)?
+            .permissions()
+            .mode();
         if mode & 0o077 != 0 {
             // No refusal: containers get their secrets as files that all of the container may read.
-            output.note(&format!("others can read the token file `{}`; `chmod 600` keeps it to you", path.display()));
+            output.note(&format!(
+                "others can read the token file `{}`; `chmod 600` keeps it to you",
+                path.display()
+            ));
         }
     }
     #[cfg(not(unix))]
@@ -99,7 +126,9 @@ fn read(path: &Path, output: &Output) -> Result<String, Exit> {
 fn token(text: &str, source: &str) -> Result<Secret<String>, Exit> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Exit::failed(format!("the token in {source} must be one word of printable ASCII, and not empty")));
+        return Err(Exit::failed(format!(
+            "the token in {source} must be one word of printable ASCII, and not empty"
+        )));
     }
     Ok(Secret::new(text.to_owned()))
 }

@@ -11,7 +11,12 @@ const LIST_LIMIT: Duration = Duration::from_secs(60);
 pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     {
-        let count = proxy.config().servers.values().filter(|entry| !entry.disabled).count();
+        let count = proxy
+            .config()
+            .servers
+            .values()
+            .filter(|entry| !entry.disabled)
+            .count();
         let _spinner = output.spinner(format!("connecting to {count} servers"));
         proxy.refresh().list(None, LIST_LIMIT).await;
     }
@@ -20,7 +25,12 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         output.json(&status);
         return Ok(());
     }
-    let widest = status.servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
+    let widest = status
+        .servers
+        .iter()
+        .map(|server| server.name.len())
+        .max()
+        .unwrap_or(0);
     for server in &status.servers {
         let state = match server.state {
             "ready" => good("ready"),
@@ -28,20 +38,42 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             state => faint(state),
         };
         let pad = " ".repeat(widest - server.name.len());
-        let software = server.software.as_deref().map(|software| faint(format!(" ({software})"))).unwrap_or_default();
+        let software = server
+            .software
+            .as_deref()
+            .map(|software| faint(format!(" ({software})")))
+            .unwrap_or_default();
         let beside = server.beside_tools();
-        output.line(format!("{}{pad}  {state}  {} tools{beside}{software}", strong(&server.name), server.tools));
-        let withheld = (server.withheld > 0).then(|| format!("{} more tools are withheld", server.withheld));
+        output.line(format!(
+            "{}{pad}  {state}  {} tools{beside}{software}",
+            strong(&server.name),
+            server.tools
+        ));
+        let withheld =
+            (server.withheld > 0).then(|| format!("{} more tools are withheld", server.withheld));
         let changed = server.changed_text();
-        for line in server.reason.iter().chain(&server.flaws).chain(&withheld).chain(&changed) {
+        for line in server
+            .reason
+            .iter()
+            .chain(&server.flaws)
+            .chain(&withheld)
+            .chain(&changed)
+        {
             output.line(format!("{}  {line}", " ".repeat(widest)));
         }
     }
     for warning in &status.warnings {
         output.line(format!("{} {warning}", bad("configuration:")));
     }
-    output.line(faint(format!("{} tools of {} servers", status.tools, status.servers.len())));
-    if let Some(coverage) = status.search_by_meaning.filter(|coverage| coverage.embedded < coverage.tools) {
+    output.line(faint(format!(
+        "{} tools of {} servers",
+        status.tools,
+        status.servers.len()
+    )));
+    if let Some(coverage) = status
+        .search_by_meaning
+        .filter(|coverage| coverage.embedded < coverage.tools)
+    {
         output.line(faint(format!("search by meaning: {coverage}")));
     }
     Ok(())

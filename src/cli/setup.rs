@@ -18,7 +18,11 @@ pub(super) struct Machine {
 impl Machine {
     /// # Errors
     /// When there is no home directory.
-    pub(super) fn new(paths: Paths, environment: Environment, has_own_config: bool) -> Result<Self, Exit> {
+    pub(super) fn new(
+        paths: Paths,
+        environment: Environment,
+        has_own_config: bool,
+    ) -> Result<Self, Exit> {
         let no_home = || Exit::failed("no home directory is known, where clients have their files");
         let around = Surroundings {
             home: environment.home().ok_or_else(no_home)?,
@@ -28,7 +32,11 @@ impl Machine {
             directory: std::env::current_dir().ok(),
             managed: Some(Platform::current().managed()),
         };
-        Ok(Self { around, paths, has_own_config })
+        Ok(Self {
+            around,
+            paths,
+            has_own_config,
+        })
     }
 
     pub(super) fn journal(&self) -> Journal {
@@ -38,8 +46,14 @@ impl Machine {
     /// # Errors
     /// When the system does not say which program this is.
     pub(super) fn launch(&self) -> Result<Launch, Exit> {
-        let config = self.has_own_config.then_some(self.paths.config_file.as_path());
-        Ok(Launch::of(&std::env::current_exe()?, config, &self.around.environment))
+        let config = self
+            .has_own_config
+            .then_some(self.paths.config_file.as_path());
+        Ok(Launch::of(
+            &std::env::current_exe()?,
+            config,
+            &self.around.environment,
+        ))
     }
 }
 
@@ -56,5 +70,8 @@ pub(super) fn clients_of(names: &[String]) -> Vec<Client> {
     if names.is_empty() {
         return Client::ALL.to_vec();
     }
-    names.iter().filter_map(|name| Client::named(name)).collect()
+    names
+        .iter()
+        .filter_map(|name| Client::named(name))
+        .collect()
 }

@@ -9,10 +9,12 @@ pub(super) fn since(text: &str) -> Result<Day, String> {
         Some(number) => back(number, 1),
         None => text.strip_suffix('w').and_then(|number| back(number, 7)),
     };
-    let counted = days.filter(|days| *days > 0).map(|days| Day::today().minus(days - 1));
-    counted
-        .or_else(|| Day::parse(text))
-        .ok_or_else(|| "a number of days or weeks such as 7d or 4w, or a date such as 2026-11-01".to_owned())
+    let counted = days
+        .filter(|days| *days > 0)
+        .map(|days| Day::today().minus(days - 1));
+    counted.or_else(|| Day::parse(text)).ok_or_else(|| {
+        "a number of days or weeks such as 7d or 4w, or a date such as 2026-11-01".to_owned()
+    })
 }
 
 #[cfg(test)]

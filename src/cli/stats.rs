@@ -26,16 +26,25 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, paths: &Paths, output: &Output) -> Result<(), Exit> {
-    let history = load(&paths.state_dir.join(STATISTICS), arguments.since).context("nothing can be shown")?;
+    let history =
+        load(&paths.state_dir.join(STATISTICS), arguments.since).context("nothing can be shown")?;
     let total = history.total();
     if !output.is_json() {
         output.line(total.table(arguments.server.as_deref()));
-        if let (Some(first), Some(last)) = (history.days.keys().next(), history.days.keys().next_back()) {
-            output.line(faint(format!("{first} to {last}; what runs now is written every half minute")));
+        if let (Some(first), Some(last)) =
+            (history.days.keys().next(), history.days.keys().next_back())
+        {
+            output.line(faint(format!(
+                "{first} to {last}; what runs now is written every half minute"
+            )));
         }
         return Ok(());
     }
-    let rows: Vec<_> = total.rows(arguments.server.as_deref()).iter().map(row).collect();
+    let rows: Vec<_> = total
+        .rows(arguments.server.as_deref())
+        .iter()
+        .map(row)
+        .collect();
     output.json(&json!({
         "from": history.days.keys().next().map(ToString::to_string),
         "to": history.days.keys().next_back().map(ToString::to_string),
@@ -45,8 +54,17 @@ pub(super) fn run(arguments: &Arguments, paths: &Paths, output: &Output) -> Resu
 }
 
 fn row(row: &Row<'_>) -> serde_json::Value {
-    let Row { server, tool, tally } = row;
-    let milliseconds = |share| tally.latency.quantile(share).map(|time| time.as_secs_f64() * 1000.0);
+    let Row {
+        server,
+        tool,
+        tally,
+    } = row;
+    let milliseconds = |share| {
+        tally
+            .latency
+            .quantile(share)
+            .map(|time| time.as_secs_f64() * 1000.0)
+    };
     json!({
         "server": server,
         "tool": tool,

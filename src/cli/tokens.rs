@@ -57,7 +57,11 @@ impl Tokens {
     pub(in crate::cli) fn cost_of(&self, listing: &RawValue) -> anyhow::Result<ListCost> {
         let tools = tools_of(listing)?;
         let definitions = tools.iter().map(|tool| self.cost_of_definition(tool)).sum();
-        Ok(ListCost { tools: tools.len(), definitions, listing: self.count(listing.get()) })
+        Ok(ListCost {
+            tools: tools.len(),
+            definitions,
+            listing: self.count(listing.get()),
+        })
     }
 }
 
@@ -79,14 +83,19 @@ fn ranks(table: &[u8]) -> Option<FxHashMap<Vec<u8>, Rank>> {
         rest = after;
         token.truncate(usize::from(shared[at]));
         token.extend(own);
-        table.insert(token.clone(), Rank::from_le_bytes([low[at], middle[at], high[at], 0]));
+        table.insert(
+            token.clone(),
+            Rank::from_le_bytes([low[at], middle[at], high[at], 0]),
+        );
     }
     Some(table)
 }
 
 /// The tools in the result of a `tools/list`.
 pub(in crate::cli) fn tools_of(listing: &RawValue) -> anyhow::Result<Vec<Object<'_>>> {
-    let tools = Object::parse(listing)?.get("tools").context("a list of tools has no `tools`")?;
+    let tools = Object::parse(listing)?
+        .get("tools")
+        .context("a list of tools has no `tools`")?;
     Ok(serde_json::from_str(tools.get())?)
 }
 
@@ -99,30 +108,47 @@ mod tests {
         let (ours, theirs) = (ranks(TABLE).unwrap(), tiktoken_rs::o200k_base().unwrap());
         assert_eq!(ours.len(), 199_998);
         for (token, rank) in &ours {
-            assert_eq!(theirs.decode_bytes(&[*rank]).unwrap(), *token, "rank {rank}");
+            assert_eq!(
+                theirs.decode_bytes(&[*rank]).unwrap(),
+                *token,
+                "rank {rank}"
+            );
         }
         let tokens = Tokens::load().unwrap();
-        for text in ["", "Create a new issue in a repository.", "naïve 天气预报 🦀\n\n  fn main() {}", "<|endoftext|>"]
-        {
-            assert_eq!(tokens.count(text), theirs.encode_ordinary(text).len(), "{text}");
+        for text in [
+            "",
+            "Create a new issue in a repository.",
+            "naïve 天气预报 🦀\n\n  fn main() {}",
+            "<|endoftext|>",
+        ] {
+            assert_eq!(
+                tokens.count(text),
+                theirs.encode_ordinary(text).len(),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn a_damaged_table_is_refused() {
-        assert!(ranks(&[]).is_none() && ranks(&TABLE[..1_000]).is_none() && ranks(&[1, 0, 0]).is_none());
+        assert!(
+            ranks(&[]).is_none() && ranks(&TABLE[..1_000]).is_none() && ranks(&[1, 0, 0]).is_none()
+        );
     }
 
     #[test]
     fn a_definition_is_counted_without_what_clients_keep_from_the_model() {
         let tokens = Tokens::load().unwrap();
         let short = r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"}}"#;
-        let long =
-            r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}"#;
+        let long = r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}"#;
         let listing = RawValue::from_string(format!(r#"{{"tools":[{short},{long}]}}"#)).unwrap();
         let cost = tokens.cost_of(&listing).unwrap();
         assert_eq!((cost.tools, cost.definitions), (2, 2 * tokens.count(short)));
         assert_eq!(cost.listing, tokens.count(listing.get()));
-        assert!(tokens.cost_of(&RawValue::from_string("{}".to_owned()).unwrap()).is_err());
+        assert!(
+            tokens
+                .cost_of(&RawValue::from_string("{}".to_owned()).unwrap())
+                .is_err()
+        );
     }
 }

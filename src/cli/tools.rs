@@ -32,27 +32,57 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         proxy.refresh().known(None, LIST_LIMIT).await;
     }
     let snapshot = proxy.snapshot();
-    let wanted = |name: &str| arguments.server.as_deref().map_or(name != BUILT_IN_SERVER, |server| server == name);
+    let wanted = |name: &str| {
+        arguments
+            .server
+            .as_deref()
+            .map_or(name != BUILT_IN_SERVER, |server| server == name)
+    };
     if let Some(server) = arguments.server.as_deref()
-        && !snapshot.servers().any(|known| known.name().as_str() == server)
+        && !snapshot
+            .servers()
+            .any(|known| known.name().as_str() == server)
     {
-        let failed = proxy.refresh().progress().into_iter().find(|(name, _)| name.as_str() == server);
+        let failed = proxy
+            .refresh()
+            .progress()
+            .into_iter()
+            .find(|(name, _)| name.as_str() == server);
         return Err(match failed {
-            Some((_, Progress::Failed(reason))) => Exit::unavailable(proxy.config().masker.mask(&reason)),
-            Some(_) => Exit::unavailable(format!("server `{server}` has not listed its tools within {LIST_LIMIT:?}")),
-            None => Exit::failed(format!("no enabled server `{server}` is configured; `mcpzip servers` lists them")),
+            Some((_, Progress::Failed(reason))) => {
+                Exit::unavailable(proxy.config().masker.mask(&reason))
+            }
+            Some(_) => Exit::unavailable(format!(
+                "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
+            )),
+            None => Exit::failed(format!(
+                "no enabled server `{server}` is configured; `mcpzip servers` lists them"
+            )),
         });
     }
     let mut all = Vec::new();
-    for tool in snapshot.tools().filter(|tool| wanted(tool.server().name().as_str())) {
-        let json = tool.json().map_err(|error| Exit::failed(error.to_string()))?;
-        let Ok(definition) = Definition::parse(&json) else { continue };
+    for tool in snapshot
+        .tools()
+        .filter(|tool| wanted(tool.server().name().as_str()))
+    {
+        let json = tool
+            .json()
+            .map_err(|error| Exit::failed(error.to_string()))?;
+        let Ok(definition) = Definition::parse(&json) else {
+            continue;
+        };
         let name = tool.qualified_name().to_string();
         let text = render_hit(tool.server().name(), &definition);
         if output.is_json() {
-            all.push(json!({ "name": name, "server": tool.server().name().as_str(), "text": text }));
+            all.push(
+                json!({ "name": name, "server": tool.server().name().as_str(), "text": text }),
+            );
         } else {
-            output.line(format!("{}{}", strong(&name), text.strip_prefix(&name).unwrap_or(&text)));
+            output.line(format!(
+                "{}{}",
+                strong(&name),
+                text.strip_prefix(&name).unwrap_or(&text)
+            ));
         }
     }
     if output.is_json() {
@@ -63,9 +93,18 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         if let Progress::Failed(reason) = progress
             && wanted(server.as_str())
         {
-            output.line(bad(format!("{server}: {}", proxy.config().masker.mask(&reason))));
+            output.line(bad(format!(
+                "{server}: {}",
+                proxy.config().masker.mask(&reason)
+            )));
         }
     }
-    output.line(faint(format!("{} tools", snapshot.tools().filter(|t| wanted(t.server().name().as_str())).count())));
+    output.line(faint(format!(
+        "{} tools",
+        snapshot
+            .tools()
+            .filter(|t| wanted(t.server().name().as_str()))
+            .count()
+    )));
     Ok(())
 }

@@ -40,7 +40,12 @@ impl Trial {
         environment: &Environment,
         output: &Output,
     ) -> Result<Self, Exit> {
-        let app = App::new(paths.clone(), environment.clone(), Start::Nothing, Mode::MetaTools)?;
+        let app = App::new(
+            paths.clone(),
+            environment.clone(),
+            Start::Nothing,
+            Mode::MetaTools,
+        )?;
         let trial = {
             let _spinner = output.spinner(format!("connecting to {name}"));
             tokio::select! {
@@ -60,7 +65,9 @@ impl Trial {
     /// For programs.
     pub(super) fn to_json(&self) -> Value {
         match self {
-            Self::Ready { tools, took } => json!({ "state": "ready", "tools": tools, "seconds": took.as_secs_f64() }),
+            Self::Ready { tools, took } => {
+                json!({ "state": "ready", "tools": tools, "seconds": took.as_secs_f64() })
+            }
             Self::Login => json!({ "state": "login" }),
             Self::Unset { variable } => json!({ "state": "unset", "variable": variable }),
             Self::Failed { reason } => json!({ "state": "failed", "reason": reason }),
@@ -96,12 +103,22 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
     let config = proxy.config();
     if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
         return match &fault.fault {
-            Fault::MissingVariable { variable, .. } => Trial::Unset { variable: variable.clone() },
-            fault => Trial::Failed { reason: fault.to_string() },
+            Fault::MissingVariable { variable, .. } => Trial::Unset {
+                variable: variable.clone(),
+            },
+            fault => Trial::Failed {
+                reason: fault.to_string(),
+            },
         };
     }
-    let server = ServerName::new(name).ok().filter(|server| config.servers.contains_key(server));
-    let Some(server) = server else { return Trial::Failed { reason: "it is not in the configuration".to_owned() } };
+    let server = ServerName::new(name)
+        .ok()
+        .filter(|server| config.servers.contains_key(server));
+    let Some(server) = server else {
+        return Trial::Failed {
+            reason: "it is not in the configuration".to_owned(),
+        };
+    };
     if config.servers[&server].disabled {
         return Trial::Disabled;
     }
@@ -109,13 +126,23 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
     proxy.refresh().list(Some(&server), LIMIT).await;
     match proxy.refresh().progress().remove(&server) {
         Some(Progress::Listed) => {
-            let tools = proxy.snapshot().server(&server).map_or(0, |known| known.entries().len());
-            Trial::Ready { tools, took: start.elapsed() }
+            let tools = proxy
+                .snapshot()
+                .server(&server)
+                .map_or(0, |known| known.entries().len());
+            Trial::Ready {
+                tools,
+                took: start.elapsed(),
+            }
         }
         Some(Progress::Failed(_)) if proxy.wants_login(&server) => Trial::Login,
-        Some(Progress::Failed(reason)) => Trial::Failed { reason: config.masker.mask(&reason).into_owned() },
+        Some(Progress::Failed(reason)) => Trial::Failed {
+            reason: config.masker.mask(&reason).into_owned(),
+        },
         _ => Trial::Failed {
-            reason: format!("it gave no answer within {LIMIT:?}; one that is installed only now may need longer"),
+            reason: format!(
+                "it gave no answer within {LIMIT:?}; one that is installed only now may need longer"
+            ),
         },
     }
 }

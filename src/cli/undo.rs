@@ -26,7 +26,10 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         list(machine, output);
         return Ok(());
     }
-    let (id, restored) = machine.journal().undo(arguments.run.as_deref()).map_err(anyhow::Error::from)?;
+    let (id, restored) = machine
+        .journal()
+        .undo(arguments.run.as_deref())
+        .map_err(anyhow::Error::from)?;
     if output.is_json() {
         let files = restored.iter().map(|(path, restored)| {
             let (outcome, kept) = words(restored);
@@ -41,20 +44,29 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
             Restored::Removed => good("removed again, as it was not there before"),
             Restored::Untouched => faint("was as it had been"),
             Restored::Part => good("edited since: only our part was taken back"),
-            Restored::Kept(keys) => {
-                bad(format!("edited since, and these are not as we left them: {}", keys.join(", ")))
-            }
+            Restored::Kept(keys) => bad(format!(
+                "edited since, and these are not as we left them: {}",
+                keys.join(", ")
+            )),
             Restored::Gone => bad("is gone; it was left so"),
         };
         output.line(format!("{} {text}", strong(path.display())));
     }
-    output.line(faint(format!("run {id} is taken back; the files as they were stay in {}", backups(machine, &id))));
+    output.line(faint(format!(
+        "run {id} is taken back; the files as they were stay in {}",
+        backups(machine, &id)
+    )));
     Ok(())
 }
 
 fn backups(machine: &Machine, id: &str) -> String {
-    let run = machine.journal().list().into_iter().find(|run| run.id == id);
-    run.map(|run| run.backups.display().to_string()).unwrap_or_default()
+    let run = machine
+        .journal()
+        .list()
+        .into_iter()
+        .find(|run| run.id == id);
+    run.map(|run| run.backups.display().to_string())
+        .unwrap_or_default()
 }
 
 fn list(machine: &Machine, output: &Output) {
@@ -73,7 +85,9 @@ fn list(machine: &Machine, output: &Output) {
             RunState::Undone => faint("taken back"),
         };
         output.line(format!("{}  {}  {state}", strong(&run.id), run.command));
-        run.files.iter().for_each(|file| output.line(faint(format!("  {}", file.display()))));
+        run.files
+            .iter()
+            .for_each(|file| output.line(faint(format!("  {}", file.display()))));
     }
 }
 

@@ -56,7 +56,11 @@ pub(super) async fn run(
     let text = std::fs::read_to_string(&paths.config_file)?;
     let document = Document::parse(&text).map_err(anyhow::Error::from)?;
     let names = match arguments.all {
-        true => document.keys(&["mcpServers"]).into_iter().filter(|name| has_origin(&document, name)).collect(),
+        true => document
+            .keys(&["mcpServers"])
+            .into_iter()
+            .filter(|name| has_origin(&document, name))
+            .collect(),
         false => arguments.names.clone(),
     };
     if names.is_empty() && !output.is_json() {
@@ -64,12 +68,22 @@ pub(super) async fn run(
     }
     let (mut reports, mut failures) = (Vec::new(), Vec::new());
     for name in &names {
-        let done = one(name, arguments, &document, &registry, paths, environment, output).await;
+        let done = one(
+            name,
+            arguments,
+            &document,
+            &registry,
+            paths,
+            environment,
+            output,
+        )
+        .await;
         match done {
             Ok(report) => reports.push(report),
             // One that cannot be updated keeps no other from it.
             Err(exit) => {
-                reports.push(json!({ "server": name, "change": "none", "reason": exit.to_string() }));
+                reports
+                    .push(json!({ "server": name, "change": "none", "reason": exit.to_string() }));
                 failures.push((name, exit));
             }
         }
@@ -81,7 +95,10 @@ pub(super) async fn run(
         0 => Ok(()),
         1 if names.len() == 1 => Err(failures.remove(0).1),
         _ => {
-            let lines: Vec<String> = failures.iter().map(|(name, exit)| format!("`{name}`: {exit}")).collect();
+            let lines: Vec<String> = failures
+                .iter()
+                .map(|(name, exit)| format!("`{name}`: {exit}"))
+                .collect();
             Err(Exit::failed(lines.join("\n")))
         }
     }
@@ -98,7 +115,12 @@ async fn one(
 ) -> Result<Value, Exit> {
     let update = Update::find(name, arguments, document, registry, environment, output).await?;
     let (from, to) = &update.versions;
-    let changed: Vec<String> = update.merged.changes.iter().map(|(path, _)| path.join(".")).collect();
+    let changed: Vec<String> = update
+        .merged
+        .changes
+        .iter()
+        .map(|(path, _)| path.join("."))
+        .collect();
     let is_current = from == to && changed.is_empty();
     let done = match (is_current, arguments.dry_run) {
         (true, _) => "current",
@@ -107,12 +129,16 @@ async fn one(
     };
     if done == "updated" {
         let changes = [(name.to_owned(), update.change.clone())];
-        change_servers(&paths.config_file, &changes, environment, true, |_, name, document| {
-            match document.get(&["mcpServers", name]) {
+        change_servers(
+            &paths.config_file,
+            &changes,
+            environment,
+            true,
+            |_, name, document| match document.get(&["mcpServers", name]) {
                 Some(now) if now == update.before => Ok(()),
                 _ => Err("somebody else changed it just now; run this again".to_owned()),
-            }
-        })?;
+            },
+        )?;
     }
     if !output.is_json() {
         update.show(done, &changed, output);
@@ -141,12 +167,17 @@ impl Update {
         output: &Output,
     ) -> Result<Self, Exit> {
         let failed = |text: &str| Exit::failed(format!("`{name}`: {text}"));
-        let before = document.get(&["mcpServers", name]).ok_or_else(|| failed("there is no server of this name"))?;
-        let entry: Value = serde_json::from_str(&before).map_err(|error| failed(&error.to_string()))?;
+        let before = document
+            .get(&["mcpServers", name])
+            .ok_or_else(|| failed("there is no server of this name"))?;
+        let entry: Value =
+            serde_json::from_str(&before).map_err(|error| failed(&error.to_string()))?;
         let stored = &entry["registry"];
-        let (Some(id), Some(version), true) =
-            (stored["name"].as_str(), stored["version"].as_str(), stored["given"].is_object())
-        else {
+        let (Some(id), Some(version), true) = (
+            stored["name"].as_str(),
+            stored["version"].as_str(),
+            stored["given"].is_object(),
+        ) else {
             return Err(failed(
                 "it did not come from the registry; `mcpzip add NAME --from-registry --force` takes it from there",
             ));
@@ -156,24 +187,46 @@ impl Update {
             return Err(failed("it was taken out of the registry"));
         }
         let way = stored["use"].as_str().and_then(Way::named);
-        let recipe = listing.recipe(way).map_err(|error| failed(&error.to_string()))?;
+        let recipe = listing
+            .recipe(way)
+            .map_err(|error| failed(&error.to_string()))?;
         let inputs = recipe.inputs(name);
         let mut answers = Answers::again(given(&stored["inputs"]), &arguments.set, &inputs)?;
-        answers.given.retain(|known, _| inputs.iter().any(|input| input.name == *known));
+        answers
+            .given
+            .retain(|known, _| inputs.iter().any(|input| input.name == *known));
         answers.complete(&inputs, environment, output)?;
-        let today = recipe.entry(name, &answers.given).map_err(|reason| failed(&reason))?.text();
-        let today_value: Value = serde_json::from_str(&today.to_json()).expect("it was written as JSON");
+        let today = recipe
+            .entry(name, &answers.given)
+            .map_err(|reason| failed(&reason))?
+            .text();
+        let today_value: Value =
+            serde_json::from_str(&today.to_json()).expect("it was written as JSON");
         let merged = merge(&stored["given"], &entry, &today_value);
         let own = |keys: &[String], value: String| (keys.to_vec(), value);
-        let members = merged
-            .changes
-            .iter()
-            .map(|(path, value)| own(path, value.as_ref().map_or_else(|| "null".to_owned(), Value::to_string)));
+        let members = merged.changes.iter().map(|(path, value)| {
+            own(
+                path,
+                value
+                    .as_ref()
+                    .map_or_else(|| "null".to_owned(), Value::to_string),
+            )
+        });
         let mut members: Vec<_> = members.collect();
-        members.push(own(&["registry".to_owned()], origin(&listing, recipe.way(), &answers.given, &today)));
+        members.push(own(
+            &["registry".to_owned()],
+            origin(&listing, recipe.way(), &answers.given, &today),
+        ));
         let versions = (version.to_owned(), listing.version().to_owned());
         let is_deprecated = listing.is_deprecated();
-        Ok(Self { name: name.to_owned(), before, versions, merged, change: Change::Update(members), is_deprecated })
+        Ok(Self {
+            name: name.to_owned(),
+            before,
+            versions,
+            merged,
+            change: Change::Update(members),
+            is_deprecated,
+        })
     }
 
     fn show(&self, done: &str, changed: &[String], output: &Output) {
@@ -181,10 +234,17 @@ impl Update {
         output.line(match done {
             "current" => format!("{name} is current: {from}"),
             "possible" => format!("{name} {from} → {to} would change {}", listed(changed)),
-            _ => format!("{} updated {name} {from} → {to}: {}", good("✓"), listed(changed)),
+            _ => format!(
+                "{} updated {name} {from} → {to}: {}",
+                good("✓"),
+                listed(changed)
+            ),
         });
         for kept in &self.merged.kept {
-            output.line(format!("  {} {kept}: you changed it, and so did the registry", bad("kept yours:")));
+            output.line(format!(
+                "  {} {kept}: you changed it, and so did the registry",
+                bad("kept yours:")
+            ));
         }
         if self.is_deprecated {
             output.line(faint("  its authors advise against using it any more"));
@@ -193,18 +253,33 @@ impl Update {
 }
 
 fn has_origin(document: &Document, name: &str) -> bool {
-    document.get(&["mcpServers", name, "registry", "name"]).is_some()
+    document
+        .get(&["mcpServers", name, "registry", "name"])
+        .is_some()
 }
 
 /// The inputs that an entry remembers.
 fn given(inputs: &Value) -> Given {
     let texts = |value: &Value| match value {
-        Value::Array(values) => values.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::Array(values) => values
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         value => value.as_str().map(str::to_owned).into_iter().collect(),
     };
-    inputs.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), texts(value))).collect()
+    inputs
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), texts(value)))
+        .collect()
 }
 
 fn listed(changed: &[String]) -> String {
-    if changed.is_empty() { "nothing of its entry".to_owned() } else { changed.join(", ") }
+    if changed.is_empty() {
+        "nothing of its entry".to_owned()
+    } else {
+        changed.join(", ")
+    }
 }

@@ -46,11 +46,24 @@ pub fn connect(
     if source.text.node().at(&place.path_of(name)).is_some() {
         return Ok(Connected::Taken);
     }
-    let launch = Launch { variables: variables_of(config_file), ..launch.clone() };
+    let launch = Launch {
+        variables: variables_of(config_file),
+        ..launch.clone()
+    };
     let mut text = source.text.clone();
-    let failed = |source| PlanError::Edit { path: place.path.clone(), source };
+    let failed = |source| PlanError::Edit {
+        path: place.path.clone(),
+        source,
+    };
     entry::write(&mut text, place, name, &launch, environment).map_err(failed)?;
-    let edit = Edit::new(Some(place.client), &place.path, place.syntax, &source, &text, entry::paths(place, name));
+    let edit = Edit::new(
+        Some(place.client),
+        &place.path,
+        place.syntax,
+        &source,
+        &text,
+        entry::paths(place, name),
+    );
     Ok(edit.map_or_else(|| Connected::Already(name.to_owned()), Connected::Edit))
 }
 
@@ -64,30 +77,56 @@ pub fn disconnect(place: &Place) -> Result<Disconnected, PlanError> {
     let mut text = source.text.clone();
     let mut paths = Vec::new();
     for name in &names {
-        let failed = |source| PlanError::Edit { path: place.path.clone(), source };
+        let failed = |source| PlanError::Edit {
+            path: place.path.clone(),
+            source,
+        };
         entry::remove(&mut text, place, name).map_err(failed)?;
         paths.extend(entry::paths(place, name));
     }
     paths.sort();
     paths.dedup();
-    let edit = Edit::new(Some(place.client), &place.path, place.syntax, &source, &text, paths);
-    Ok(edit.map_or(Disconnected::Already, |edit| Disconnected::Edit(edit, names)))
+    let edit = Edit::new(
+        Some(place.client),
+        &place.path,
+        place.syntax,
+        &source,
+        &text,
+        paths,
+    );
+    Ok(edit.map_or(Disconnected::Already, |edit| {
+        Disconnected::Edit(edit, names)
+    }))
 }
 
 /// The variables that our servers need. A configuration that cannot be read, or is not there yet, needs none.
 pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
     let config = read_source(config_file, super::Syntax::Json).ok();
-    let servers = config.as_ref().and_then(|config| config.text.node().get("mcpServers")).map(Node::to_json);
-    let mut variables = servers.map(|json| references::variables(&json)).unwrap_or_default();
+    let servers = config
+        .as_ref()
+        .and_then(|config| config.text.node().get("mcpServers"))
+        .map(Node::to_json);
+    let mut variables = servers
+        .map(|json| references::variables(&json))
+        .unwrap_or_default();
     variables.sort();
     variables.dedup();
     variables
 }
 
 pub(super) fn own_entries(place: &Place, node: &Node) -> Vec<String> {
-    let servers = node.at(&place.container).map(Node::members).unwrap_or_default();
-    let is_own = |entry: &Node| reading::read(place.client, entry, None).is_ok_and(|entry| entry.is_mcpzip());
-    servers.into_iter().filter(|(_, entry)| is_own(entry)).map(|(name, _)| name.to_owned()).collect()
+    let servers = node
+        .at(&place.container)
+        .map(Node::members)
+        .unwrap_or_default();
+    let is_own = |entry: &Node| {
+        reading::read(place.client, entry, None).is_ok_and(|entry| entry.is_mcpzip())
+    };
+    servers
+        .into_iter()
+        .filter(|(_, entry)| is_own(entry))
+        .map(|(name, _)| name.to_owned())
+        .collect()
 }
 
 fn unreadable(path: &std::path::Path) -> impl FnOnce(String) -> PlanError {

@@ -11,46 +11,78 @@ use crate::config::env::is_inherited;
 pub const fn desktop_path(platform: Platform) -> Option<&'static str> {
     match platform {
         Platform::Mac => Some("/usr/bin:/bin:/usr/sbin:/sbin"),
-        Platform::Linux => Some("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"),
+        Platform::Linux => {
+            Some("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin")
+        }
         Platform::Windows => None,
     }
 }
 
 /// What of `servers` would not work behind clients that are started from the desktop, a sentence each.
-pub(super) fn warnings(servers: &[(String, Node)], clients: &[Client], around: &Surroundings) -> Vec<String> {
-    let Some(path) = desktop_path(around.platform) else { return Vec::new() };
-    let graphical: Vec<&str> =
-        clients.iter().filter(|client| client.is_graphical()).map(|client| client.title()).collect();
+pub(super) fn warnings(
+    servers: &[(String, Node)],
+    clients: &[Client],
+    around: &Surroundings,
+) -> Vec<String> {
+    let Some(path) = desktop_path(around.platform) else {
+        return Vec::new();
+    };
+    let graphical: Vec<&str> = clients
+        .iter()
+        .filter(|client| client.is_graphical())
+        .map(|client| client.title())
+        .collect();
     if graphical.is_empty() {
         return Vec::new();
     }
     let who = graphical.join(" and ");
     let is_file = |directory: &str, name: &str| Path::new(directory).join(name).is_file();
     let mut told = Vec::new();
-    for (name, entry) in servers.iter().filter(|(_, entry)| entry.get("disabled") != Some(&Node::Flag(true))) {
-        let command =
-            entry.get("command").and_then(Node::as_text).filter(|command| !command.contains(['/', '\\', '$']));
+    for (name, entry) in servers
+        .iter()
+        .filter(|(_, entry)| entry.get("disabled") != Some(&Node::Flag(true)))
+    {
+        let command = entry
+            .get("command")
+            .and_then(Node::as_text)
+            .filter(|command| !command.contains(['/', '\\', '$']));
         if let Some(command) = command
             && !path.split(':').any(|directory| is_file(directory, command))
         {
             let shell = around.environment.get("PATH").unwrap_or_default();
-            let here = shell.split(':').find(|directory| is_file(directory, command));
+            let here = shell
+                .split(':')
+                .find(|directory| is_file(directory, command));
             let mend = here.map_or_else(
                 || "it is not on this shell's PATH either".to_owned(),
                 |directory| {
-                    format!("its whole path, {}, works from everywhere", Path::new(directory).join(command).display())
+                    format!(
+                        "its whole path, {}, works from everywhere",
+                        Path::new(directory).join(command).display()
+                    )
                 },
             );
-            told.push(format!("`{name}`: started by {who}, `{command}` is not on the PATH of the desktop; {mend}"));
+            told.push(format!(
+                "`{name}`: started by {who}, `{command}` is not on the PATH of the desktop; {mend}"
+            ));
         }
         // One with a default, or that every process has, is no matter.
         let json = entry.to_json();
-        let is_needed = |variable: &String| json.contains(&format!("${{{variable}}}")) && !is_inherited(variable);
-        let mut variables: Vec<String> = references::variables(&json).into_iter().filter(is_needed).collect();
+        let is_needed = |variable: &String| {
+            json.contains(&format!("${{{variable}}}")) && !is_inherited(variable)
+        };
+        let mut variables: Vec<String> = references::variables(&json)
+            .into_iter()
+            .filter(is_needed)
+            .collect();
         variables.sort();
         variables.dedup();
         if !variables.is_empty() {
-            let list = variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let list = variables
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ");
             told.push(format!("`{name}`: started by {who}, it needs {list}, which must be set for the desktop too and not in a shell alone"));
         }
     }

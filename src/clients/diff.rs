@@ -23,8 +23,17 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
 
 /// The changes that lead from `old` to `new`, in order (the algorithm of Myers, 1986).
 pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
-    let start = old.iter().zip(new).take_while(|(one, two)| one == two).count();
-    let same_end = old[start..].iter().rev().zip(new[start..].iter().rev()).take_while(|(one, two)| one == two).count();
+    let start = old
+        .iter()
+        .zip(new)
+        .take_while(|(one, two)| one == two)
+        .count();
+    let same_end = old[start..]
+        .iter()
+        .rev()
+        .zip(new[start..].iter().rev())
+        .take_while(|(one, two)| one == two)
+        .count();
     let (old_end, new_end) = (old.len() - same_end, new.len() - same_end);
     if start == old_end && start == new_end {
         return Vec::new();
@@ -32,8 +41,17 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     let inner = middle(&old[start..old_end], &new[start..new_end]);
     let shift = |range: Range<usize>| range.start + start..range.end + start;
     match inner {
-        Some(hunks) => hunks.into_iter().map(|hunk| Hunk { old: shift(hunk.old), new: shift(hunk.new) }).collect(),
-        None => vec![Hunk { old: start..old_end, new: start..new_end }],
+        Some(hunks) => hunks
+            .into_iter()
+            .map(|hunk| Hunk {
+                old: shift(hunk.old),
+                new: shift(hunk.new),
+            })
+            .collect(),
+        None => vec![Hunk {
+            old: start..old_end,
+            new: start..new_end,
+        }],
     }
 }
 
@@ -49,7 +67,11 @@ fn middle(old: &[&str], new: &[&str]) -> Option<Vec<Hunk>> {
         for diagonal in (centre - changes..=centre + changes).step_by(2) {
             let is_down = diagonal == centre - changes
                 || diagonal != centre + changes && furthest[diagonal - 1] < furthest[diagonal + 1];
-            let mut x = if is_down { furthest[diagonal + 1] } else { furthest[diagonal - 1] + 1 };
+            let mut x = if is_down {
+                furthest[diagonal + 1]
+            } else {
+                furthest[diagonal - 1] + 1
+            };
             let mut y = (x + centre).checked_sub(diagonal).unwrap_or(usize::MAX);
             while x < old.len() && y < new.len() && old[x] == new[y] {
                 (x, y) = (x + 1, y + 1);
@@ -79,9 +101,15 @@ fn trace(rounds: &[Vec<usize>], centre: usize, old: usize, new: usize) -> Vec<Hu
         let before_y = before_x + centre - before;
         // One step, then equal lines up to (x, y).
         let step = if is_down {
-            Hunk { old: before_x..before_x, new: before_y..before_y + 1 }
+            Hunk {
+                old: before_x..before_x,
+                new: before_y..before_y + 1,
+            }
         } else {
-            Hunk { old: before_x..before_x + 1, new: before_y..before_y }
+            Hunk {
+                old: before_x..before_x + 1,
+                new: before_y..before_y,
+            }
         };
         match hunks.last_mut() {
             Some(next) if next.old.start == step.old.end && next.new.start == step.new.end => {
@@ -109,19 +137,37 @@ pub fn unified_diff(old: &str, new: &str) -> String {
         let (group, behind) = rest.split_at(count);
         rest = behind;
         let last = &group[count - 1];
-        let (from, to) = (first.old.start.saturating_sub(CONTEXT), (last.old.end + CONTEXT).min(old.len()));
+        let (from, to) = (
+            first.old.start.saturating_sub(CONTEXT),
+            (last.old.end + CONTEXT).min(old.len()),
+        );
         let new_from = first.new.start - (first.old.start - from);
         let new_count = last.new.end + (to - last.old.end) - new_from;
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "@@ -{},{} +{},{} @@", from + 1, to - from, new_from + 1, new_count);
+        let _ = writeln!(
+            text,
+            "@@ -{},{} +{},{} @@",
+            from + 1,
+            to - from,
+            new_from + 1,
+            new_count
+        );
         let mut at = from;
         for hunk in group {
-            old[at..hunk.old.start].iter().for_each(|line| push(&mut text, ' ', line));
-            old[hunk.old.clone()].iter().for_each(|line| push(&mut text, '-', line));
-            new[hunk.new.clone()].iter().for_each(|line| push(&mut text, '+', line));
+            old[at..hunk.old.start]
+                .iter()
+                .for_each(|line| push(&mut text, ' ', line));
+            old[hunk.old.clone()]
+                .iter()
+                .for_each(|line| push(&mut text, '-', line));
+            new[hunk.new.clone()]
+                .iter()
+                .for_each(|line| push(&mut text, '+', line));
             at = hunk.old.end;
         }
-        old[at..to].iter().for_each(|line| push(&mut text, ' ', line));
+        old[at..to]
+            .iter()
+            .for_each(|line| push(&mut text, ' ', line));
     }
     text
 }
@@ -140,11 +186,17 @@ pub(super) fn reversed(before: &str, after: &str, current: &str) -> Option<Strin
     let mut text = String::new();
     let mut at = 0;
     for own in hunks(&before, &after) {
-        if theirs.iter().any(|hunk| hunk.old.start < own.new.end && hunk.old.end > own.new.start) {
+        if theirs
+            .iter()
+            .any(|hunk| hunk.old.start < own.new.end && hunk.old.end > own.new.start)
+        {
             return None;
         }
         // How far their changes before it have moved it.
-        let moved = theirs.iter().rev().find(|hunk| hunk.old.end <= own.new.start);
+        let moved = theirs
+            .iter()
+            .rev()
+            .find(|hunk| hunk.old.end <= own.new.start);
         let place = |line: usize| moved.map_or(line, |hunk| line - hunk.old.end + hunk.new.end);
         text.extend(current[at..place(own.new.start)].iter().copied());
         text.extend(before[own.old.clone()].iter().copied());
@@ -163,7 +215,9 @@ mod tests {
         let words = ["a\n", "b\n", "c\n", "d\n"];
         let mut seed = 5_u64;
         let mut next = |limit: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             usize::try_from((seed >> 33) % limit).unwrap()
         };
         for _ in 0..2000 {
@@ -171,7 +225,11 @@ mod tests {
             let new: Vec<&str> = (0..next(8)).map(|_| words[next(4)]).collect();
             let (mut made, mut at) = (Vec::<&str>::new(), 0);
             for hunk in hunks(&old, &new) {
-                assert_eq!(old[at..hunk.old.start].len(), hunk.new.start - made.len(), "{old:?} {new:?}");
+                assert_eq!(
+                    old[at..hunk.old.start].len(),
+                    hunk.new.start - made.len(),
+                    "{old:?} {new:?}"
+                );
                 made.extend(&old[at..hunk.old.start]);
                 made.extend(&new[hunk.new.clone()]);
                 at = hunk.old.end;
@@ -188,7 +246,10 @@ mod tests {
         let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
         let new = old.replace("10\n", "ten\n").replace("2\n", "");
         let diff = unified_diff(&old, &new);
-        assert!(diff.starts_with("@@ -1,") && diff.contains("\n-10\n+ten\n") && diff.contains("\n-2\n"), "{diff}");
+        assert!(
+            diff.starts_with("@@ -1,") && diff.contains("\n-10\n+ten\n") && diff.contains("\n-2\n"),
+            "{diff}"
+        );
         assert!(!diff.contains(" 17"), "{diff}");
         assert_eq!(unified_diff(&old, &old), "");
     }
@@ -196,8 +257,14 @@ mod tests {
     #[test]
     fn our_change_is_taken_back_among_those_of_others() {
         let (before, after) = ("a\nb\nc\nd\ne\n", "a\nB\nc\nd\ne\n");
-        assert_eq!(reversed(before, after, "0\na\nB\nc\nd\nE\n").unwrap(), "0\na\nb\nc\nd\nE\n");
-        assert_eq!(reversed(before, after, "0\nB\n1\nc\nd\ne\n").unwrap(), "0\nb\n1\nc\nd\ne\n");
+        assert_eq!(
+            reversed(before, after, "0\na\nB\nc\nd\nE\n").unwrap(),
+            "0\na\nb\nc\nd\nE\n"
+        );
+        assert_eq!(
+            reversed(before, after, "0\nB\n1\nc\nd\ne\n").unwrap(),
+            "0\nb\n1\nc\nd\ne\n"
+        );
         assert_eq!(reversed(before, after, "a\nB!\nc\nd\ne\n"), None);
     }
 }

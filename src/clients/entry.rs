@@ -32,7 +32,9 @@ impl Launch {
         let own = real(program);
         let path = environment.get("PATH").unwrap_or_default().to_owned();
         let file = format!("mcpzip{}", std::env::consts::EXE_SUFFIX);
-        let first = std::env::split_paths(&path).map(|directory| directory.join(&file)).find(|file| file.is_file());
+        let first = std::env::split_paths(&path)
+            .map(|directory| directory.join(&file))
+            .find(|file| file.is_file());
         let mut args = vec!["serve".to_owned()];
         if let Some(config) = config {
             args.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
@@ -47,7 +49,11 @@ impl Launch {
 
     /// What is written as the command: a shell finds the name alone, also after an update elsewhere.
     fn command(&self, client: Client) -> &str {
-        if self.is_on_path && !client.is_graphical() { NAME } else { &self.program }
+        if self.is_on_path && !client.is_graphical() {
+            NAME
+        } else {
+            &self.program
+        }
     }
 }
 
@@ -66,7 +72,10 @@ pub(super) fn write(
     if place.client == Client::Goose || place.client == Client::Continue {
         entry.insert(0, ("name", Node::text(name)));
     }
-    let is_first = text.node().at(&place.container).is_none_or(|servers| matches!(servers, Node::Null));
+    let is_first = text
+        .node()
+        .at(&place.container)
+        .is_none_or(|servers| matches!(servers, Node::Null));
     if place.client == Client::Continue && place.syntax == Syntax::Yaml && is_first {
         // A list there, which the first of them makes.
         text.set(&place.container, &Node::List(vec![Node::map(entry)]))?;
@@ -83,12 +92,20 @@ pub(super) fn write(
 pub(super) fn is_shown_directly(text: &Text, place: &Place, name: &str) -> bool {
     let own = Node::Text(format!("mcp__{name}"));
     place.client != Client::Codex
-        || text.node().at(&DIRECT_NAMESPACES).is_some_and(|namespaces| namespaces.items().contains(&own))
+        || text
+            .node()
+            .at(&DIRECT_NAMESPACES)
+            .is_some_and(|namespaces| namespaces.items().contains(&own))
 }
 
 /// Has Codex show our tools without a search of its own.
 pub(super) fn show_directly(text: &mut Text, name: &str) {
-    let mut namespaces = text.node().at(&DIRECT_NAMESPACES).map(Node::items).unwrap_or_default().to_vec();
+    let mut namespaces = text
+        .node()
+        .at(&DIRECT_NAMESPACES)
+        .map(Node::items)
+        .unwrap_or_default()
+        .to_vec();
     namespaces.push(Node::Text(format!("mcp__{name}")));
     // `features.code_mode` may be a mere switch; then what the user switched stays, and the tools stay hidden.
     let _ = text.set(&direct_namespaces(), &Node::List(namespaces));
@@ -104,7 +121,11 @@ pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), T
         && let Some(namespaces) = text.node().at(&DIRECT_NAMESPACES).map(Node::items)
     {
         let own = Node::Text(format!("mcp__{name}"));
-        let rest: Vec<Node> = namespaces.iter().filter(|namespace| **namespace != own).cloned().collect();
+        let rest: Vec<Node> = namespaces
+            .iter()
+            .filter(|namespace| **namespace != own)
+            .cloned()
+            .collect();
         if rest.len() < namespaces.len() {
             if rest.is_empty() {
                 text.remove(&direct_namespaces())?;
@@ -146,7 +167,11 @@ fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'s
             // Its own tool search would hide the three tools.
             ("alwaysLoad", Node::Flag(true)),
         ],
-        Client::VsCode => vec![("type", Node::text("stdio")), ("command", command), ("args", args)],
+        Client::VsCode => vec![
+            ("type", Node::text("stdio")),
+            ("command", command),
+            ("args", args),
+        ],
         Client::Codex => {
             let mut entry = vec![("command", command), ("args", args)];
             if !launch.variables.is_empty() {
@@ -158,9 +183,12 @@ fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'s
         }
         Client::GeminiCli => {
             // It keeps back what looks like a secret. One that is not set would be handed on as it is written here.
-            let is_set = |name: &&String| environment.get(name).is_some_and(|value| !value.is_empty());
+            let is_set =
+                |name: &&String| environment.get(name).is_some_and(|value| !value.is_empty());
             let kept_back = launch.variables.iter().filter(is_set);
-            let variables: Vec<_> = kept_back.map(|name| (name, Node::Text(format!("${{{name}}}")))).collect();
+            let variables: Vec<_> = kept_back
+                .map(|name| (name, Node::Text(format!("${{{name}}}"))))
+                .collect();
             let mut entry = vec![("command", command), ("args", args)];
             if !variables.is_empty() {
                 entry.push(("env", Node::map(variables)));
@@ -169,11 +197,22 @@ fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'s
         }
         Client::Zed => vec![("command", command), ("args", args), ("env", none())],
         Client::OpenCode => {
-            let line = [launch.command(client).to_owned()].into_iter().chain(launch.args.iter().cloned());
-            vec![("type", Node::text("local")), ("command", Node::texts(line)), ("enabled", Node::Flag(true))]
+            let line = [launch.command(client).to_owned()]
+                .into_iter()
+                .chain(launch.args.iter().cloned());
+            vec![
+                ("type", Node::text("local")),
+                ("command", Node::texts(line)),
+                ("enabled", Node::Flag(true)),
+            ]
         }
         Client::CopilotCli => {
-            vec![("type", Node::text("local")), ("command", command), ("args", args), ("tools", Node::texts(["*"]))]
+            vec![
+                ("type", Node::text("local")),
+                ("command", command),
+                ("args", args),
+                ("tools", Node::texts(["*"])),
+            ]
         }
         Client::Goose => vec![
             ("type", Node::text("stdio")),
@@ -183,7 +222,11 @@ fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'s
             ("envs", none()),
             ("timeout", Node::Number("300".to_owned())),
         ],
-        Client::Continue => vec![("type", Node::text("stdio")), ("command", command), ("args", args)],
+        Client::Continue => vec![
+            ("type", Node::text("stdio")),
+            ("command", command),
+            ("args", args),
+        ],
         Client::ClaudeDesktop
         | Client::Cursor
         | Client::Windsurf

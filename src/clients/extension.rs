@@ -29,8 +29,14 @@ impl Plan {
         if let Some(edit) = self.edits.iter().find(|edit| edit.path == config_file) {
             return Ok(edit.after.clone());
         }
-        let unreadable = |problem| PlanError::Unreadable { path: config_file.to_owned(), problem };
-        Ok(read_source(config_file, Syntax::Json).map_err(unreadable)?.before.unwrap_or_default())
+        let unreadable = |problem| PlanError::Unreadable {
+            path: config_file.to_owned(),
+            problem,
+        };
+        Ok(read_source(config_file, Syntax::Json)
+            .map_err(unreadable)?
+            .before
+            .unwrap_or_default())
     }
 
     /// Adds servers to our configuration, each by its name and its entry in JSON; a name that is taken stays what it is. Gives
@@ -38,7 +44,11 @@ impl Plan {
     ///
     /// # Errors
     /// When the configuration cannot be read or edited.
-    pub fn add_servers(&mut self, config_file: &Path, servers: &[(String, String)]) -> Result<Vec<String>, PlanError> {
+    pub fn add_servers(
+        &mut self,
+        config_file: &Path,
+        servers: &[(String, String)],
+    ) -> Result<Vec<String>, PlanError> {
         let mut added = Vec::new();
         self.amend(None, config_file, Syntax::Json, |text| {
             let mut paths = Vec::new();
@@ -75,14 +85,19 @@ impl Plan {
         let mut variables = references::variables(&self.configuration(config_file)?);
         variables.sort();
         variables.dedup();
-        let launch = Launch { variables, ..launch.clone() };
+        let launch = Launch {
+            variables,
+            ..launch.clone()
+        };
         let mut outcome = None;
         self.amend(Some(place.client), &place.path, place.syntax, |text| {
             if let Some(known) = own_entries(place, text.node()).into_iter().next() {
                 outcome = Some(Connection::Already(known));
                 return Ok(Vec::new());
             }
-            let name = names::free(entry::NAME, "proxy", |name| text.node().at(&place.path_of(name)).is_some());
+            let name = names::free(entry::NAME, "proxy", |name| {
+                text.node().at(&place.path_of(name)).is_some()
+            });
             entry::write(text, place, &name, &launch, environment)?;
             let paths = entry::paths(place, &name);
             outcome = Some(Connection::New(name));
@@ -100,15 +115,23 @@ impl Plan {
         syntax: Syntax,
         change: impl FnOnce(&mut Text) -> Result<Vec<Vec<String>>, TextError>,
     ) -> Result<(), PlanError> {
-        let source =
-            read_source(path, syntax).map_err(|problem| PlanError::Unreadable { path: path.to_owned(), problem })?;
-        let failed = |source| PlanError::Edit { path: path.to_owned(), source };
+        let source = read_source(path, syntax).map_err(|problem| PlanError::Unreadable {
+            path: path.to_owned(),
+            problem,
+        })?;
+        let failed = |source| PlanError::Edit {
+            path: path.to_owned(),
+            source,
+        };
         let at = self.edits.iter().position(|edit| edit.path == path);
         let (mut text, mut paths) = match at {
             Some(at) => {
                 let edit = &self.edits[at];
                 let text = Text::parse(syntax, &edit.after).map_err(failed)?;
-                (text, edit.steps.iter().map(|step| step.path.clone()).collect())
+                (
+                    text,
+                    edit.steps.iter().map(|step| step.path.clone()).collect(),
+                )
             }
             None => (source.text.clone(), Vec::new()),
         };

@@ -28,27 +28,62 @@ const MANAGED: &str = "is set by an administrator (`managed-mcp.json`)";
 pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -> Vec<Fixed> {
     let mut found = Vec::new();
     let mut add = |client: Client, path: &Path, name: &str, reason: &'static str| {
-        found.push(Fixed { client, path: path.to_owned(), name: name.to_owned(), reason });
+        found.push(Fixed {
+            client,
+            path: path.to_owned(),
+            name: name.to_owned(),
+            reason,
+        });
     };
     if clients.contains(&Client::ClaudeCode) {
         let user = Client::ClaudeCode.user_place(around).path;
-        let connected = survey.files.get(&user).and_then(|source| source.text.node().get("claudeAiMcpEverConnected"));
-        for name in connected.map(Node::items).unwrap_or_default().iter().filter_map(Node::as_text) {
+        let connected = survey
+            .files
+            .get(&user)
+            .and_then(|source| source.text.node().get("claudeAiMcpEverConnected"));
+        for name in connected
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Node::as_text)
+        {
             add(Client::ClaudeCode, &user, name, CONNECTOR);
         }
-        let path = around.claude_directory().join("plugins/installed_plugins.json");
+        let path = around
+            .claude_directory()
+            .join("plugins/installed_plugins.json");
         let installed = json(&path).unwrap_or(Node::Null);
-        for (plugin, node) in installed.get("plugins").map(Node::members).unwrap_or_default() {
-            let places = if node.items().is_empty() { std::slice::from_ref(node) } else { node.items() };
-            for place in places.iter().filter_map(|place| place.get("installPath")?.as_text()) {
+        for (plugin, node) in installed
+            .get("plugins")
+            .map(Node::members)
+            .unwrap_or_default()
+        {
+            let places = if node.items().is_empty() {
+                std::slice::from_ref(node)
+            } else {
+                node.items()
+            };
+            for place in places
+                .iter()
+                .filter_map(|place| place.get("installPath")?.as_text())
+            {
                 for server in plugin_servers(Path::new(place)) {
                     let plugin = plugin.split('@').next().unwrap_or_default();
-                    add(Client::ClaudeCode, &path, &format!("plugin:{plugin}:{server}"), PLUGIN);
+                    add(
+                        Client::ClaudeCode,
+                        &path,
+                        &format!("plugin:{plugin}:{server}"),
+                        PLUGIN,
+                    );
                 }
             }
         }
         if let Some((path, managed)) = managed_servers(around) {
-            for (server, _) in managed.get("mcpServers").map(Node::members).unwrap_or_default() {
+            for (server, _) in managed
+                .get("mcpServers")
+                .map(Node::members)
+                .unwrap_or_default()
+            {
                 add(Client::ClaudeCode, &path, server, MANAGED);
             }
         }
@@ -64,9 +99,18 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
             .collect();
         manifests.sort();
         for path in manifests {
-            let Some(manifest) = json(&path) else { continue };
-            let name = ["display_name", "name"].iter().find_map(|key| manifest.get(key)?.as_text());
-            add(Client::ClaudeDesktop, &path, name.unwrap_or("a bundle"), BUNDLE);
+            let Some(manifest) = json(&path) else {
+                continue;
+            };
+            let name = ["display_name", "name"]
+                .iter()
+                .find_map(|key| manifest.get(key)?.as_text());
+            add(
+                Client::ClaudeDesktop,
+                &path,
+                name.unwrap_or("a bundle"),
+                BUNDLE,
+            );
         }
     }
     found
@@ -75,11 +119,18 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
 fn plugin_servers(directory: &Path) -> Vec<String> {
     let listed = json(&directory.join(".mcp.json"));
     let manifest = json(&directory.join(".claude-plugin/plugin.json"));
-    let inline = manifest.as_ref().and_then(|manifest| manifest.get("mcpServers"));
+    let inline = manifest
+        .as_ref()
+        .and_then(|manifest| manifest.get("mcpServers"));
     let mut names = Vec::new();
     for node in listed.iter().chain(inline) {
         let servers = node.get("mcpServers").unwrap_or(node);
-        names.extend(servers.members().into_iter().map(|(name, _)| name.to_owned()));
+        names.extend(
+            servers
+                .members()
+                .into_iter()
+                .map(|(name, _)| name.to_owned()),
+        );
     }
     names.sort();
     names.dedup();
@@ -99,23 +150,47 @@ pub(super) fn blocked(found: &Found, around: &Surroundings) -> Option<String> {
         return None;
     }
     if let Some((path, _)) = managed_servers(around) {
-        return Some(format!("does not run: Claude Code loads nothing but what {} has", path.display()));
+        return Some(format!(
+            "does not run: Claude Code loads nothing but what {} has",
+            path.display()
+        ));
     }
     let entry = found.entry.as_ref().ok()?;
     let own = around.claude_directory();
-    let managed = around.managed.iter().map(|managed| managed.join("managed-settings.json"));
-    let project = found.place.project.as_deref().or(around.directory.as_deref()).map(|project| project.join(".claude"));
+    let managed = around
+        .managed
+        .iter()
+        .map(|managed| managed.join("managed-settings.json"));
+    let project = found
+        .place
+        .project
+        .as_deref()
+        .or(around.directory.as_deref())
+        .map(|project| project.join(".claude"));
     let directories = [Some(own), project].into_iter().flatten();
-    let files = directories.flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
+    let files = directories
+        .flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
     for path in managed.chain(files) {
         let Some(node) = json(&path) else { continue };
-        let matches = |list: &Node| list.items().iter().any(|rule| is_meant(rule, &found.name, entry));
+        let matches = |list: &Node| {
+            list.items()
+                .iter()
+                .any(|rule| is_meant(rule, &found.name, entry))
+        };
         if node.get("deniedMcpServers").is_some_and(matches) {
-            return Some(format!("is blocked by `deniedMcpServers` in {}", path.display()));
+            return Some(format!(
+                "is blocked by `deniedMcpServers` in {}",
+                path.display()
+            ));
         }
-        let allowed = node.get("allowedMcpServers").filter(|list| matches!(list, Node::List(_)));
+        let allowed = node
+            .get("allowedMcpServers")
+            .filter(|list| matches!(list, Node::List(_)));
         if allowed.is_some_and(|list| !matches(list)) {
-            return Some(format!("is blocked: `allowedMcpServers` in {} does not have it", path.display()));
+            return Some(format!(
+                "is blocked: `allowedMcpServers` in {} does not have it",
+                path.display()
+            ));
         }
     }
     None
@@ -128,16 +203,24 @@ fn is_meant(rule: &Node, name: &str, entry: &Entry) -> bool {
     }
     match &entry.target {
         Target::Local { command, args, .. } => {
-            let words = rule.get("serverCommand").map(Node::items).unwrap_or_default();
+            let words = rule
+                .get("serverCommand")
+                .map(Node::items)
+                .unwrap_or_default();
             let line: Vec<Node> = [command].into_iter().chain(args).map(Node::text).collect();
             !words.is_empty() && words == line
         }
         Target::Remote { url, .. } => {
-            let pattern = rule.get("serverUrl").and_then(Node::as_text).map(|pattern| {
-                let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
-                format!("^{}$", parts.join(".*"))
-            });
-            pattern.is_some_and(|pattern| regex::Regex::new(&pattern).is_ok_and(|pattern| pattern.is_match(url)))
+            let pattern = rule
+                .get("serverUrl")
+                .and_then(Node::as_text)
+                .map(|pattern| {
+                    let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
+                    format!("^{}$", parts.join(".*"))
+                });
+            pattern.is_some_and(|pattern| {
+                regex::Regex::new(&pattern).is_ok_and(|pattern| pattern.is_match(url))
+            })
         }
     }
 }

@@ -5,10 +5,16 @@ use super::{Client, Node, reading};
 
 /// A client's file. The first byte says which syntax and which edit; then it is read, its entries are, and it is edited.
 pub(crate) fn client_file(data: &[u8]) {
-    let Some((first, rest)) = data.split_first() else { return };
-    let Ok(text) = std::str::from_utf8(rest) else { return };
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(rest) else {
+        return;
+    };
     let syntax = [Syntax::Json, Syntax::Toml, Syntax::Yaml][usize::from(first % 3)];
-    let Ok(read) = Text::parse(syntax, text) else { return };
+    let Ok(read) = Text::parse(syntax, text) else {
+        return;
+    };
     assert_eq!(read.text(), text, "reading changes nothing");
     for key in ["mcpServers", "mcp_servers", "servers", "mcp", "extensions"] {
         for (_, entry) in read.node().get(key).map(Node::members).unwrap_or_default() {
@@ -39,7 +45,10 @@ pub(crate) fn client_file(data: &[u8]) {
     if back.remove(&path).is_ok() {
         assert!(back.node().at(&path).is_none());
         if read.node().at(&path).is_none() {
-            assert!(back.node().is_same(read.node()), "put in and taken out, something else is gone");
+            assert!(
+                back.node().is_same(read.node()),
+                "put in and taken out, something else is gone"
+            );
         }
     }
 }

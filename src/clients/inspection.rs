@@ -31,16 +31,28 @@ pub struct OwnEntry {
 const VARIABLES: &str = "env_vars";
 
 /// Keys whose absence changes nothing.
-const INDIFFERENT: &[&str] = &["type", "command", "cmd", "args", "env", "envs", "enabled", "name", "timeout"];
+const INDIFFERENT: &[&str] = &[
+    "type", "command", "cmd", "args", "env", "envs", "enabled", "name", "timeout",
+];
 
 /// Our entries among what was found.
 #[must_use]
-pub fn own_entries(survey: &Survey, launch: &Launch, config_file: &Path, environment: &Environment) -> Vec<OwnEntry> {
-    let launch = Launch { variables: variables_of(config_file), ..launch.clone() };
+pub fn own_entries(
+    survey: &Survey,
+    launch: &Launch,
+    config_file: &Path,
+    environment: &Environment,
+) -> Vec<OwnEntry> {
+    let launch = Launch {
+        variables: variables_of(config_file),
+        ..launch.clone()
+    };
     let own = survey.found.iter().filter(|found| found.is_mcpzip);
     own.filter_map(|found| {
         let entry = found.entry.as_ref().ok()?;
-        let Target::Local { command, args, .. } = &entry.target else { return None };
+        let Target::Local { command, args, .. } = &entry.target else {
+            return None;
+        };
         let source = survey.files.get(&found.place.path)?;
         Some(OwnEntry {
             place: found.place.clone(),
@@ -48,7 +60,13 @@ pub fn own_entries(survey: &Survey, launch: &Launch, config_file: &Path, environ
             program: command.clone(),
             args: args.clone(),
             is_disabled: entry.is_disabled,
-            lacks: lacks(&source.text, &found.place, &found.name, &launch, environment),
+            lacks: lacks(
+                &source.text,
+                &found.place,
+                &found.name,
+                &launch,
+                environment,
+            ),
         })
     })
     .collect()
@@ -66,22 +84,44 @@ pub fn mend(
     environment: &Environment,
 ) -> Result<Option<Edit>, PlanError> {
     let place = &own.place;
-    let unreadable = |problem| PlanError::Unreadable { path: place.path.clone(), problem };
-    let failed = |source| PlanError::Edit { path: place.path.clone(), source };
+    let unreadable = |problem| PlanError::Unreadable {
+        path: place.path.clone(),
+        problem,
+    };
+    let failed = |source| PlanError::Edit {
+        path: place.path.clone(),
+        source,
+    };
     let source = read_source(&place.path, place.syntax).map_err(unreadable)?;
-    let launch = Launch { variables: variables_of(config_file), ..launch.clone() };
+    let launch = Launch {
+        variables: variables_of(config_file),
+        ..launch.clone()
+    };
     let mut text = source.text.clone();
     let path = place.path_of(&own.name);
     for (key, value) in fresh(place, &own.name, &launch, environment) {
-        let current = text.node().at(&path).and_then(|entry| entry.get(&key)).cloned();
+        let current = text
+            .node()
+            .at(&path)
+            .and_then(|entry| entry.get(&key))
+            .cloned();
         let is_program = matches!(key.as_str(), "command" | "cmd");
         let wanted = match (current, value) {
             (Some(Node::List(words)), Node::List(fresh)) if is_program && is_dead => {
-                Some(Node::List(fresh.into_iter().take(1).chain(words.into_iter().skip(1)).collect()))
+                Some(Node::List(
+                    fresh
+                        .into_iter()
+                        .take(1)
+                        .chain(words.into_iter().skip(1))
+                        .collect(),
+                ))
             }
             (Some(Node::Text(_)), value) if is_program && is_dead => Some(value),
             (Some(Node::List(known)), Node::List(fresh)) if key == VARIABLES => {
-                let new = fresh.into_iter().filter(|name| !known.contains(name)).collect::<Vec<_>>();
+                let new = fresh
+                    .into_iter()
+                    .filter(|name| !known.contains(name))
+                    .collect::<Vec<_>>();
                 (!new.is_empty()).then(|| Node::List(known.iter().cloned().chain(new).collect()))
             }
             (None, value) if own.lacks.contains(&key) => Some(value),
@@ -95,27 +135,59 @@ pub fn mend(
     if !entry::is_shown_directly(&text, place, &own.name) {
         entry::show_directly(&mut text, &own.name);
     }
-    Ok(Edit::new(Some(place.client), &place.path, place.syntax, &source, &text, entry::paths(place, &own.name)))
+    Ok(Edit::new(
+        Some(place.client),
+        &place.path,
+        place.syntax,
+        &source,
+        &text,
+        entry::paths(place, &own.name),
+    ))
 }
 
 /// The members of the entry as it would be written now.
-fn fresh(place: &Place, name: &str, launch: &Launch, environment: &Environment) -> Vec<(String, Node)> {
-    let Ok(mut text) = Text::parse(place.syntax, "") else { return Vec::new() };
+fn fresh(
+    place: &Place,
+    name: &str,
+    launch: &Launch,
+    environment: &Environment,
+) -> Vec<(String, Node)> {
+    let Ok(mut text) = Text::parse(place.syntax, "") else {
+        return Vec::new();
+    };
     if entry::write(&mut text, place, name, launch, environment).is_err() {
         return Vec::new();
     }
-    let members = text.node().at(&place.path_of(name)).map(Node::members).unwrap_or_default();
-    members.into_iter().map(|(key, value)| (key.to_owned(), value.clone())).collect()
+    let members = text
+        .node()
+        .at(&place.path_of(name))
+        .map(Node::members)
+        .unwrap_or_default();
+    members
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
 }
 
-fn lacks(text: &Text, place: &Place, name: &str, launch: &Launch, environment: &Environment) -> Vec<String> {
+fn lacks(
+    text: &Text,
+    place: &Place,
+    name: &str,
+    launch: &Launch,
+    environment: &Environment,
+) -> Vec<String> {
     let current = text.node().at(&place.path_of(name));
     let is_lacking = |key: &str, value: &Node| match current.and_then(|entry| entry.get(key)) {
-        Some(there) if key == VARIABLES => value.items().iter().any(|name| !there.items().contains(name)),
+        Some(there) if key == VARIABLES => value
+            .items()
+            .iter()
+            .any(|name| !there.items().contains(name)),
         there => there.is_none() && !INDIFFERENT.contains(&key),
     };
     let fresh = fresh(place, name, launch, environment).into_iter();
-    let mut lacks: Vec<String> = fresh.filter_map(|(key, value)| is_lacking(&key, &value).then_some(key)).collect();
+    let mut lacks: Vec<String> = fresh
+        .filter_map(|(key, value)| is_lacking(&key, &value).then_some(key))
+        .collect();
     if place.client == Client::Codex && !entry::is_shown_directly(text, place, name) {
         lacks.push("features.code_mode.direct_only_tool_namespaces".to_owned());
     }

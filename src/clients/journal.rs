@@ -139,7 +139,9 @@ impl Journal {
     /// The journal in `state_dir`, which need not be there.
     #[must_use]
     pub fn new(state_dir: &Path) -> Self {
-        Self { directory: state_dir.join("undo") }
+        Self {
+            directory: state_dir.join("undo"),
+        }
     }
 
     /// Makes the edits, all or none of them, and gives the run's name. Blocks on the disk, and for some seconds on others
@@ -155,12 +157,24 @@ impl Journal {
         }
         let id = new_id();
         let directory = self.directory.join(&id);
-        let mut record =
-            Record { version: VERSION, command: command.to_owned(), state: RunState::Begun, files: Vec::new() };
+        let mut record = Record {
+            version: VERSION,
+            command: command.to_owned(),
+            state: RunState::Begun,
+            files: Vec::new(),
+        };
         for (number, edit) in edits.iter().enumerate() {
-            let name = edit.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = edit
+                .path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let name = name.trim_start_matches('.');
-            let (before, after) = (format!("{number}-{name}.before"), format!("{number}-{name}.after"));
+            let (before, after) = (
+                format!("{number}-{name}.before"),
+                format!("{number}-{name}.after"),
+            );
             if let Some(text) = &edit.before {
                 write(&directory.join(&before), text)?;
             }
@@ -202,7 +216,13 @@ impl Journal {
             let record = self.load(&id).ok()?;
             let files = record.files.into_iter().map(|file| file.path).collect();
             let backups = self.directory.join(&id);
-            Some(Summary { id, command: record.command, state: record.state, files, backups })
+            Some(Summary {
+                id,
+                command: record.command,
+                state: record.state,
+                files,
+                backups,
+            })
         };
         self.ids().into_iter().rev().filter_map(summary).collect()
     }
@@ -211,19 +231,30 @@ impl Journal {
     ///
     /// # Errors
     /// When there is none, or a file cannot be written. Running it again goes on where it stopped.
-    pub fn undo(&self, id: Option<&str>) -> Result<(String, Vec<(PathBuf, Restored)>), JournalError> {
+    pub fn undo(
+        &self,
+        id: Option<&str>,
+    ) -> Result<(String, Vec<(PathBuf, Restored)>), JournalError> {
         let id = match id {
             Some(id) if self.ids().iter().any(|known| known == id) => id.to_owned(),
             Some(id) => return Err(JournalError::Unknown { id: id.to_owned() }),
             None => {
-                let newest = self.list().into_iter().find(|run| run.state != RunState::Undone);
+                let newest = self
+                    .list()
+                    .into_iter()
+                    .find(|run| run.state != RunState::Undone);
                 newest.ok_or(JournalError::Nothing)?.id
             }
         };
         let _exclusive = exclusive(&self.directory).map_err(disk(&self.directory))?;
         let mut record = self.load(&id)?;
         let client = |file: &FileRecord| file.client.as_deref().and_then(Client::named);
-        let _locks = locks(record.files.iter().map(|file| (client(file), file.path.as_path())))?;
+        let _locks = locks(
+            record
+                .files
+                .iter()
+                .map(|file| (client(file), file.path.as_path())),
+        )?;
         let mut restored = Vec::new();
         // Servers are back at their clients before they leave `mcpzip`.
         for file in record.files.iter().rev() {
@@ -246,10 +277,18 @@ impl Journal {
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => text,
                 // It was UTF-8 when we wrote it; whoever made it something else has it.
-                Err(_) => return Ok(Restored::Kept(file.steps.iter().map(|step| step.path.join(".")).collect())),
+                Err(_) => {
+                    return Ok(Restored::Kept(
+                        file.steps.iter().map(|step| step.path.join(".")).collect(),
+                    ));
+                }
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(if before.is_none() { Restored::Untouched } else { Restored::Gone });
+                return Ok(if before.is_none() {
+                    Restored::Untouched
+                } else {
+                    Restored::Gone
+                });
             }
             Err(error) => return Err(disk(&file.path)(error)),
         };
@@ -259,25 +298,46 @@ impl Journal {
         if current == after {
             return match &before {
                 Some(before) => put(&file.path, before).map(|()| Restored::Whole),
-                None => fs::remove_file(&file.path).map_err(disk(&file.path)).map(|()| Restored::Removed),
+                None => fs::remove_file(&file.path)
+                    .map_err(disk(&file.path))
+                    .map(|()| Restored::Removed),
             };
         }
-        let record = |problem: String| JournalError::Record { path: directory.join(RECORD), problem };
-        let syntax = Syntax::named(&file.syntax).ok_or_else(|| record(format!("`{}` is no syntax", file.syntax)))?;
+        let record = |problem: String| JournalError::Record {
+            path: directory.join(RECORD),
+            problem,
+        };
+        let syntax = Syntax::named(&file.syntax)
+            .ok_or_else(|| record(format!("`{}` is no syntax", file.syntax)))?;
         let steps: Option<Vec<Step>> = file.steps.iter().map(StepRecord::read).collect();
         let steps = steps.ok_or_else(|| record("a value is no JSON".to_owned()))?;
-        let (text, kept) = without(&before.unwrap_or_default(), &after, &current, syntax, &steps);
+        let (text, kept) = without(
+            &before.unwrap_or_default(),
+            &after,
+            &current,
+            syntax,
+            &steps,
+        );
         match text {
             Some(text) if text != current => put(&file.path, &text)?,
             _ => {}
         }
-        Ok(if kept.is_empty() { Restored::Part } else { Restored::Kept(kept) })
+        Ok(if kept.is_empty() {
+            Restored::Part
+        } else {
+            Restored::Kept(kept)
+        })
     }
 
     fn ids(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
         let runs = entries.filter(|entry| entry.path().join(RECORD).is_file());
-        let mut ids: Vec<String> = runs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let mut ids: Vec<String> = runs
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         ids.sort();
         ids
     }
@@ -300,7 +360,13 @@ impl Journal {
 }
 
 /// `current` without our steps, and the keys of those that cannot be taken back. No text where nothing can be.
-fn without(before: &str, after: &str, current: &str, syntax: Syntax, steps: &[Step]) -> (Option<String>, Vec<String>) {
+fn without(
+    before: &str,
+    after: &str,
+    current: &str,
+    syntax: Syntax,
+    steps: &[Step],
+) -> (Option<String>, Vec<String>) {
     let Ok(mut text) = Text::parse(syntax, current) else {
         return (None, steps.iter().map(|step| step.path.join(".")).collect());
     };
@@ -360,7 +426,10 @@ fn without(before: &str, after: &str, current: &str, syntax: Syntax, steps: &[St
 fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<Vec<String>> {
     let prefixes = (1..path.len()).rev().map(|length| &path[..length]);
     let is_left = |prefix: &&[String]| {
-        before.at(prefix).is_none() && now.at(prefix).is_some_and(|node| node.is_same(&Node::Map(Vec::new())))
+        before.at(prefix).is_none()
+            && now
+                .at(prefix)
+                .is_some_and(|node| node.is_same(&Node::Map(Vec::new())))
     };
     prefixes.into_iter().find(is_left).map(<[String]>::to_vec)
 }
@@ -368,7 +437,11 @@ fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<Vec<String>>
 impl StepRecord {
     fn of(step: &Step) -> Self {
         let json = |node: &Option<Node>| node.as_ref().map(Node::to_json);
-        Self { path: step.path.clone(), before: json(&step.before), after: json(&step.after) }
+        Self {
+            path: step.path.clone(),
+            before: json(&step.before),
+            after: json(&step.after),
+        }
     }
 
     fn read(&self) -> Option<Step> {
@@ -380,11 +453,17 @@ impl StepRecord {
                 Some(Some(wrapped.node().get("value")?.clone()))
             }
         };
-        Some(Step { path: self.path.clone(), before: node(&self.before)?, after: node(&self.after)? })
+        Some(Step {
+            path: self.path.clone(),
+            before: node(&self.before)?,
+            after: node(&self.after)?,
+        })
     }
 }
 
-fn locks<'a>(files: impl Iterator<Item = (Option<Client>, &'a Path)>) -> Result<Vec<Lock>, JournalError> {
+fn locks<'a>(
+    files: impl Iterator<Item = (Option<Client>, &'a Path)>,
+) -> Result<Vec<Lock>, JournalError> {
     let mut locks = Vec::new();
     for (client, path) in files {
         locks.extend(Lock::take(client, path).map_err(disk(path))?);
@@ -395,11 +474,20 @@ fn locks<'a>(files: impl Iterator<Item = (Option<Client>, &'a Path)>) -> Result<
 /// Fails unless the file is as it was read.
 fn check(edit: &Edit) -> Result<(), JournalError> {
     let is_same = match fs::read(&edit.path) {
-        Ok(bytes) => edit.before.as_ref().is_some_and(|before| before.as_bytes() == bytes),
+        Ok(bytes) => edit
+            .before
+            .as_ref()
+            .is_some_and(|before| before.as_bytes() == bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => edit.before.is_none(),
         Err(error) => return Err(disk(&edit.path)(error)),
     };
-    if is_same { Ok(()) } else { Err(JournalError::Changed { path: edit.path.clone() }) }
+    if is_same {
+        Ok(())
+    } else {
+        Err(JournalError::Changed {
+            path: edit.path.clone(),
+        })
+    }
 }
 
 /// Replaces a file whole; of a symbolic link, what it leads to.
@@ -419,6 +507,9 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
 
 /// The time, such that names sort by it.
 fn new_id() -> String {
-    let format = format_description!("[year][month][day]-[hour][minute][second]-[subsecond digits:6]");
-    OffsetDateTime::now_utc().format(&format).expect("the format has no condition")
+    let format =
+        format_description!("[year][month][day]-[hour][minute][second]-[subsecond digits:6]");
+    OffsetDateTime::now_utc()
+        .format(&format)
+        .expect("the format has no condition")
 }

@@ -23,7 +23,12 @@ const ABANDONED: Duration = Duration::from_secs(10);
 pub(super) fn exclusive(directory: &Path) -> io::Result<FileLock> {
     files::create_private_directory(directory)?;
     let lock = FileLock::take(&directory.join("runs"))?;
-    lock.ok_or_else(|| io::Error::new(io::ErrorKind::WouldBlock, "another mcpzip is changing clients' files"))
+    lock.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::WouldBlock,
+            "another mcpzip is changing clients' files",
+        )
+    })
 }
 
 /// The lock of one file, by the rules of whoever else writes it.
@@ -50,7 +55,8 @@ impl Lock {
             let busy = || io::Error::new(io::ErrorKind::WouldBlock, "another mcpzip is editing it");
             return lock.ok_or_else(busy).map(|lock| Some(Self::Own(lock)));
         };
-        let is_locked = client == Client::ClaudeCode && path.file_name().is_some_and(|name| name == ".claude.json");
+        let is_locked = client == Client::ClaudeCode
+            && path.file_name().is_some_and(|name| name == ".claude.json");
         if !is_locked {
             return Ok(None);
         }
@@ -64,12 +70,17 @@ impl Lock {
                 Ok(()) => return Ok(Some(Self::Client(ClientLock(lock)))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     let touched = fs::metadata(&lock).and_then(|metadata| metadata.modified());
-                    let age = touched.ok().and_then(|touched| SystemTime::now().duration_since(touched).ok());
+                    let age = touched
+                        .ok()
+                        .and_then(|touched| SystemTime::now().duration_since(touched).ok());
                     if age.is_some_and(|age| age > ABANDONED) {
                         // Somebody else may have removed it as well; the next round tells.
                         let _ = fs::remove_dir(&lock);
                     } else if start.elapsed() > LIMIT {
-                        return Err(io::Error::new(io::ErrorKind::WouldBlock, "Claude Code keeps it locked"));
+                        return Err(io::Error::new(
+                            io::ErrorKind::WouldBlock,
+                            "Claude Code keeps it locked",
+                        ));
                     }
                     std::thread::sleep(PAUSE);
                 }

@@ -215,6 +215,9 @@ impl Client {
     /// Whether it is started from a desktop, which has another `PATH` than a shell.
     #[must_use]
     pub const fn is_graphical(self) -> bool {
-        !matches!(self, Self::ClaudeCode | Self::Codex | Self::GeminiCli | Self::OpenCode | Self::CopilotCli)
+        !matches!(
+            self,
+            Self::ClaudeCode | Self::Codex | Self::GeminiCli | Self::OpenCode | Self::CopilotCli
+        )
     }
 }

@@ -11,7 +11,13 @@ pub(super) fn valid(written: &str) -> String {
     let mut name: String = written
         .trim()
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     for (twice, once) in [("--", "-"), ("__", "_")] {
         while name.contains(twice) {
@@ -33,5 +39,7 @@ pub(super) fn free(name: &str, origin: &str, is_taken: impl Fn(&str) -> bool) ->
     let told_apart = format!("{name}-{origin}");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut candidates = [name.to_owned(), told_apart].into_iter().chain(numbered);
-    candidates.find(|name| !is_taken(name)).expect("there are numbers without end")
+    candidates
+        .find(|name| !is_taken(name))
+        .expect("there are numbers without end")
 }

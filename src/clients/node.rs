@@ -36,14 +36,23 @@ impl Node {
 
     /// A map.
     pub fn map<K: Into<String>>(members: impl IntoIterator<Item = (K, Self)>) -> Self {
-        Self::Map(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
+        Self::Map(
+            members
+                .into_iter()
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
+        )
     }
 
     /// The member `key`; of a list, the item whose `name` it is, which is how lists of servers are addressed.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
-            Self::Map(members) => members.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value),
+            Self::Map(members) => members
+                .iter()
+                .rev()
+                .find(|(known, _)| known == key)
+                .map(|(_, value)| value),
             Self::List(items) => items.iter().find(|item| item.is_named(key)),
             _ => None,
         }
@@ -52,18 +61,28 @@ impl Node {
     /// What stands at the end of `path`.
     #[must_use]
     pub fn at<K: AsRef<str>>(&self, path: &[K]) -> Option<&Self> {
-        path.iter().try_fold(self, |node, key| node.get(key.as_ref()))
+        path.iter()
+            .try_fold(self, |node, key| node.get(key.as_ref()))
     }
 
     /// The members of a map, or the named items of a list.
     pub fn members(&self) -> Vec<(&str, &Self)> {
         match self {
             Self::Map(members) => {
-                let is_last = |at: usize, key: &str| !members[at + 1..].iter().any(|(later, _)| later == key);
-                let counted = members.iter().enumerate().filter(|(at, (key, _))| is_last(*at, key));
-                counted.map(|(_, (key, value))| (key.as_str(), value)).collect()
+                let is_last =
+                    |at: usize, key: &str| !members[at + 1..].iter().any(|(later, _)| later == key);
+                let counted = members
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, (key, _))| is_last(*at, key));
+                counted
+                    .map(|(_, (key, value))| (key.as_str(), value))
+                    .collect()
             }
-            Self::List(items) => items.iter().filter_map(|item| Some((item.get("name")?.as_text()?, item))).collect(),
+            Self::List(items) => items
+                .iter()
+                .filter_map(|item| Some((item.get("name")?.as_text()?, item)))
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -71,19 +90,31 @@ impl Node {
     /// The items of a list.
     #[must_use]
     pub fn items(&self) -> &[Self] {
-        if let Self::List(items) = self { items } else { &[] }
+        if let Self::List(items) = self {
+            items
+        } else {
+            &[]
+        }
     }
 
     /// A text's content.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
+        if let Self::Text(text) = self {
+            Some(text)
+        } else {
+            None
+        }
     }
 
     /// True or false.
     #[must_use]
     pub fn as_flag(&self) -> Option<bool> {
-        if let Self::Flag(flag) = self { Some(*flag) } else { None }
+        if let Self::Flag(flag) = self {
+            Some(*flag)
+        } else {
+            None
+        }
     }
 
     /// Puts `value` at `path`; maps that are missing on the way are made. Says whether that can be.
@@ -143,13 +174,16 @@ impl Node {
         match (self, other) {
             (Self::Map(_), Self::Map(_)) => {
                 let has_all = |one: &Self, two: &Self| {
-                    let is_there = |(key, value): (&str, &Self)| value.is_same(two.get(key).unwrap_or(&Self::Null));
+                    let is_there = |(key, value): (&str, &Self)| {
+                        value.is_same(two.get(key).unwrap_or(&Self::Null))
+                    };
                     one.members().into_iter().all(is_there)
                 };
                 has_all(self, other) && has_all(other, self)
             }
             (Self::List(own), Self::List(others)) => {
-                own.len() == others.len() && own.iter().zip(others).all(|(one, two)| one.is_same(two))
+                own.len() == others.len()
+                    && own.iter().zip(others).all(|(one, two)| one.is_same(two))
             }
             (Self::Null, Self::Map(members)) | (Self::Map(members), Self::Null) => {
                 members.iter().all(|(_, value)| value.is_same(&Self::Null))
@@ -210,7 +244,12 @@ impl From<&Value<'_>> for Node {
                 object
                     .properties
                     .iter()
-                    .map(|property| (property.name.as_str().to_owned(), Self::from(&property.value)))
+                    .map(|property| {
+                        (
+                            property.name.as_str().to_owned(),
+                            Self::from(&property.value),
+                        )
+                    })
                     .collect(),
             ),
         }
@@ -225,9 +264,12 @@ impl From<&serde_json::Value> for Node {
             serde_json::Value::Number(number) => Self::Number(number.to_string()),
             serde_json::Value::String(text) => Self::Text(text.clone()),
             serde_json::Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
-            serde_json::Value::Object(members) => {
-                Self::Map(members.iter().map(|(key, value)| (key.clone(), Self::from(value))).collect())
-            }
+            serde_json::Value::Object(members) => Self::Map(
+                members
+                    .iter()
+                    .map(|(key, value)| (key.clone(), Self::from(value)))
+                    .collect(),
+            ),
         }
     }
 }

@@ -35,7 +35,10 @@ impl Import {
     /// When one of them cannot be read, or ours not edited.
     pub fn new(older: &Path, config_file: &Path) -> Result<Self, PlanError> {
         let read = |path: &Path| {
-            let unreadable = |problem| PlanError::Unreadable { path: path.to_owned(), problem };
+            let unreadable = |problem| PlanError::Unreadable {
+                path: path.to_owned(),
+                problem,
+            };
             read_source(path, Syntax::Json).map_err(unreadable)
         };
         let (from, source) = (read(older)?, read(config_file)?);
@@ -43,15 +46,29 @@ impl Import {
         let mut text = source.text.clone();
         let mut servers = Servers::of(&text);
         let (mut items, mut notes, mut secrets) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, written) in node.get("mcpServers").map(Node::members).unwrap_or_default() {
-            let known = written.members().into_iter().filter(|(key, _)| SERVER_KEYS.contains(key));
+        for (name, written) in node
+            .get("mcpServers")
+            .map(Node::members)
+            .unwrap_or_default()
+        {
+            let known = written
+                .members()
+                .into_iter()
+                .filter(|(key, _)| SERVER_KEYS.contains(key));
             let entry = match written {
                 Node::Map(_) => Node::map(known.map(|(key, value)| (key, value.clone()))),
                 other => other.clone(),
             };
             // It filled in no references, as Claude Desktop does not.
             let entry = reading::read(Client::ClaudeDesktop, &entry, None);
-            secrets.extend(entry.as_ref().ok().map(Entry::secrets).into_iter().flatten());
+            secrets.extend(
+                entry
+                    .as_ref()
+                    .ok()
+                    .map(Entry::secrets)
+                    .into_iter()
+                    .flatten(),
+            );
             let verdict = match entry {
                 Err(reason) => Verdict::Stays(reason),
                 Ok(entry) if entry.is_mcpzip() => Verdict::Stays("is mcpzip itself".to_owned()),
@@ -64,11 +81,16 @@ impl Import {
                 path: older.to_owned(),
                 server: name.to_owned(),
                 verdict,
-                left_behind: left.filter(|key| !SERVER_KEYS.contains(&key.as_str())).collect(),
+                left_behind: left
+                    .filter(|key| !SERVER_KEYS.contains(&key.as_str()))
+                    .collect(),
                 notes: Vec::new(),
             });
         }
-        let failed = |source| PlanError::Edit { path: config_file.to_owned(), source };
+        let failed = |source| PlanError::Edit {
+            path: config_file.to_owned(),
+            source,
+        };
         let mut paths = servers.write(&mut text).map_err(failed)?;
         for (path, value) in settings(node, &mut notes) {
             let path: Vec<String> = path.iter().map(|key| (*key).to_owned()).collect();
@@ -84,7 +106,12 @@ impl Import {
         }
         notes.extend(left(older, node));
         let edit = Edit::new(None, config_file, Syntax::Json, &source, &text, paths);
-        Ok(Self { items, edit, notes, masker: Masker::new(secrets) })
+        Ok(Self {
+            items,
+            edit,
+            notes,
+            masker: Masker::new(secrets),
+        })
     }
 }
 
@@ -107,7 +134,10 @@ fn settings(node: &Node, notes: &mut Vec<String>) -> Vec<(Vec<&'static str>, Nod
         && !text.is_empty()
     {
         let mut model = vec![("provider", Node::text("gemini"))];
-        model.extend(node.at(&["search", "model"]).map(|model| ("model", model.clone())));
+        model.extend(
+            node.at(&["search", "model"])
+                .map(|model| ("model", model.clone())),
+        );
         model.push(("api_key", key.clone()));
         settings.push((vec!["search", "llm"], Node::map(model)));
     }
@@ -117,11 +147,24 @@ fn settings(node: &Node, notes: &mut Vec<String>) -> Vec<(Vec<&'static str>, Nod
 /// What is left there.
 fn left(older: &Path, node: &Node) -> Vec<String> {
     let mut notes = Vec::new();
-    let known = ["mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"];
-    let unknown: Vec<String> =
-        node.members().into_iter().filter(|(key, _)| !known.contains(key)).map(|(key, _)| format!("`{key}`")).collect();
+    let known = [
+        "mcpServers",
+        "gemini_api_key",
+        "search",
+        "idle_timeout_minutes",
+        "call_timeout_seconds",
+    ];
+    let unknown: Vec<String> = node
+        .members()
+        .into_iter()
+        .filter(|(key, _)| !known.contains(key))
+        .map(|(key, _)| format!("`{key}`"))
+        .collect();
     if !unknown.is_empty() {
-        notes.push(format!("{} is not known here and stays behind", unknown.join(", ")));
+        notes.push(format!(
+            "{} is not known here and stays behind",
+            unknown.join(", ")
+        ));
     }
     let directory = older.parent().unwrap_or(Path::new(""));
     let logins = files(&directory.join("auth")).len();
@@ -138,5 +181,8 @@ fn left(older: &Path, node: &Node) -> Vec<String> {
 
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect()
 }

@@ -47,7 +47,9 @@ impl Scope {
     /// The scope of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        [Self::User, Self::Local, Self::Project].into_iter().find(|scope| scope.name() == name)
+        [Self::User, Self::Local, Self::Project]
+            .into_iter()
+            .find(|scope| scope.name() == name)
     }
 }
 
@@ -55,7 +57,11 @@ impl Place {
     /// The keys that lead to the server `name`.
     #[must_use]
     pub fn path_of(&self, name: &str) -> Vec<String> {
-        self.container.iter().cloned().chain([name.to_owned()]).collect()
+        self.container
+            .iter()
+            .cloned()
+            .chain([name.to_owned()])
+            .collect()
     }
 }
 
@@ -85,12 +91,18 @@ impl Client {
     pub fn user_place(self, around: &Surroundings) -> Place {
         let home = |path: &str| around.home.join(path);
         let path = match self {
-            Self::ClaudeCode => around.named(env::CLAUDE_CONFIG_DIR).unwrap_or(home("")).join(".claude.json"),
+            Self::ClaudeCode => around
+                .named(env::CLAUDE_CONFIG_DIR)
+                .unwrap_or(home(""))
+                .join(".claude.json"),
             Self::ClaudeDesktop => claude_desktop(around),
             Self::Cursor => home(".cursor/mcp.json"),
             Self::VsCode => around.vs_code().join("mcp.json"),
             Self::Windsurf => home(".codeium/windsurf/mcp_config.json"),
-            Self::Codex => around.named(env::CODEX_HOME).unwrap_or(home(".codex")).join("config.toml"),
+            Self::Codex => around
+                .named(env::CODEX_HOME)
+                .unwrap_or(home(".codex"))
+                .join("config.toml"),
             Self::GeminiCli => home(".gemini/settings.json"),
             Self::Zed => match around.platform {
                 Platform::Windows => around.roaming().join("Zed/settings.json"),
@@ -98,15 +110,22 @@ impl Client {
                 Platform::Linux => around.config().join("zed/settings.json"),
             },
             Self::OpenCode => json_or_jsonc(&around.config().join("opencode"), "opencode"),
-            Self::Cline => around.extension("saoudrizwan.claude-dev").join("cline_mcp_settings.json"),
-            Self::Roo => around.extension("rooveterinaryinc.roo-cline").join("mcp_settings.json"),
+            Self::Cline => around
+                .extension("saoudrizwan.claude-dev")
+                .join("cline_mcp_settings.json"),
+            Self::Roo => around
+                .extension("rooveterinaryinc.roo-cline")
+                .join("mcp_settings.json"),
             Self::Continue => home(".continue/config.yaml"),
             Self::Goose => match around.platform {
                 Platform::Windows => around.roaming().join("Block/goose/config/config.yaml"),
                 _ => around.config().join("goose/config.yaml"),
             },
             Self::Kiro => home(".kiro/settings/mcp.json"),
-            Self::CopilotCli => around.named(env::COPILOT_HOME).unwrap_or(home(".copilot")).join("mcp-config.json"),
+            Self::CopilotCli => around
+                .named(env::COPILOT_HOME)
+                .unwrap_or(home(".copilot"))
+                .join("mcp-config.json"),
             Self::LmStudio => home(".lmstudio/mcp.json"),
         };
         self.place(Scope::User, path, None)
@@ -127,7 +146,9 @@ impl Client {
             Self::Continue => directory.join(".continue/mcpServers/mcpzip.yaml"),
             Self::Kiro => directory.join(".kiro/settings/mcp.json"),
             Self::CopilotCli => directory.join(".github/mcp.json"),
-            Self::ClaudeDesktop | Self::Windsurf | Self::Cline | Self::Goose | Self::LmStudio => return None,
+            Self::ClaudeDesktop | Self::Windsurf | Self::Cline | Self::Goose | Self::LmStudio => {
+                return None;
+            }
         };
         Some(self.place(Scope::Project, path, Some(directory.to_owned())))
     }
@@ -147,7 +168,9 @@ impl Client {
 
     /// All files with servers of projects that count in the surroundings' directory and exist.
     pub(super) fn project_places(self, around: &Surroundings) -> Vec<Place> {
-        let Some(directory) = &around.directory else { return Vec::new() };
+        let Some(directory) = &around.directory else {
+            return Vec::new();
+        };
         match self {
             // It reads those of all directories above, too.
             Self::ClaudeCode => directory
@@ -156,7 +179,10 @@ impl Client {
                 .filter(|place| place.path.is_file())
                 .collect(),
             Self::Continue => {
-                let entries = std::fs::read_dir(directory.join(".continue/mcpServers")).into_iter().flatten().flatten();
+                let entries = std::fs::read_dir(directory.join(".continue/mcpServers"))
+                    .into_iter()
+                    .flatten()
+                    .flatten();
                 let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
                 files.sort();
                 let place = |path: PathBuf| {
@@ -166,11 +192,18 @@ impl Client {
                         "json" => Syntax::Json,
                         _ => return None,
                     };
-                    Some(Place { syntax, ..self.place(Scope::Project, path, Some(directory.clone())) })
+                    Some(Place {
+                        syntax,
+                        ..self.place(Scope::Project, path, Some(directory.clone()))
+                    })
                 };
                 files.into_iter().filter_map(place).collect()
             }
-            _ => self.project_place(directory).into_iter().filter(|place| place.path.is_file()).collect(),
+            _ => self
+                .project_place(directory)
+                .into_iter()
+                .filter(|place| place.path.is_file())
+                .collect(),
         }
     }
 
@@ -178,15 +211,29 @@ impl Client {
     #[must_use]
     pub fn is_installed(self, around: &Surroundings) -> bool {
         let place = self.user_place(around);
-        let directory = place.path.parent().filter(|directory| *directory != around.home);
+        let directory = place
+            .path
+            .parent()
+            .filter(|directory| *directory != around.home);
         place.path.exists()
             || directory.is_some_and(Path::is_dir)
             || self == Self::ClaudeCode && around.home.join(".claude").is_dir()
     }
 
     fn place(self, scope: Scope, path: PathBuf, project: Option<PathBuf>) -> Place {
-        let container = self.container().iter().map(|key| (*key).to_owned()).collect();
-        Place { client: self, scope, path, syntax: self.syntax(), container, project }
+        let container = self
+            .container()
+            .iter()
+            .map(|key| (*key).to_owned())
+            .collect();
+        Place {
+            client: self,
+            scope,
+            path,
+            syntax: self.syntax(),
+            container,
+            project,
+        }
     }
 }
 
@@ -195,26 +242,34 @@ impl Surroundings {
     #[must_use]
     pub fn project(&self) -> Option<PathBuf> {
         let directory = self.directory.as_deref()?;
-        let root = directory.ancestors().find(|above| above.join(".git").exists());
+        let root = directory
+            .ancestors()
+            .find(|above| above.join(".git").exists());
         Some(root.unwrap_or(directory).to_owned())
     }
 
     /// Claude Code's directory of settings.
     pub(super) fn claude_directory(&self) -> PathBuf {
-        self.named(env::CLAUDE_CONFIG_DIR).unwrap_or_else(|| self.home.join(".claude"))
+        self.named(env::CLAUDE_CONFIG_DIR)
+            .unwrap_or_else(|| self.home.join(".claude"))
     }
 
     /// The directory that a variable names.
     fn named(&self, variable: env::Variable) -> Option<PathBuf> {
-        self.environment.get(variable.name).filter(|value| !value.is_empty()).map(PathBuf::from)
+        self.environment
+            .get(variable.name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
     }
 
     fn config(&self) -> PathBuf {
-        self.named(env::XDG_CONFIG_HOME).unwrap_or_else(|| self.home.join(".config"))
+        self.named(env::XDG_CONFIG_HOME)
+            .unwrap_or_else(|| self.home.join(".config"))
     }
 
     fn roaming(&self) -> PathBuf {
-        self.named(env::APPDATA).unwrap_or_else(|| self.home.join("AppData/Roaming"))
+        self.named(env::APPDATA)
+            .unwrap_or_else(|| self.home.join("AppData/Roaming"))
     }
 
     fn vs_code(&self) -> PathBuf {
@@ -226,7 +281,10 @@ impl Surroundings {
     }
 
     fn extension(&self, id: &str) -> PathBuf {
-        self.vs_code().join("globalStorage").join(id).join("settings")
+        self.vs_code()
+            .join("globalStorage")
+            .join(id)
+            .join("settings")
     }
 }
 
@@ -236,11 +294,19 @@ fn claude_desktop(around: &Surroundings) -> PathBuf {
         Platform::Linux => around.config().join(FILE),
         Platform::Mac => around.home.join("Library/Application Support").join(FILE),
         Platform::Windows => {
-            let local = around.named(env::LOCALAPPDATA).unwrap_or_else(|| around.home.join("AppData/Local"));
+            let local = around
+                .named(env::LOCALAPPDATA)
+                .unwrap_or_else(|| around.home.join("AppData/Local"));
             // Since February 2026 it is a package, with an own view of the user's directory.
-            let packages = std::fs::read_dir(local.join("Packages")).into_iter().flatten().flatten();
-            let mut own = packages.filter(|entry| entry.file_name().to_string_lossy().starts_with("Claude_"));
-            let packaged = own.next().map(|entry| entry.path().join("LocalCache/Roaming").join(FILE));
+            let packages = std::fs::read_dir(local.join("Packages"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            let mut own =
+                packages.filter(|entry| entry.file_name().to_string_lossy().starts_with("Claude_"));
+            let packaged = own
+                .next()
+                .map(|entry| entry.path().join("LocalCache/Roaming").join(FILE));
             packaged.unwrap_or_else(|| around.roaming().join(FILE))
         }
     }
@@ -248,6 +314,13 @@ fn claude_desktop(around: &Surroundings) -> PathBuf {
 
 /// The file that is there; the plain one where neither is.
 fn json_or_jsonc(directory: &Path, stem: &str) -> PathBuf {
-    let (json, jsonc) = (directory.join(format!("{stem}.json")), directory.join(format!("{stem}.jsonc")));
-    if jsonc.is_file() && !json.is_file() { jsonc } else { json }
+    let (json, jsonc) = (
+        directory.join(format!("{stem}.json")),
+        directory.join(format!("{stem}.jsonc")),
+    );
+    if jsonc.is_file() && !json.is_file() {
+        jsonc
+    } else {
+        json
+    }
 }

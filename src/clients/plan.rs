@@ -6,8 +6,8 @@ use super::rules::Rights;
 use super::servers::Servers;
 use super::survey::{Source, read_source};
 use super::{
-    Carried, Client, Entry, Fixed, Found, Launch, Node, Place, Rule, Scope, Surroundings, Survey, Syntax, Text,
-    TextError,
+    Carried, Client, Entry, Fixed, Found, Launch, Node, Place, Rule, Scope, Surroundings, Survey,
+    Syntax, Text, TextError,
 };
 use super::{desktop, entry, names};
 use crate::secret::Masker;
@@ -139,9 +139,16 @@ impl Edit {
     ) -> Option<Self> {
         let mut steps = Vec::new();
         for path in paths {
-            let (before, after) = (source.text.node().at(&path).cloned(), after.node().at(&path).cloned());
+            let (before, after) = (
+                source.text.node().at(&path).cloned(),
+                after.node().at(&path).cloned(),
+            );
             if before != after {
-                steps.push(Step { path, before, after });
+                steps.push(Step {
+                    path,
+                    before,
+                    after,
+                });
             }
         }
         let edit = Self {
@@ -168,7 +175,10 @@ impl Plan {
         launch: &Launch,
         around: &Surroundings,
     ) -> Result<Self, PlanError> {
-        let unreadable = |problem| PlanError::Unreadable { path: config_file.to_owned(), problem };
+        let unreadable = |problem| PlanError::Unreadable {
+            path: config_file.to_owned(),
+            problem,
+        };
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
         let mut servers = Servers::of(&config.text);
         let mut unwrapped = Vec::new();
@@ -188,7 +198,10 @@ impl Plan {
                         notes.push("without mcp-remote, straight to its URL".to_owned());
                     }
                     if found.is_unapproved {
-                        notes.push("switched off, as you have not said at the client yet that it may run".to_owned());
+                        notes.push(
+                            "switched off, as you have not said at the client yet that it may run"
+                                .to_owned(),
+                        );
                     }
                     let rights = Rights::of(rules_of(survey, found), found.place.project.as_ref());
                     let verdict = servers.take(entry, found, &rights, &mut notes);
@@ -200,7 +213,11 @@ impl Plan {
                     verdict
                 }
             };
-            let left_behind = found.entry.as_ref().map(|entry| entry.left_behind.clone()).unwrap_or_default();
+            let left_behind = found
+                .entry
+                .as_ref()
+                .map(|entry| entry.left_behind.clone())
+                .unwrap_or_default();
             items.push(Item {
                 client: found.place.client,
                 scope: found.scope(),
@@ -214,20 +231,46 @@ impl Plan {
         if choice.scopes.is_empty() && choice.only.is_empty() {
             items.extend(survey.fixed.iter().map(Item::of));
         }
-        let launch = Launch { variables: servers.variables(), ..launch.clone() };
+        let launch = Launch {
+            variables: servers.variables(),
+            ..launch.clone()
+        };
         let mut edits = Vec::new();
         let mut text = config.text.clone();
-        let failed = |source| PlanError::Edit { path: config_file.to_owned(), source };
+        let failed = |source| PlanError::Edit {
+            path: config_file.to_owned(),
+            source,
+        };
         let steps = servers.write(&mut text).map_err(failed)?;
-        edits.extend(Edit::new(None, config_file, Syntax::Json, &config, &text, steps));
+        edits.extend(Edit::new(
+            None,
+            config_file,
+            Syntax::Json,
+            &config,
+            &text,
+            steps,
+        ));
         edits.extend(client_edits(survey, &moving, &launch, around)?);
         let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));
         let about_moving = survey.rules.iter().filter(is_about_moving).cloned();
         let (carried, lost): (Vec<Rule>, Vec<Rule>) = about_moving.partition(Rule::is_carried);
-        let secrets = survey.found.iter().filter_map(|found| found.entry.as_ref().ok()).flat_map(Entry::secrets);
+        let secrets = survey
+            .found
+            .iter()
+            .filter_map(|found| found.entry.as_ref().ok())
+            .flat_map(Entry::secrets);
         let masker = Masker::new(secrets);
         let warnings = warnings(survey, &moving, &servers, &carried, around);
-        Ok(Self { items, edits, blocking, carried, lost, warnings, unwrapped, masker })
+        Ok(Self {
+            items,
+            edits,
+            blocking,
+            carried,
+            lost,
+            warnings,
+            unwrapped,
+            masker,
+        })
     }
 }
 
@@ -250,7 +293,12 @@ fn rules_of<'s>(survey: &'s Survey, found: &Found) -> impl Iterator<Item = &'s R
 }
 
 /// Why a server stays, if it does; the rules that keep it are added to `blocking`.
-fn stays(found: &Found, survey: &Survey, choice: &Choice, blocking: &mut Vec<Rule>) -> Option<String> {
+fn stays(
+    found: &Found,
+    survey: &Survey,
+    choice: &Choice,
+    blocking: &mut Vec<Rule>,
+) -> Option<String> {
     let entry = match &found.entry {
         Err(reason) => return Some(reason.clone()),
         Ok(_) if found.is_mcpzip => return Some("is mcpzip itself".to_owned()),
@@ -259,14 +307,25 @@ fn stays(found: &Found, survey: &Survey, choice: &Choice, blocking: &mut Vec<Rul
     if let Some(proxy) = entry.other_proxy()
         && !choice.only.contains(&found.name)
     {
-        return Some(format!("is another proxy, `{proxy}`; `--only {}` moves it", found.name));
+        return Some(format!(
+            "is another proxy, `{proxy}`; `--only {}` moves it",
+            found.name
+        ));
     }
-    let protecting: Vec<Rule> = rules_of(survey, found).filter(|rule| rule.is_blocking()).cloned().collect();
+    let protecting: Vec<Rule> = rules_of(survey, found)
+        .filter(|rule| rule.is_blocking())
+        .cloned()
+        .collect();
     let first = protecting.first()?;
     if choice.drop_rules {
         return None;
     }
-    let reason = format!("`{}` in {} would stop working: {}", first.key, first.path.display(), first.text);
+    let reason = format!(
+        "`{}` in {} would stop working: {}",
+        first.key,
+        first.path.display(),
+        first.text
+    );
     blocking.extend(protecting);
     Some(reason)
 }
@@ -288,7 +347,10 @@ fn client_edits(
         }
     }
     let mut paths: Vec<PathBuf> = Vec::new();
-    for place in places.iter().filter(|place| is_touched(place, survey, moving)) {
+    for place in places
+        .iter()
+        .filter(|place| is_touched(place, survey, moving))
+    {
         if !paths.contains(&place.path) {
             paths.push(place.path.clone());
         }
@@ -297,7 +359,10 @@ fn client_edits(
     for path in paths {
         let inside: Vec<&Place> = places.iter().filter(|place| place.path == path).collect();
         let first = inside[0];
-        let unreadable = |problem| PlanError::Unreadable { path: path.clone(), problem };
+        let unreadable = |problem| PlanError::Unreadable {
+            path: path.clone(),
+            problem,
+        };
         let source = match survey.files.get(&path) {
             Some(source) => source.clone(),
             None => read_source(&path, first.syntax).map_err(unreadable)?,
@@ -305,15 +370,37 @@ fn client_edits(
         let mut text = source.text.clone();
         let mut steps = Vec::new();
         for place in &inside {
-            let failed = |source| PlanError::Edit { path: path.clone(), source };
-            let leaving: Vec<&str> =
-                moving.iter().filter(|found| found.place == **place).map(|found| found.name.as_str()).collect();
-            steps
-                .extend(leave(&mut text, place, &leaving, needs_entry(place, survey), launch, around).map_err(failed)?);
+            let failed = |source| PlanError::Edit {
+                path: path.clone(),
+                source,
+            };
+            let leaving: Vec<&str> = moving
+                .iter()
+                .filter(|found| found.place == **place)
+                .map(|found| found.name.as_str())
+                .collect();
+            steps.extend(
+                leave(
+                    &mut text,
+                    place,
+                    &leaving,
+                    needs_entry(place, survey),
+                    launch,
+                    around,
+                )
+                .map_err(failed)?,
+            );
         }
         steps.sort();
         steps.dedup();
-        edits.extend(Edit::new(Some(first.client), &path, first.syntax, &source, &text, steps));
+        edits.extend(Edit::new(
+            Some(first.client),
+            &path,
+            first.syntax,
+            &source,
+            &text,
+            steps,
+        ));
     }
     Ok(edits)
 }
@@ -339,7 +426,8 @@ fn leave(
     let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| place.path_of(name)).collect();
     let mut own = String::new();
     if needs_entry {
-        let is_taken = |name: &str| text.node().at(&place.path_of(name)).is_some() && !leaving.contains(&name);
+        let is_taken =
+            |name: &str| text.node().at(&place.path_of(name)).is_some() && !leaving.contains(&name);
         own = names::free(entry::NAME, "proxy", is_taken);
         // One that leaves may have the name: then it goes first.
         if leaving.contains(&own.as_str()) {
@@ -363,8 +451,11 @@ fn warnings(
     around: &Surroundings,
 ) -> Vec<String> {
     let mut told = Vec::new();
-    let mut shared: Vec<&Path> =
-        moving.iter().filter(|found| found.scope() == Scope::Project).map(|found| found.place.path.as_path()).collect();
+    let mut shared: Vec<&Path> = moving
+        .iter()
+        .filter(|found| found.scope() == Scope::Project)
+        .map(|found| found.place.path.as_path())
+        .collect();
     shared.dedup();
     for path in shared {
         told.push(format!(
@@ -373,17 +464,28 @@ fn warnings(
         ));
     }
     let mut clients: Vec<Client> = moving.iter().map(|found| found.place.client).collect();
-    clients.extend(survey.found.iter().filter(|found| found.is_mcpzip).map(|found| found.place.client));
+    clients.extend(
+        survey
+            .found
+            .iter()
+            .filter(|found| found.is_mcpzip)
+            .map(|found| found.place.client),
+    );
     clients.sort();
     clients.dedup();
-    let asks = carried.iter().any(|rule| matches!(rule.carried, Carried::Ask(_)));
+    let asks = carried
+        .iter()
+        .any(|rule| matches!(rule.carried, Carried::Ask(_)));
     let silent: Vec<&str> = clients
         .iter()
         .filter(|client| matches!(client, Client::GeminiCli | Client::OpenCode))
         .map(|client| client.title())
         .collect();
     if asks && !silent.is_empty() {
-        told.push(format!("{} cannot ask the user: what is to be asked about is refused there", silent.join(" and ")));
+        told.push(format!(
+            "{} cannot ask the user: what is to be asked about is refused there",
+            silent.join(" and ")
+        ));
     }
     if !moving.is_empty() {
         told.extend(desktop::warnings(servers.all(), &clients, around));

@@ -32,7 +32,12 @@ enum Style {
 /// When it needs something that only the client can fill in; says what.
 pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String, String> {
     let style = style(client);
-    let only_there = |written: &str| format!("needs `{written}`, which only {} can fill in", client.title());
+    let only_there = |written: &str| {
+        format!(
+            "needs `{written}`, which only {} can fill in",
+            client.title()
+        )
+    };
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['$', '{']) {
@@ -50,14 +55,18 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
             match reference(style, inner, role) {
                 Reading::Variable(reference) => {
                     if out.ends_with('$') {
-                        return Err(format!("has `$` before `{written}`, which would mean something else here"));
+                        return Err(format!(
+                            "has `$` before `{written}`, which would mean something else here"
+                        ));
                     }
                     out.push_str(&format!("${{{reference}}}"));
                 }
                 Reading::ClientOnly => return Err(only_there(written)),
                 Reading::Literal => {
                     if out.ends_with('$') {
-                        return Err(format!("has `$` before `{written}`, which would mean something else here"));
+                        return Err(format!(
+                            "has `$` before `{written}`, which would mean something else here"
+                        ));
                     }
                     out.push('$');
                     out.push_str(written);
@@ -66,7 +75,9 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
             rest = after;
         } else if let Some(inner) = rest.strip_prefix("{").filter(|_| style == Style::Braces) {
             let end = inner.find('}');
-            let name = end.and_then(|end| inner[..end].strip_prefix("env:")).filter(|name| is_name(name));
+            let name = end
+                .and_then(|end| inner[..end].strip_prefix("env:"))
+                .filter(|name| is_name(name));
             if let (Some(name), Some(end)) = (name, end) {
                 out.push_str(&format!("${{{name}}}"));
                 rest = &inner[end + 1..];
@@ -78,10 +89,14 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
             }
         } else {
             let name_length = match style {
-                Style::Dollar => rest[1..].find(|c: char| !is_name_character(c)).unwrap_or(rest.len() - 1),
+                Style::Dollar => rest[1..]
+                    .find(|c: char| !is_name_character(c))
+                    .unwrap_or(rest.len() - 1),
                 _ => 0,
             };
-            let name = rest.get(1..=name_length).filter(|name| rest.starts_with('$') && is_name(name));
+            let name = rest
+                .get(1..=name_length)
+                .filter(|name| rest.starts_with('$') && is_name(name));
             match name {
                 Some(name) => out.push_str(&format!("${{{name}}}")),
                 None => out.push_str(&rest[..1]),
@@ -99,7 +114,10 @@ pub(super) fn variables(text: &str) -> Vec<String> {
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let inner = &rest[at + 2..];
-        let name: String = inner.chars().take_while(|c| is_name_character(*c)).collect();
+        let name: String = inner
+            .chars()
+            .take_while(|c| is_name_character(*c))
+            .collect();
         if !rest[..at].ends_with('$') && is_name(&name) {
             names.push(name);
         }
@@ -124,7 +142,9 @@ fn reference(style: Style, inner: &str, role: Role) -> Reading {
             return Reading::Variable(name.to_owned());
         }
         if inner == "userHome" {
-            return Reading::Variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" }.to_owned());
+            return Reading::Variable(
+                if cfg!(windows) { "USERPROFILE" } else { "HOME" }.to_owned(),
+            );
         }
         let is_own = inner.contains(':') && !inner.contains(":-")
             || inner.starts_with("workspaceFolder")
@@ -147,16 +167,22 @@ fn style(client: Client) -> Style {
     match client {
         Client::ClaudeCode | Client::Kiro | Client::CopilotCli => Style::Shell,
         Client::GeminiCli => Style::Dollar,
-        Client::Cursor | Client::VsCode | Client::Windsurf | Client::Roo | Client::LmStudio => Style::Colon,
-        Client::OpenCode => Style::Braces,
-        Client::ClaudeDesktop | Client::Codex | Client::Zed | Client::Cline | Client::Continue | Client::Goose => {
-            Style::None
+        Client::Cursor | Client::VsCode | Client::Windsurf | Client::Roo | Client::LmStudio => {
+            Style::Colon
         }
+        Client::OpenCode => Style::Braces,
+        Client::ClaudeDesktop
+        | Client::Codex
+        | Client::Zed
+        | Client::Cline
+        | Client::Continue
+        | Client::Goose => Style::None,
     }
 }
 
 fn is_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_name_character)
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(is_name_character)
 }
 
 fn is_name_character(c: char) -> bool {

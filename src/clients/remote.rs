@@ -13,18 +13,33 @@ pub(super) struct Unwrapped {
 
 /// The server that `mcp-remote` stands before, where all that it was told has a word here.
 pub(super) fn unwrapped(target: &Target) -> Option<Unwrapped> {
-    let Target::Local { command, args, env, .. } = target else { return None };
-    let mut words = [command.as_str()].into_iter().chain(args.iter().map(String::as_str)).peekable();
+    let Target::Local {
+        command, args, env, ..
+    } = target
+    else {
+        return None;
+    };
+    let mut words = [command.as_str()]
+        .into_iter()
+        .chain(args.iter().map(String::as_str))
+        .peekable();
     if program_name(words.peek()?) == "cmd" {
         words.next();
         words.next_if(|word| word.eq_ignore_ascii_case("/c"))?;
     }
     if matches!(program_name(words.peek()?), "npx" | "bunx" | "pnpx") {
         words.next();
-        while words.next_if(|word| matches!(*word, "-y" | "--yes" | "-q" | "--quiet")).is_some() {}
+        while words
+            .next_if(|word| matches!(*word, "-y" | "--yes" | "-q" | "--quiet"))
+            .is_some()
+        {}
     }
-    words.next().filter(|word| program_name(word) == "mcp-remote")?;
-    let url = words.next_if(|word| word.starts_with("https://") || word.starts_with("http://"))?.to_owned();
+    words
+        .next()
+        .filter(|word| program_name(word) == "mcp-remote")?;
+    let url = words
+        .next_if(|word| word.starts_with("https://") || word.starts_with("http://"))?
+        .to_owned();
     let (mut headers, mut oauth, mut tool_rules) = (Vec::new(), Vec::new(), Vec::new());
     let mut transport = "http-first";
     while let Some(word) = words.next() {
@@ -45,17 +60,31 @@ pub(super) fn unwrapped(target: &Target) -> Option<Unwrapped> {
             // How it talks to the browser and to its log.
             "--host" | "--auth-timeout" => drop(words.next()?),
             "--allow-http" | "--debug" | "--silent" => {}
-            port if port.parse::<u16>().is_ok() => oauth.push(("redirect_port", Node::Number(port.to_owned()))),
+            port if port.parse::<u16>().is_ok() => {
+                oauth.push(("redirect_port", Node::Number(port.to_owned())))
+            }
             _ => return None,
         }
     }
     let is_sse = match transport {
         "sse-only" => true,
         "http-only" => false,
-        "http-first" | "sse-first" => url.split(['?', '#']).next().is_some_and(|path| path.ends_with("/sse")),
+        "http-first" | "sse-first" => url
+            .split(['?', '#'])
+            .next()
+            .is_some_and(|path| path.ends_with("/sse")),
         _ => return None,
     };
-    Some(Unwrapped { target: Target::Remote { url, is_sse, headers, headers_helper: None, oauth }, tool_rules })
+    Some(Unwrapped {
+        target: Target::Remote {
+            url,
+            is_sse,
+            headers,
+            headers_helper: None,
+            oauth,
+        },
+        tool_rules,
+    })
 }
 
 /// It fills in `${NAME}` itself, from the entry's variables; our form of a text that the client leaves alone is `$${NAME}`.
@@ -63,8 +92,13 @@ fn filled_in(text: &str, env: &[(String, String)]) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("$${") {
-        let Some((name, behind)) = after.split_once('}') else { break };
-        let value = env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let Some((name, behind)) = after.split_once('}') else {
+            break;
+        };
+        let value = env
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone());
         out.push_str(before);
         out.push_str(&value.unwrap_or_else(|| format!("${{{name}}}")));
         rest = behind;
@@ -91,7 +125,10 @@ mod tests {
         let expected = expected.map(|(url, is_sse, headers)| Target::Remote {
             url: url.to_owned(),
             is_sse,
-            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            headers: headers
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             headers_helper: None,
             oauth: Vec::new(),
         });
@@ -102,15 +139,48 @@ mod tests {
     fn what_is_behind_it_is_reached_without_it() {
         const URL: &str = "https://a.example/mcp";
         check(&["npx", "-y", "mcp-remote", URL], Some((URL, false, &[])));
-        check(&["npx", "mcp-remote@latest", URL, "--debug"], Some((URL, false, &[])));
-        check(&["cmd", "/c", "npx", "-y", "mcp-remote", URL], Some((URL, false, &[])));
-        check(&["/usr/bin/mcp-remote", URL, "--transport", "sse-only"], Some((URL, true, &[])));
-        check(&["npx", "mcp-remote", "https://a.example/sse"], Some(("https://a.example/sse", true, &[])));
         check(
-            &["npx", "mcp-remote", URL, "--header", "Authorization:$${AUTH}", "--header", "X-A: $${B}"],
-            Some((URL, false, &[("Authorization", "Bearer ${TOKEN}"), ("X-A", "${B}")])),
+            &["npx", "mcp-remote@latest", URL, "--debug"],
+            Some((URL, false, &[])),
         );
-        check(&["npx", "mcp-remote", URL, "--static-oauth-client-info", "@x.json"], None);
+        check(
+            &["cmd", "/c", "npx", "-y", "mcp-remote", URL],
+            Some((URL, false, &[])),
+        );
+        check(
+            &["/usr/bin/mcp-remote", URL, "--transport", "sse-only"],
+            Some((URL, true, &[])),
+        );
+        check(
+            &["npx", "mcp-remote", "https://a.example/sse"],
+            Some(("https://a.example/sse", true, &[])),
+        );
+        check(
+            &[
+                "npx",
+                "mcp-remote",
+                URL,
+                "--header",
+                "Authorization:$${AUTH}",
+                "--header",
+                "X-A: $${B}",
+            ],
+            Some((
+                URL,
+                false,
+                &[("Authorization", "Bearer ${TOKEN}"), ("X-A", "${B}")],
+            )),
+        );
+        check(
+            &[
+                "npx",
+                "mcp-remote",
+                URL,
+                "--static-oauth-client-info",
+                "@x.json",
+            ],
+            None,
+        );
         check(&["npx", "mcp-remote"], None);
         check(&["npx", "other", URL], None);
     }

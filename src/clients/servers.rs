@@ -18,9 +18,20 @@ const SERVERS: &str = "mcpServers";
 impl Servers {
     /// Those of a configuration.
     pub(super) fn of(config: &Text) -> Self {
-        let known = config.node().get(SERVERS).map(Node::members).unwrap_or_default();
-        let all = known.into_iter().map(|(name, node)| (name.to_owned(), node.clone())).collect();
-        Self { all, changed: BTreeSet::new(), new: BTreeSet::new() }
+        let known = config
+            .node()
+            .get(SERVERS)
+            .map(Node::members)
+            .unwrap_or_default();
+        let all = known
+            .into_iter()
+            .map(|(name, node)| (name.to_owned(), node.clone()))
+            .collect();
+        Self {
+            all,
+            changed: BTreeSet::new(),
+            new: BTreeSet::new(),
+        }
     }
 
     /// All of them, by name.
@@ -29,22 +40,37 @@ impl Servers {
     }
 
     fn position(&self, name: &str) -> Option<usize> {
-        self.all.iter().position(|(known, _)| known.eq_ignore_ascii_case(name))
+        self.all
+            .iter()
+            .position(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 
     /// Takes a server in with its rules, unless it is there; then its rules come to those that are.
-    pub(super) fn take(&mut self, entry: &Entry, found: &Found, rights: &Rights, notes: &mut Vec<String>) -> Verdict {
+    pub(super) fn take(
+        &mut self,
+        entry: &Entry,
+        found: &Found,
+        rights: &Rights,
+        notes: &mut Vec<String>,
+    ) -> Verdict {
         let node = entry.to_node();
         let name = names::valid(&found.name);
         let origin = match &found.place.project {
-            Some(project) => names::valid(&project.file_name().unwrap_or_default().to_string_lossy()),
+            Some(project) => {
+                names::valid(&project.file_name().unwrap_or_default().to_string_lossy())
+            }
             None => found.place.client.name().to_owned(),
         };
         // As often as there were others of its name, it was given a number.
         let told_apart = [name.clone(), format!("{name}-{origin}")].into_iter();
         let numbered = (2..10).map(|number| format!("{name}-{number}"));
         for known in told_apart.chain(numbered) {
-            let Some(at) = self.position(&known).filter(|at| is_same_server(&self.all[*at].1, &node)) else { continue };
+            let Some(at) = self
+                .position(&known)
+                .filter(|at| is_same_server(&self.all[*at].1, &node))
+            else {
+                continue;
+            };
             let (known, there) = self.all[at].clone();
             let before = Rights::read(&there);
             // What the user has for some projects alone stays so.
@@ -62,23 +88,34 @@ impl Servers {
             if !both.has_rules_of(rights) {
                 notes.push("under the stricter rules that it has there".to_owned());
             }
-            return Verdict::Moves { name: known, is_known: true };
+            return Verdict::Moves {
+                name: known,
+                is_known: true,
+            };
         }
         let is_conflict = self.position(&name).is_some();
         let name = names::free(&name, &origin, |name| self.position(name).is_some());
         self.all.push((name.clone(), rights.write(&node)));
         self.changed.insert(name.clone());
         self.new.insert(name.clone());
-        if is_conflict { Verdict::Conflicts { name } } else { Verdict::Moves { name, is_known: false } }
+        if is_conflict {
+            Verdict::Conflicts { name }
+        } else {
+            Verdict::Moves {
+                name,
+                is_known: false,
+            }
+        }
     }
 
     /// Takes a server in as it is, unless there is one of its name.
     pub(super) fn add(&mut self, name: &str, node: Node) -> Verdict {
         let name = names::valid(name);
         match self.position(&name) {
-            Some(at) if is_same_server(&self.all[at].1, &node) => {
-                Verdict::Moves { name: self.all[at].0.clone(), is_known: true }
-            }
+            Some(at) if is_same_server(&self.all[at].1, &node) => Verdict::Moves {
+                name: self.all[at].0.clone(),
+                is_known: true,
+            },
             known => {
                 let free = names::free(&name, "older", |name| self.position(name).is_some());
                 self.all.push((free.clone(), node));
@@ -86,7 +123,10 @@ impl Servers {
                 if known.is_some() {
                     Verdict::Conflicts { name: free }
                 } else {
-                    Verdict::Moves { name: free, is_known: false }
+                    Verdict::Moves {
+                        name: free,
+                        is_known: false,
+                    }
                 }
             }
         }
@@ -94,14 +134,21 @@ impl Servers {
 
     /// The variables that they refer to.
     pub(super) fn variables(&self) -> Vec<String> {
-        let names = self.all.iter().flat_map(|(_, node)| references::variables(&node.to_json()));
+        let names = self
+            .all
+            .iter()
+            .flat_map(|(_, node)| references::variables(&node.to_json()));
         names.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Writes those that changed into `text`; the values that change.
     pub(super) fn write(&self, text: &mut Text) -> Result<Vec<Vec<String>>, TextError> {
         let mut paths = Vec::new();
-        for (name, node) in self.all.iter().filter(|(name, _)| self.changed.contains(name)) {
+        for (name, node) in self
+            .all
+            .iter()
+            .filter(|(name, _)| self.changed.contains(name))
+        {
             let entry = vec![SERVERS.to_owned(), name.clone()];
             if text.node().at(&entry).is_none() {
                 text.set(&entry, node)?;

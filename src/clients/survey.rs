@@ -61,12 +61,21 @@ impl Survey {
             let mut places = vec![user.clone()];
             if let Some(text) = survey.open(&user) {
                 // Claude Code has them in the same file, by project.
-                let projects = text.node().get("projects").map(Node::members).unwrap_or_default();
-                let projects = projects.into_iter().filter_map(|(key, _)| client.local_place(around, Path::new(key)));
+                let projects = text
+                    .node()
+                    .get("projects")
+                    .map(Node::members)
+                    .unwrap_or_default();
+                let projects = projects
+                    .into_iter()
+                    .filter_map(|(key, _)| client.local_place(around, Path::new(key)));
                 places.extend(projects.collect::<Vec<_>>());
             }
             // In the home directory, the user's own file is where a project's would be.
-            let projects = client.project_places(around).into_iter().filter(|place| place.path != user.path);
+            let projects = client
+                .project_places(around)
+                .into_iter()
+                .filter(|place| place.path != user.path);
             places.extend(projects.collect::<Vec<_>>());
             for place in places {
                 survey.read(place, around);
@@ -100,11 +109,20 @@ impl Survey {
     }
 
     fn read(&mut self, place: Place, around: &Surroundings) {
-        let Some(text) = self.open(&place) else { return };
-        let servers = text.node().at(&place.container).map(Node::members).unwrap_or_default();
+        let Some(text) = self.open(&place) else {
+            return;
+        };
+        let servers = text
+            .node()
+            .at(&place.container)
+            .map(Node::members)
+            .unwrap_or_default();
         for (name, node) in servers {
             let mut entry = reading::read(place.client, node, place.project.as_deref());
-            let user = self.files.get(&place.client.user_place(around).path).map(|source| source.text.node());
+            let user = self
+                .files
+                .get(&place.client.user_place(around).path)
+                .map(|source| source.text.node());
             let approval = approval(&place, name, user, around);
             if (is_switched_off(&place, name, text.node()) || approval != Approval::Given)
                 && let Ok(entry) = &mut entry
@@ -151,17 +169,30 @@ fn approval(place: &Place, name: &str, user: Option<&Node>, around: &Surrounding
     }
     let project = place.project.as_deref().unwrap_or(Path::new(""));
     let directories = [around.claude_directory(), project.join(".claude")];
-    let files = directories.iter().flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
-    let settings: Vec<Source> = files.filter_map(|path| read_source(&path, Syntax::Json).ok()).collect();
+    let files = directories
+        .iter()
+        .flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
+    let settings: Vec<Source> = files
+        .filter_map(|path| read_source(&path, Syntax::Json).ok())
+        .collect();
     let older = user.and_then(|user| user.get("projects")?.get(&project.to_string_lossy()));
-    let places: Vec<&Node> = settings.iter().map(|source| source.text.node()).chain(older).collect();
+    let places: Vec<&Node> = settings
+        .iter()
+        .map(|source| source.text.node())
+        .chain(older)
+        .collect();
     let has = |key: &str| {
-        places.iter().any(|node| node.get(key).is_some_and(|list| list.items().contains(&Node::text(name))))
+        places.iter().any(|node| {
+            node.get(key)
+                .is_some_and(|list| list.items().contains(&Node::text(name)))
+        })
     };
     if has("disabledMcpjsonServers") {
         Approval::Refused
     } else if has("enabledMcpjsonServers")
-        || places.iter().any(|node| node.get("enableAllProjectMcpServers") == Some(&Node::Flag(true)))
+        || places
+            .iter()
+            .any(|node| node.get("enableAllProjectMcpServers") == Some(&Node::Flag(true)))
     {
         Approval::Given
     } else {
@@ -171,14 +202,22 @@ fn approval(place: &Place, name: &str, user: Option<&Node>, around: &Surrounding
 
 /// Whether the client keeps a server from starting by a list outside of the server's entry.
 fn is_switched_off(place: &Place, name: &str, node: &Node) -> bool {
-    let is_in = |node: Option<&Node>| node.is_some_and(|list| list.items().contains(&Node::text(name)));
+    let is_in =
+        |node: Option<&Node>| node.is_some_and(|list| list.items().contains(&Node::text(name)));
     match place.client {
         Client::GeminiCli => {
-            let allowed = node.at(&["mcp", "allowed"]).filter(|allowed| matches!(allowed, Node::List(_)));
-            is_in(node.at(&["mcp", "excluded"])) || allowed.is_some_and(|allowed| !is_in(Some(allowed)))
+            let allowed = node
+                .at(&["mcp", "allowed"])
+                .filter(|allowed| matches!(allowed, Node::List(_)));
+            is_in(node.at(&["mcp", "excluded"]))
+                || allowed.is_some_and(|allowed| !is_in(Some(allowed)))
         }
         Client::ClaudeCode if place.scope == Scope::Local => {
-            let project = place.project.as_deref().unwrap_or(Path::new("")).to_string_lossy();
+            let project = place
+                .project
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .to_string_lossy();
             is_in(node.at(&["projects", &project, "disabledMcpServers"]))
         }
         Client::CopilotCli => {
@@ -199,6 +238,7 @@ pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, String>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error.to_string()),
     };
-    let text = Text::parse(syntax, before.as_deref().unwrap_or_default()).map_err(|error| error.to_string())?;
+    let text = Text::parse(syntax, before.as_deref().unwrap_or_default())
+        .map_err(|error| error.to_string())?;
     Ok(Source { before, text })
 }

@@ -6,13 +6,24 @@ use super::*;
 
 fn around(platform: Platform, variables: &[(&str, &str)]) -> Surroundings {
     let environment = Environment::from_iter(variables.iter().copied());
-    Surroundings { home: PathBuf::from("/home/me"), platform, environment, directory: None, managed: None }
+    Surroundings {
+        home: PathBuf::from("/home/me"),
+        platform,
+        environment,
+        directory: None,
+        managed: None,
+    }
 }
 
 #[test]
 fn each_platform_has_its_places() {
     for (client, linux, mac, windows) in [
-        (Client::ClaudeCode, ".claude.json", ".claude.json", ".claude.json"),
+        (
+            Client::ClaudeCode,
+            ".claude.json",
+            ".claude.json",
+            ".claude.json",
+        ),
         (
             Client::ClaudeDesktop,
             ".config/Claude/claude_desktop_config.json",
@@ -31,18 +42,36 @@ fn each_platform_has_its_places() {
             "Library/Application Support/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
             "AppData/Roaming/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
         ),
-        (Client::Zed, ".config/zed/settings.json", ".config/zed/settings.json", "AppData/Roaming/Zed/settings.json"),
+        (
+            Client::Zed,
+            ".config/zed/settings.json",
+            ".config/zed/settings.json",
+            "AppData/Roaming/Zed/settings.json",
+        ),
         (
             Client::Goose,
             ".config/goose/config.yaml",
             ".config/goose/config.yaml",
             "AppData/Roaming/Block/goose/config/config.yaml",
         ),
-        (Client::Codex, ".codex/config.toml", ".codex/config.toml", ".codex/config.toml"),
+        (
+            Client::Codex,
+            ".codex/config.toml",
+            ".codex/config.toml",
+            ".codex/config.toml",
+        ),
     ] {
-        for (platform, expected) in [(Platform::Linux, linux), (Platform::Mac, mac), (Platform::Windows, windows)] {
+        for (platform, expected) in [
+            (Platform::Linux, linux),
+            (Platform::Mac, mac),
+            (Platform::Windows, windows),
+        ] {
             let place = client.user_place(&around(platform, &[]));
-            assert_eq!(place.path, Path::new("/home/me").join(expected), "{client:?} on {platform:?}");
+            assert_eq!(
+                place.path,
+                Path::new("/home/me").join(expected),
+                "{client:?} on {platform:?}"
+            );
         }
     }
 }
@@ -53,7 +82,10 @@ fn a_packaged_claude_desktop_on_windows_has_its_own_view_of_the_users_directory(
     let package = local.path().join("Packages/Claude_abc123");
     std::fs::create_dir_all(&package).unwrap();
     let local = local.path().to_str().unwrap().to_owned();
-    let around = around(Platform::Windows, &[("LOCALAPPDATA", &local), ("APPDATA", "/roaming")]);
+    let around = around(
+        Platform::Windows,
+        &[("LOCALAPPDATA", &local), ("APPDATA", "/roaming")],
+    );
     let expected = package.join("LocalCache/Roaming/Claude/claude_desktop_config.json");
     assert_eq!(Client::ClaudeDesktop.user_place(&around).path, expected);
 }
@@ -75,17 +107,35 @@ fn names_lead_back_to_what_they_name() {
 #[test]
 fn any_edit_of_any_syntax_does_what_was_meant_or_nothing() {
     let texts = [
-        (Syntax::Json, "{\n  \"a\": {\"x\": 1}, // one\n  \"b\": [1, {\"name\": \"n\"}],\n}\n"),
-        (Syntax::Toml, "# top\na.x = 1\n[b]\ny = [1, 2] # two\n[b.c]\nz = 'q'\n[[list]]\nname = \"n\"\n"),
+        (
+            Syntax::Json,
+            "{\n  \"a\": {\"x\": 1}, // one\n  \"b\": [1, {\"name\": \"n\"}],\n}\n",
+        ),
+        (
+            Syntax::Toml,
+            "# top\na.x = 1\n[b]\ny = [1, 2] # two\n[b.c]\nz = 'q'\n[[list]]\nname = \"n\"\n",
+        ),
         (
             Syntax::Yaml,
             "# top\na:\n  x: 1\nb:\n- name: n\n  y: |\n    text\n    # no comment\n- name: m\nc: {d: e}\nf: \"g\n  h\"\n",
         ),
     ];
-    let paths: [&[&str]; 8] =
-        [&["a"], &["a", "x"], &["a", "new"], &["b"], &["b", "n"], &["b", "new"], &["new", "deep"], &["c", "d"]];
+    let paths: [&[&str]; 8] = [
+        &["a"],
+        &["a", "x"],
+        &["a", "new"],
+        &["b"],
+        &["b", "n"],
+        &["b", "new"],
+        &["new", "deep"],
+        &["c", "d"],
+    ];
     let values = [
-        Node::map([("command", Node::text("x: y")), ("args", Node::texts(["1", "true"])), ("name", Node::text("new"))]),
+        Node::map([
+            ("command", Node::text("x: y")),
+            ("args", Node::texts(["1", "true"])),
+            ("name", Node::text("new")),
+        ]),
         Node::text("\"quoted\"\n"),
         Node::Map(Vec::new()),
     ];
@@ -105,8 +155,16 @@ fn any_edit_of_any_syntax_does_what_was_meant_or_nothing() {
                         let there = text.node().at(&path).unwrap_or(&Node::Null);
                         // An item of a list goes by the name that it has itself.
                         let is_item = path.len() == 2 && path[0] == "b";
-                        assert!(is_item || there.is_same(value.unwrap_or(&Node::Null)), "{path:?}\n{}", text.text());
-                        assert!(text.text().contains("# top") || syntax == Syntax::Json, "{}", text.text());
+                        assert!(
+                            is_item || there.is_same(value.unwrap_or(&Node::Null)),
+                            "{path:?}\n{}",
+                            text.text()
+                        );
+                        assert!(
+                            text.text().contains("# top") || syntax == Syntax::Json,
+                            "{}",
+                            text.text()
+                        );
                     }
                     Err(_) => {
                         refused += 1;

@@ -21,15 +21,26 @@ impl Certificates {
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let pem = std::fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
         let sections: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        let certificates = sections.map_err(|_| "is damaged: a PEM section in it cannot be read".to_owned())?;
+        let certificates =
+            sections.map_err(|_| "is damaged: a PEM section in it cannot be read".to_owned())?;
         if certificates.is_empty() {
-            return Err("holds no certificate in PEM form (`-----BEGIN CERTIFICATE-----`)".to_owned());
+            return Err(
+                "holds no certificate in PEM form (`-----BEGIN CERTIFICATE-----`)".to_owned(),
+            );
         }
         let mut store = RootCertStore::empty();
-        if certificates.iter().any(|certificate| store.add(certificate.clone()).is_err()) {
+        if certificates
+            .iter()
+            .any(|certificate| store.add(certificate.clone()).is_err())
+        {
             return Err("holds a certificate that cannot be used".to_owned());
         }
-        Ok(Self(certificates.iter().map(|certificate| certificate.to_vec()).collect()))
+        Ok(Self(
+            certificates
+                .iter()
+                .map(|certificate| certificate.to_vec())
+                .collect(),
+        ))
     }
 
     /// Each of them, as DER.

@@ -62,14 +62,19 @@ impl Change {
         let path = [SERVERS, name];
         let words = |error: super::DocumentError| error.to_string();
         match (self, is_there(document, name)) {
-            (Self::Add(_), true) => return Err("there is a server of this name; update or remove it".to_owned()),
+            (Self::Add(_), true) => {
+                return Err("there is a server of this name; update or remove it".to_owned());
+            }
             (Self::Add(_) | Self::Put(_), _) | (_, true) => {}
             (_, false) => return Err("there is no server of this name".to_owned()),
         }
         match self {
             Self::Add(entry) | Self::Put(entry) => document.set(&path, entry).map_err(words),
             Self::Update(members) => members.iter().try_for_each(|(keys, value)| {
-                let path: Vec<&str> = path.into_iter().chain(keys.iter().map(String::as_str)).collect();
+                let path: Vec<&str> = path
+                    .into_iter()
+                    .chain(keys.iter().map(String::as_str))
+                    .collect();
                 match value.as_str() {
                     "null" => document.remove(&path).map(drop),
                     json => document.set(&path, json),
@@ -77,8 +82,13 @@ impl Change {
                 .map_err(words)
             }),
             Self::Remove => document.remove(&path).map(drop).map_err(words),
-            Self::Switch { disabled: true } => document.set(&[SERVERS, name, "disabled"], "true").map_err(words),
-            Self::Switch { disabled: false } => document.remove(&[SERVERS, name, "disabled"]).map(drop).map_err(words),
+            Self::Switch { disabled: true } => document
+                .set(&[SERVERS, name, "disabled"], "true")
+                .map_err(words),
+            Self::Switch { disabled: false } => document
+                .remove(&[SERVERS, name, "disabled"])
+                .map(drop)
+                .map_err(words),
         }
     }
 
@@ -106,7 +116,10 @@ pub fn change_servers(
     edit(path, |document| {
         // What is wrong with the file is told before what is wrong with the change.
         Config::parse(&document.text(), path, environment)?;
-        let was_there = changes.iter().map(|(name, _)| is_there(document, name)).collect();
+        let was_there = changes
+            .iter()
+            .map(|(name, _)| is_there(document, name))
+            .collect();
         let refusals = changes.iter().filter_map(|(name, change)| {
             let made = permits(change, name, document).and_then(|()| change.make(name, document));
             made.err().map(|reason| format!("`{name}`: {reason}"))
@@ -117,11 +130,24 @@ pub fn change_servers(
         }
         let config = Config::parse(&document.text(), path, environment)?;
         let is_unusable = |fault: &&ServerFault| {
-            let is_excused = may_lack_variables && matches!(fault.fault, Fault::MissingVariable { .. });
-            !is_excused && changes.iter().any(|(name, change)| change.makes_entry() && *name == fault.name)
+            let is_excused =
+                may_lack_variables && matches!(fault.fault, Fault::MissingVariable { .. });
+            !is_excused
+                && changes
+                    .iter()
+                    .any(|(name, change)| change.makes_entry() && *name == fault.name)
         };
-        let faults: Vec<String> = config.faults.iter().filter(is_unusable).map(unusable).collect();
-        if faults.is_empty() { Ok(Changed { config, was_there }) } else { Err(ChangeError::Refused(faults.join("; "))) }
+        let faults: Vec<String> = config
+            .faults
+            .iter()
+            .filter(is_unusable)
+            .map(unusable)
+            .collect();
+        if faults.is_empty() {
+            Ok(Changed { config, was_there })
+        } else {
+            Err(ChangeError::Refused(faults.join("; ")))
+        }
     })
 }
 
@@ -141,14 +167,24 @@ fn unusable(fault: &ServerFault) -> String {
 mod tests {
     use super::*;
 
-    const FILE: &str = "// mine\n{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // a note\n  },\n}\n";
+    const FILE: &str =
+        "// mine\n{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // a note\n  },\n}\n";
 
     fn change(changes: &[(&str, Change)], permits: bool) -> (Result<Changed, ChangeError>, String) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.json");
         std::fs::write(&path, FILE).unwrap();
-        let changes: Vec<_> = changes.iter().map(|(name, change)| ((*name).to_owned(), change.clone())).collect();
-        let permit = |_: &Change, _: &str, _: &Document| if permits { Ok(()) } else { Err("not you".to_owned()) };
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|(name, change)| ((*name).to_owned(), change.clone()))
+            .collect();
+        let permit = |_: &Change, _: &str, _: &Document| {
+            if permits {
+                Ok(())
+            } else {
+                Err("not you".to_owned())
+            }
+        };
         let changed = change_servers(&path, &changes, &Environment::default(), true, permit);
         (changed, std::fs::read_to_string(&path).unwrap())
     }
@@ -163,11 +199,23 @@ mod tests {
             "// mine\n{\n  \"mcpServers\": {\n    \"b\": {\n      \"command\": \"y\",\n      \"args\": [\"${UNSET}\"]\n    },\n  },\n}\n"
         );
         for (changes, reason) in [
-            (vec![("b", add.clone()), ("nobody", Change::Remove)], "`nobody`: there is no server"),
+            (
+                vec![("b", add.clone()), ("nobody", Change::Remove)],
+                "`nobody`: there is no server",
+            ),
             (vec![("a", add.clone())], "`a`: there is a server"),
             (vec![("b__c", add.clone())], "`b__c`"),
-            (vec![("b", Change::Add("{}".to_owned()))], "`b`: has neither"),
-            (vec![("b", add.clone()), ("c", Change::Add("{\"command\": 1}".to_owned()))], "`c`: `command` must be"),
+            (
+                vec![("b", Change::Add("{}".to_owned()))],
+                "`b`: has neither",
+            ),
+            (
+                vec![
+                    ("b", add.clone()),
+                    ("c", Change::Add("{\"command\": 1}".to_owned())),
+                ],
+                "`c`: `command` must be",
+            ),
         ] {
             let (changed, text) = change(&changes, true);
             let told = changed.unwrap_err().to_string();
@@ -175,13 +223,22 @@ mod tests {
             assert_eq!(text, FILE);
         }
         let (changed, text) = change(&[("b", add)], false);
-        assert_eq!((changed.unwrap_err().to_string().as_str(), text.as_str()), ("`b`: not you", FILE));
+        assert_eq!(
+            (changed.unwrap_err().to_string().as_str(), text.as_str()),
+            ("`b`: not you", FILE)
+        );
     }
 
     #[test]
     fn a_put_keeps_the_place_and_a_switch_the_rest() {
-        let (_, text) = change(&[("a", Change::Put("{\"command\":\"y\"}".to_owned()))], true);
-        assert_eq!(text, FILE.replace("{\"command\": \"x\"}", "{\n      \"command\": \"y\"\n    }"));
+        let (_, text) = change(
+            &[("a", Change::Put("{\"command\":\"y\"}".to_owned()))],
+            true,
+        );
+        assert_eq!(
+            text,
+            FILE.replace("{\"command\": \"x\"}", "{\n      \"command\": \"y\"\n    }")
+        );
         let (_, text) = change(&[("a", Change::Switch { disabled: true })], true);
         assert_eq!(text, FILE.replace("\"x\"", "\"x\", \"disabled\": true"));
         let (_, text) = change(&[("a", Change::Switch { disabled: false })], true);

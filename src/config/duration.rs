@@ -12,7 +12,9 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Reads `text`; without a unit it is seconds. `None` when it is no time, negative, or longer than a year.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let text = text.trim();
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit = match unit.trim_start() {
         "ms" => 0.001,
@@ -22,12 +24,18 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let seconds = number.parse::<f64>().ok()? * unit;
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| *time <= LONGEST)
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| *time <= LONGEST)
 }
 
 /// Writes `time` as the configuration would.
 pub(super) fn text(time: Duration) -> String {
-    if time.subsec_millis() == 0 { format!("{}s", time.as_secs()) } else { format!("{}ms", time.as_millis()) }
+    if time.subsec_millis() == 0 {
+        format!("{}s", time.as_secs())
+    } else {
+        format!("{}ms", time.as_millis())
+    }
 }
 
 #[cfg(test)]
@@ -47,9 +55,25 @@ mod tests {
             (" 30 s ", 30_000),
             ("0", 0),
         ] {
-            assert_eq!(parse(written), Some(Duration::from_millis(milliseconds)), "{written}");
+            assert_eq!(
+                parse(written),
+                Some(Duration::from_millis(milliseconds)),
+                "{written}"
+            );
         }
-        for bad in ["", "s", "-1s", "1d", "1e9", "soon", "1h30m", "99999999999999999999", "9000h", "1..5s", "NaN"] {
+        for bad in [
+            "",
+            "s",
+            "-1s",
+            "1d",
+            "1e9",
+            "soon",
+            "1h30m",
+            "99999999999999999999",
+            "9000h",
+            "1..5s",
+            "NaN",
+        ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

@@ -62,19 +62,36 @@ pub enum EditError {
 ///
 /// # Errors
 /// What `change` gives, or why the file cannot be edited.
-pub fn edit<T, E: From<EditError>>(path: &Path, mut change: impl FnMut(&mut Document) -> Result<T, E>) -> Result<T, E> {
-    let disk = |source| EditError::Disk { path: path.to_owned(), source };
+pub fn edit<T, E: From<EditError>>(
+    path: &Path,
+    mut change: impl FnMut(&mut Document) -> Result<T, E>,
+) -> Result<T, E> {
+    let disk = |source| EditError::Disk {
+        path: path.to_owned(),
+        source,
+    };
     let target = link_target(path).map_err(disk)?;
-    let _lock = FileLock::take(&target).map_err(disk)?.ok_or_else(|| EditError::Busy { path: path.to_owned() })?;
+    let _lock = FileLock::take(&target)
+        .map_err(disk)?
+        .ok_or_else(|| EditError::Busy {
+            path: path.to_owned(),
+        })?;
     for _ in 0..MOST_ATTEMPTS {
         let before = read(&target).map_err(disk)?;
         let text = match before.clone().map(String::from_utf8) {
             None => String::new(),
             Some(Ok(text)) => text,
-            Some(Err(_)) => return Err(EditError::Encoding { path: path.to_owned() }.into()),
+            Some(Err(_)) => {
+                return Err(EditError::Encoding {
+                    path: path.to_owned(),
+                }
+                .into());
+            }
         };
-        let mut document =
-            Document::parse(&text).map_err(|source| EditError::Document { path: path.to_owned(), source })?;
+        let mut document = Document::parse(&text).map_err(|source| EditError::Document {
+            path: path.to_owned(),
+            source,
+        })?;
         let untouched = document.clone();
         let outcome = change(&mut document)?;
         if document == untouched {
@@ -85,7 +102,10 @@ pub fn edit<T, E: From<EditError>>(path: &Path, mut change: impl FnMut(&mut Docu
             return Ok(outcome);
         }
     }
-    Err(EditError::Busy { path: path.to_owned() }.into())
+    Err(EditError::Busy {
+        path: path.to_owned(),
+    }
+    .into())
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
@@ -113,7 +133,10 @@ pub fn link_target(path: &Path) -> io::Result<PathBuf> {
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "too many symbolic links"))
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "too many symbolic links",
+    ))
 }
 
 /// The right to edit a file, until it is dropped; a file beside it, which goes with it, keeps other processes out.
@@ -173,7 +196,10 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 #[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix; here nobody removes it")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "as on Unix; here nobody removes it"
+)]
 fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
@@ -184,7 +210,9 @@ mod tests {
 
     fn add(path: &Path, key: &str) {
         edit(path, |document| -> Result<(), EditError> {
-            document.set(&["mcpServers", key], "{\"command\":\"x\"}").unwrap();
+            document
+                .set(&["mcpServers", key], "{\"command\":\"x\"}")
+                .unwrap();
             Ok(())
         })
         .unwrap();
@@ -196,14 +224,24 @@ mod tests {
         let path = directory.path().join("new/config.json");
         add(&path, "a");
         let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(text, "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n");
+        assert_eq!(
+            text,
+            "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n"
+        );
         // The lock's file goes with the lock, where an open file can be removed.
         let files = if cfg!(unix) { 1 } else { 2 };
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), files, "something else stayed");
+        assert_eq!(
+            fs::read_dir(path.parent().unwrap()).unwrap().count(),
+            files,
+            "something else stayed"
+        );
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
         }
     }
 
@@ -212,16 +250,25 @@ mod tests {
     fn a_link_and_the_permissions_stay() {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
-        let (link, real) = (directory.path().join("config.json"), directory.path().join("dotfiles/real.json"));
+        let (link, real) = (
+            directory.path().join("config.json"),
+            directory.path().join("dotfiles/real.json"),
+        );
         fs::create_dir(real.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink("dotfiles/real.json", &link).unwrap();
         add(&link, "dangling");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         add(&link, "again");
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "the link was replaced");
+        assert!(
+            fs::symlink_metadata(&link).unwrap().is_symlink(),
+            "the link was replaced"
+        );
         assert!(fs::read_to_string(&real).unwrap().contains("again"));
-        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
     }
 
     #[test]
@@ -232,7 +279,9 @@ mod tests {
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let path = &path;
-                scope.spawn(move || (0..20).for_each(|edit| add(path, &format!("s{thread}-{edit}"))));
+                scope.spawn(move || {
+                    (0..20).for_each(|edit| add(path, &format!("s{thread}-{edit}")))
+                });
             }
         });
         let document = Document::parse(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -255,7 +304,10 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!((round, fs::read_to_string(&path).unwrap().as_str()), (2, "{\"theirs\": 1, \"ours\": 2}"));
+        assert_eq!(
+            (round, fs::read_to_string(&path).unwrap().as_str()),
+            (2, "{\"theirs\": 1, \"ours\": 2}")
+        );
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Certificates, ConfigHash, HeadersCommand, IdleTimeout, OAuth, OwnExposure, Policy, Projects};
+use super::{
+    Certificates, ConfigHash, HeadersCommand, IdleTimeout, OAuth, OwnExposure, Policy, Projects,
+};
 use crate::secret::{MASK, Secret};
 
 /// A server to connect to.
@@ -136,12 +138,26 @@ impl Server {
         };
         match &self.transport {
             Transport::Stdio(stdio) => {
-                let command = std::iter::once(&stdio.command).chain(&stdio.args).map(String::as_str);
-                format!("{}{}", command.collect::<Vec<_>>().join(" "), names("env", stdio.env.keys().collect()))
+                let command = std::iter::once(&stdio.command)
+                    .chain(&stdio.args)
+                    .map(String::as_str);
+                format!(
+                    "{}{}",
+                    command.collect::<Vec<_>>().join(" "),
+                    names("env", stdio.env.keys().collect())
+                )
             }
-            Transport::Http(remote) => format!("{}{}", remote.url, names("headers", remote.headers.keys().collect())),
+            Transport::Http(remote) => format!(
+                "{}{}",
+                remote.url,
+                names("headers", remote.headers.keys().collect())
+            ),
             Transport::Sse(remote) => {
-                format!("{} (sse){}", remote.url, names("headers", remote.headers.keys().collect()))
+                format!(
+                    "{} (sse){}",
+                    remote.url,
+                    names("headers", remote.headers.keys().collect())
+                )
             }
         }
     }

@@ -26,7 +26,9 @@ impl EntryText {
     /// An object of texts.
     pub fn map(&mut self, key: &str, pairs: &[(String, String)]) {
         if !pairs.is_empty() {
-            let pairs = pairs.iter().map(|(name, value)| format!("{}:{}", json!(name), json!(value)));
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| format!("{}:{}", json!(name), json!(value)));
             self.json(key, format!("{{{}}}", pairs.collect::<Vec<_>>().join(",")));
         }
     }
@@ -39,12 +41,20 @@ impl EntryText {
     /// The same with what `other` has of the member `key` in its place, or behind the command or URL where it had none.
     #[must_use]
     pub fn with(mut self, key: &str, other: &Self) -> Self {
-        let Some(new) = other.members.iter().find(|(known, _)| known == key) else { return self };
+        let Some(new) = other.members.iter().find(|(known, _)| known == key) else {
+            return self;
+        };
         match self.members.iter_mut().find(|(known, _)| known == key) {
             Some(member) => *member = new.clone(),
             None => {
-                let is_target = |(known, _): &(String, String)| matches!(known.as_str(), "command" | "args" | "url");
-                let behind = self.members.iter().rposition(is_target).map_or(0, |place| place + 1);
+                let is_target = |(known, _): &(String, String)| {
+                    matches!(known.as_str(), "command" | "args" | "url")
+                };
+                let behind = self
+                    .members
+                    .iter()
+                    .rposition(is_target)
+                    .map_or(0, |place| place + 1);
                 self.members.insert(behind, new.clone());
             }
         }
@@ -54,7 +64,10 @@ impl EntryText {
     /// The entry as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let members = self.members.iter().map(|(key, value)| format!("{}:{value}", json!(key)));
+        let members = self
+            .members
+            .iter()
+            .map(|(key, value)| format!("{}:{value}", json!(key)));
         format!("{{{}}}", members.collect::<Vec<_>>().join(","))
     }
 }
@@ -68,7 +81,13 @@ mod tests {
         let mut entry = EntryText::default();
         entry.text("command", Some("a \"b\""));
         entry.texts("args", &["z".to_owned(), "a".to_owned()]);
-        entry.map("env", &[("Z".to_owned(), "1".to_owned()), ("A".to_owned(), "${A}".to_owned())]);
+        entry.map(
+            "env",
+            &[
+                ("Z".to_owned(), "1".to_owned()),
+                ("A".to_owned(), "${A}".to_owned()),
+            ],
+        );
         entry.text("cwd", None);
         entry.texts("none", &[]);
         entry.map("none", &[]);

@@ -19,17 +19,25 @@ pub struct Variable {
 }
 
 /// The configuration file.
-pub const CONFIG: Variable =
-    Variable { name: "MCPZIP_CONFIG", doc: "The configuration file, where `--config` does not name one." };
+pub const CONFIG: Variable = Variable {
+    name: "MCPZIP_CONFIG",
+    doc: "The configuration file, where `--config` does not name one.",
+};
 /// The cache directory.
-pub const CACHE_DIR: Variable =
-    Variable { name: "MCPZIP_CACHE_DIR", doc: "The directory of the tool snapshots and the search index." };
+pub const CACHE_DIR: Variable = Variable {
+    name: "MCPZIP_CACHE_DIR",
+    doc: "The directory of the tool snapshots and the search index.",
+};
 /// The state directory.
-pub const STATE_DIR: Variable =
-    Variable { name: "MCPZIP_STATE_DIR", doc: "The directory of the log files and of what must survive a restart." };
+pub const STATE_DIR: Variable = Variable {
+    name: "MCPZIP_STATE_DIR",
+    doc: "The directory of the log files and of what must survive a restart.",
+};
 /// The log filter.
-pub const LOG: Variable =
-    Variable { name: "MCPZIP_LOG", doc: "How much is logged: error, warn, info, debug or trace." };
+pub const LOG: Variable = Variable {
+    name: "MCPZIP_LOG",
+    doc: "How much is logged: error, warn, info, debug or trace.",
+};
 /// The token of clients over HTTP.
 pub const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
@@ -46,17 +54,25 @@ pub const COMPLETE: Variable = Variable {
     doc: "Set by the script of `mcpzip completions` for its own questions: the shell that asks.",
 };
 /// Gemini's key.
-pub const GEMINI_API_KEY: Variable =
-    Variable { name: "GEMINI_API_KEY", doc: "Gemini's key for `search.llm`, where it has no `api_key`." };
+pub const GEMINI_API_KEY: Variable = Variable {
+    name: "GEMINI_API_KEY",
+    doc: "Gemini's key for `search.llm`, where it has no `api_key`.",
+};
 /// The same under its other name.
-pub const GOOGLE_API_KEY: Variable =
-    Variable { name: "GOOGLE_API_KEY", doc: "The same, where `GEMINI_API_KEY` is not set." };
+pub const GOOGLE_API_KEY: Variable = Variable {
+    name: "GOOGLE_API_KEY",
+    doc: "The same, where `GEMINI_API_KEY` is not set.",
+};
 /// Anthropic's key.
-pub const ANTHROPIC_API_KEY: Variable =
-    Variable { name: "ANTHROPIC_API_KEY", doc: "Anthropic's key for `search.llm`, where it has no `api_key`." };
+pub const ANTHROPIC_API_KEY: Variable = Variable {
+    name: "ANTHROPIC_API_KEY",
+    doc: "Anthropic's key for `search.llm`, where it has no `api_key`.",
+};
 /// OpenAI's key.
-pub const OPENAI_API_KEY: Variable =
-    Variable { name: "OPENAI_API_KEY", doc: "OpenAI's key for `search.llm`, where it has no `api_key`." };
+pub const OPENAI_API_KEY: Variable = Variable {
+    name: "OPENAI_API_KEY",
+    doc: "OpenAI's key for `search.llm`, where it has no `api_key`.",
+};
 /// The directory of Claude Code.
 pub const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
@@ -68,12 +84,20 @@ pub const CLAUDE_PROJECT_DIR: Variable = Variable {
     doc: "The project that Claude Code works in: servers of a project (`projects`) are there in it. Servers inherit it.",
 };
 /// The directory of Codex.
-pub const CODEX_HOME: Variable = Variable { name: "CODEX_HOME", doc: "Where Codex keeps its files." };
+pub const CODEX_HOME: Variable = Variable {
+    name: "CODEX_HOME",
+    doc: "Where Codex keeps its files.",
+};
 /// The directory of Copilot CLI.
-pub const COPILOT_HOME: Variable = Variable { name: "COPILOT_HOME", doc: "Where Copilot CLI keeps its files." };
+pub const COPILOT_HOME: Variable = Variable {
+    name: "COPILOT_HOME",
+    doc: "Where Copilot CLI keeps its files.",
+};
 /// The directory of configurations.
-pub const XDG_CONFIG_HOME: Variable =
-    Variable { name: "XDG_CONFIG_HOME", doc: "Linux: where programs keep their configuration." };
+pub const XDG_CONFIG_HOME: Variable = Variable {
+    name: "XDG_CONFIG_HOME",
+    doc: "Linux: where programs keep their configuration.",
+};
 /// How logins are kept.
 pub const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
@@ -90,38 +114,55 @@ pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
     doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_SDK_DISABLED: Variable = Variable { name: "OTEL_SDK_DISABLED", doc: "`true` sends no traces." };
+pub const OTEL_SDK_DISABLED: Variable = Variable {
+    name: "OTEL_SDK_DISABLED",
+    doc: "`true` sends no traces.",
+};
 /// Of OpenTelemetry, for traces.
-pub const OTEL_TRACES_EXPORTER: Variable =
-    Variable { name: "OTEL_TRACES_EXPORTER", doc: "How traces are sent: `otlp`, or not at all." };
+pub const OTEL_TRACES_EXPORTER: Variable = Variable {
+    name: "OTEL_TRACES_EXPORTER",
+    doc: "How traces are sent: `otlp`, or not at all.",
+};
 /// Of OpenTelemetry, for traces.
 pub const OTEL_EXPORTER_OTLP_ENDPOINT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     doc: "The collector that traces go to, `/v1/traces` put behind; it goes before `otlp.endpoint` in the configuration.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Variable =
-    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", doc: "The same as a whole URL." };
+pub const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    doc: "The same as a whole URL.",
+};
 /// Of OpenTelemetry, for traces.
 pub const OTEL_EXPORTER_OTLP_PROTOCOL: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_PROTOCOL",
     doc: "The collector's protocol: with `grpc`, which is not spoken, the variable of the endpoint does not count.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: Variable =
-    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", doc: "The same for traces alone." };
+pub const OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+    doc: "The same for traces alone.",
+};
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_HEADERS: Variable =
-    Variable { name: "OTEL_EXPORTER_OTLP_HEADERS", doc: "Headers for the collector: `name=value,name=value`." };
+pub const OTEL_EXPORTER_OTLP_HEADERS: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_HEADERS",
+    doc: "Headers for the collector: `name=value,name=value`.",
+};
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_HEADERS: Variable =
-    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_HEADERS", doc: "The same for traces alone." };
+pub const OTEL_EXPORTER_OTLP_TRACES_HEADERS: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    doc: "The same for traces alone.",
+};
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TIMEOUT: Variable =
-    Variable { name: "OTEL_EXPORTER_OTLP_TIMEOUT", doc: "How long the collector has for an answer, in milliseconds." };
+pub const OTEL_EXPORTER_OTLP_TIMEOUT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_TIMEOUT",
+    doc: "How long the collector has for an answer, in milliseconds.",
+};
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: Variable =
-    Variable { name: "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", doc: "The same for traces alone." };
+pub const OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+    doc: "The same for traces alone.",
+};
 /// Of OpenTelemetry, for traces.
 pub const OTEL_BSP_SCHEDULE_DELAY: Variable = Variable {
     name: "OTEL_BSP_SCHEDULE_DELAY",
@@ -133,19 +174,25 @@ pub const OTEL_SERVICE_NAME: Variable = Variable {
     doc: "What this process is called in traces; it goes before `otlp.service_name` in the configuration.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_RESOURCE_ATTRIBUTES: Variable =
-    Variable { name: "OTEL_RESOURCE_ATTRIBUTES", doc: "What else traces say of this process: `key=value,key=value`." };
+pub const OTEL_RESOURCE_ATTRIBUTES: Variable = Variable {
+    name: "OTEL_RESOURCE_ATTRIBUTES",
+    doc: "What else traces say of this process: `key=value,key=value`.",
+};
 /// Of OpenTelemetry, for traces.
 pub const OTEL_TRACES_SAMPLER: Variable = Variable {
     name: "OTEL_TRACES_SAMPLER",
     doc: "Which traces are recorded: `parentbased_always_on` and the others of OpenTelemetry.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_TRACES_SAMPLER_ARG: Variable =
-    Variable { name: "OTEL_TRACES_SAMPLER_ARG", doc: "The share of traces for `traceidratio`, from 0 to 1." };
+pub const OTEL_TRACES_SAMPLER_ARG: Variable = Variable {
+    name: "OTEL_TRACES_SAMPLER_ARG",
+    doc: "The share of traces for `traceidratio`, from 0 to 1.",
+};
 /// No colours.
-pub const NO_COLOR: Variable =
-    Variable { name: "NO_COLOR", doc: "Set to anything but the empty text, it keeps colours out of the output." };
+pub const NO_COLOR: Variable = Variable {
+    name: "NO_COLOR",
+    doc: "Set to anything but the empty text, it keeps colours out of the output.",
+};
 
 /// The variables that `mcpzip` itself reads.
 pub const VARIABLES: &[Variable] = &[
@@ -186,54 +233,174 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 /// Windows: the settings that move with the user.
-pub const APPDATA: Variable = Variable { name: "APPDATA", doc: "Windows: settings that move with the user." };
+pub const APPDATA: Variable = Variable {
+    name: "APPDATA",
+    doc: "Windows: settings that move with the user.",
+};
 /// Windows: the settings of this machine.
-pub const LOCALAPPDATA: Variable = Variable { name: "LOCALAPPDATA", doc: "Windows: settings of this machine." };
+pub const LOCALAPPDATA: Variable = Variable {
+    name: "LOCALAPPDATA",
+    doc: "Windows: settings of this machine.",
+};
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
 /// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.
 pub const INHERITED: &[Variable] = &[
-    Variable { name: "PATH", doc: "Where programs are found." },
-    Variable { name: "HOME", doc: "The home directory." },
-    Variable { name: "USER", doc: "The user's name." },
-    Variable { name: "LOGNAME", doc: "The user's name." },
-    Variable { name: "SHELL", doc: "The user's shell." },
-    Variable { name: "TERM", doc: "The kind of terminal." },
-    Variable { name: "TMPDIR", doc: "Where temporary files go." },
-    Variable { name: "LANG", doc: "The language." },
-    Variable { name: "LC_*", doc: "Parts of the language settings." },
-    Variable { name: "TZ", doc: "The time zone." },
+    Variable {
+        name: "PATH",
+        doc: "Where programs are found.",
+    },
+    Variable {
+        name: "HOME",
+        doc: "The home directory.",
+    },
+    Variable {
+        name: "USER",
+        doc: "The user's name.",
+    },
+    Variable {
+        name: "LOGNAME",
+        doc: "The user's name.",
+    },
+    Variable {
+        name: "SHELL",
+        doc: "The user's shell.",
+    },
+    Variable {
+        name: "TERM",
+        doc: "The kind of terminal.",
+    },
+    Variable {
+        name: "TMPDIR",
+        doc: "Where temporary files go.",
+    },
+    Variable {
+        name: "LANG",
+        doc: "The language.",
+    },
+    Variable {
+        name: "LC_*",
+        doc: "Parts of the language settings.",
+    },
+    Variable {
+        name: "TZ",
+        doc: "The time zone.",
+    },
     CLAUDE_PROJECT_DIR,
-    Variable { name: "XDG_*", doc: "Places of configuration, cache, data and state." },
-    Variable { name: "HTTP_PROXY", doc: "The proxy for http, also in lower case." },
-    Variable { name: "HTTPS_PROXY", doc: "The proxy for https, also in lower case." },
-    Variable { name: "ALL_PROXY", doc: "The proxy for everything, also in lower case." },
-    Variable { name: "NO_PROXY", doc: "The hosts reached without a proxy, also in lower case." },
-    Variable { name: "http_proxy", doc: "The proxy for http." },
-    Variable { name: "https_proxy", doc: "The proxy for https." },
-    Variable { name: "all_proxy", doc: "The proxy for everything." },
-    Variable { name: "no_proxy", doc: "The hosts reached without a proxy." },
-    Variable { name: "SSL_CERT_FILE", doc: "A file of trusted certificates." },
-    Variable { name: "SSL_CERT_DIR", doc: "A directory of trusted certificates." },
-    Variable { name: "NODE_EXTRA_CA_CERTS", doc: "Certificates that Node.js trusts beside its own." },
-    Variable { name: "SYSTEMROOT", doc: "Windows: where the system is." },
-    Variable { name: "SYSTEMDRIVE", doc: "Windows: the drive of the system." },
-    Variable { name: "WINDIR", doc: "Windows: where the system is." },
-    Variable { name: "COMSPEC", doc: "Windows: the command interpreter." },
-    Variable { name: "PATHEXT", doc: "Windows: the endings of programs." },
-    Variable { name: "PROCESSOR_ARCHITECTURE", doc: "Windows: the processor." },
-    Variable { name: "NUMBER_OF_PROCESSORS", doc: "Windows: how many processors there are." },
-    Variable { name: "OS", doc: "Windows: the system's name." },
-    Variable { name: "USERNAME", doc: "Windows: the user's name." },
-    Variable { name: "USERPROFILE", doc: "Windows: the home directory." },
-    Variable { name: "HOMEDRIVE", doc: "Windows: the drive of the home directory." },
-    Variable { name: "HOMEPATH", doc: "Windows: the home directory on its drive." },
+    Variable {
+        name: "XDG_*",
+        doc: "Places of configuration, cache, data and state.",
+    },
+    Variable {
+        name: "HTTP_PROXY",
+        doc: "The proxy for http, also in lower case.",
+    },
+    Variable {
+        name: "HTTPS_PROXY",
+        doc: "The proxy for https, also in lower case.",
+    },
+    Variable {
+        name: "ALL_PROXY",
+        doc: "The proxy for everything, also in lower case.",
+    },
+    Variable {
+        name: "NO_PROXY",
+        doc: "The hosts reached without a proxy, also in lower case.",
+    },
+    Variable {
+        name: "http_proxy",
+        doc: "The proxy for http.",
+    },
+    Variable {
+        name: "https_proxy",
+        doc: "The proxy for https.",
+    },
+    Variable {
+        name: "all_proxy",
+        doc: "The proxy for everything.",
+    },
+    Variable {
+        name: "no_proxy",
+        doc: "The hosts reached without a proxy.",
+    },
+    Variable {
+        name: "SSL_CERT_FILE",
+        doc: "A file of trusted certificates.",
+    },
+    Variable {
+        name: "SSL_CERT_DIR",
+        doc: "A directory of trusted certificates.",
+    },
+    Variable {
+        name: "NODE_EXTRA_CA_CERTS",
+        doc: "Certificates that Node.js trusts beside its own.",
+    },
+    Variable {
+        name: "SYSTEMROOT",
+        doc: "Windows: where the system is.",
+    },
+    Variable {
+        name: "SYSTEMDRIVE",
+        doc: "Windows: the drive of the system.",
+    },
+    Variable {
+        name: "WINDIR",
+        doc: "Windows: where the system is.",
+    },
+    Variable {
+        name: "COMSPEC",
+        doc: "Windows: the command interpreter.",
+    },
+    Variable {
+        name: "PATHEXT",
+        doc: "Windows: the endings of programs.",
+    },
+    Variable {
+        name: "PROCESSOR_ARCHITECTURE",
+        doc: "Windows: the processor.",
+    },
+    Variable {
+        name: "NUMBER_OF_PROCESSORS",
+        doc: "Windows: how many processors there are.",
+    },
+    Variable {
+        name: "OS",
+        doc: "Windows: the system's name.",
+    },
+    Variable {
+        name: "USERNAME",
+        doc: "Windows: the user's name.",
+    },
+    Variable {
+        name: "USERPROFILE",
+        doc: "Windows: the home directory.",
+    },
+    Variable {
+        name: "HOMEDRIVE",
+        doc: "Windows: the drive of the home directory.",
+    },
+    Variable {
+        name: "HOMEPATH",
+        doc: "Windows: the home directory on its drive.",
+    },
     APPDATA,
     LOCALAPPDATA,
-    Variable { name: "PROGRAMDATA", doc: "Windows: settings of all users." },
-    Variable { name: "PROGRAMFILES*", doc: "Windows: where programs are installed." },
-    Variable { name: "TEMP", doc: "Windows: where temporary files go." },
-    Variable { name: "TMP", doc: "Windows: where temporary files go." },
+    Variable {
+        name: "PROGRAMDATA",
+        doc: "Windows: settings of all users.",
+    },
+    Variable {
+        name: "PROGRAMFILES*",
+        doc: "Windows: where programs are installed.",
+    },
+    Variable {
+        name: "TEMP",
+        doc: "Windows: where temporary files go.",
+    },
+    Variable {
+        name: "TMP",
+        doc: "Windows: where temporary files go.",
+    },
 ];
 
 /// The variables a process was started with, or those a test says it was.
@@ -248,7 +415,12 @@ impl Environment {
     #[must_use]
     pub fn process() -> Self {
         std::env::vars_os()
-            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            .map(|(name, value)| {
+                (
+                    name.to_string_lossy().into_owned(),
+                    value.to_string_lossy().into_owned(),
+                )
+            })
             .collect()
     }
 
@@ -256,7 +428,9 @@ impl Environment {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         if cfg!(windows) {
-            self.iter().find(|(known, _)| is_same(known, name)).map(|(_, value)| value)
+            self.iter()
+                .find(|(known, _)| is_same(known, name))
+                .map(|(_, value)| value)
         } else {
             self.variables.get(name).map(String::as_str)
         }
@@ -264,20 +438,29 @@ impl Environment {
 
     /// All variables, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// The user's home directory, where it is known.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
         let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        self.get(name).filter(|home| !home.is_empty()).map(PathBuf::from)
+        self.get(name)
+            .filter(|home| !home.is_empty())
+            .map(PathBuf::from)
     }
 }
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
-        Self { variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+        Self {
+            variables: variables
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        }
     }
 }
 
@@ -291,10 +474,14 @@ impl fmt::Debug for Environment {
 /// Says whether a server's process inherits the variable `name`.
 #[must_use]
 pub fn is_inherited(name: &str) -> bool {
-    INHERITED.iter().any(|variable| match variable.name.strip_suffix('*') {
-        Some(start) => name.get(..start.len()).is_some_and(|head| is_same(head, start)),
-        None => is_same(name, variable.name),
-    })
+    INHERITED
+        .iter()
+        .any(|variable| match variable.name.strip_suffix('*') {
+            Some(start) => name
+                .get(..start.len())
+                .is_some_and(|head| is_same(head, start)),
+            None => is_same(name, variable.name),
+        })
 }
 
 /// All that a server's process gets: the inherited variables, over them those of its entry, sorted by name.
@@ -308,16 +495,26 @@ pub fn child_environment(
     let is_configured = |name: &str| configured.keys().any(|own| is_same(own, name));
     let mut variables: BTreeMap<String, String> = environment
         .iter()
-        .filter(|(name, value)| is_inherited(name) && !is_configured(name) && !value.starts_with("()"))
+        .filter(|(name, value)| {
+            is_inherited(name) && !is_configured(name) && !value.starts_with("()")
+        })
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    variables.extend(configured.iter().map(|(name, value)| (name.clone(), value.expose().clone())));
+    variables.extend(
+        configured
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().clone())),
+    );
     variables.into_iter().collect()
 }
 
 /// Windows knows a variable in any letter case.
 fn is_same(one: &str, other: &str) -> bool {
-    if cfg!(windows) { one.eq_ignore_ascii_case(other) } else { one == other }
+    if cfg!(windows) {
+        one.eq_ignore_ascii_case(other)
+    } else {
+        one == other
+    }
 }
 
 #[cfg(test)]
@@ -325,7 +522,10 @@ mod tests {
     use super::*;
 
     fn configured(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret<String>> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), Secret::new((*value).to_owned()))).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Secret::new((*value).to_owned())))
+            .collect()
     }
 
     #[test]
@@ -343,8 +543,14 @@ mod tests {
             ("MCPZIP_CONFIG", "no"),
             ("MCPZIP_TOKEN", "no"),
         ]);
-        let child = child_environment(&environment, &configured(&[("TOKEN", "t"), ("HOME", "/elsewhere")]));
-        let pairs: Vec<_> = child.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let child = child_environment(
+            &environment,
+            &configured(&[("TOKEN", "t"), ("HOME", "/elsewhere")]),
+        );
+        let pairs: Vec<_> = child
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         assert_eq!(
             pairs,
             [
@@ -360,14 +566,21 @@ mod tests {
 
     #[test]
     fn an_environment_prints_names_only() {
-        assert_eq!(format!("{:?}", Environment::from_iter([("TOKEN", "abc")])), r#"{"TOKEN"}"#);
+        assert_eq!(
+            format!("{:?}", Environment::from_iter([("TOKEN", "abc")])),
+            r#"{"TOKEN"}"#
+        );
     }
 
     #[test]
     fn each_variable_is_listed_once_and_explained() {
         for (position, variable) in VARIABLES.iter().chain(INHERITED).enumerate() {
             let before = VARIABLES.iter().chain(INHERITED).take(position);
-            assert!(before.into_iter().all(|other| other.name != variable.name), "{} twice", variable.name);
+            assert!(
+                before.into_iter().all(|other| other.name != variable.name),
+                "{} twice",
+                variable.name
+            );
             assert!(variable.doc.ends_with('.'), "{}", variable.name);
         }
     }

@@ -13,7 +13,9 @@ use crate::tool::NameError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file does not exist.
-    #[error("there is no configuration at `{path}`; create it, or name another with `mcpzip serve --config FILE`")]
+    #[error(
+        "there is no configuration at `{path}`; create it, or name another with `mcpzip serve --config FILE`"
+    )]
     Missing {
         /// Where it was looked for.
         path: PathBuf,
@@ -114,7 +116,9 @@ pub enum Fault {
         found: String,
     },
     /// `command` is a list, as a few clients write it.
-    #[error("`command` must be the program alone, found a list; write the rest of the list as `args`")]
+    #[error(
+        "`command` must be the program alone, found a list; write the rest of the list as `args`"
+    )]
     CommandList,
     /// A text that may not be empty is.
     #[error("`{key}` is empty")]
@@ -139,7 +143,9 @@ pub enum Fault {
         found: &'static str,
     },
     /// A variable that is not set.
-    #[error("`{key}` needs the variable `{variable}`, which is not set; set it, or write `${{{variable}:-default}}`")]
+    #[error(
+        "`{key}` needs the variable `{variable}`, which is not set; set it, or write `${{{variable}:-default}}`"
+    )]
     MissingVariable {
         /// Where the variable is used.
         key: String,
@@ -147,7 +153,9 @@ pub enum Fault {
         variable: String,
     },
     /// `${` with something after it that is not understood.
-    #[error("`{key}` has `{written}`, which is neither `${{NAME}}` nor `${{NAME:-default}}`; {hint}")]
+    #[error(
+        "`{key}` has `{written}`, which is neither `${{NAME}}` nor `${{NAME:-default}}`; {hint}"
+    )]
     Reference {
         /// Where.
         key: String,
@@ -166,7 +174,9 @@ pub enum Fault {
     #[error("`url` must begin with `http://` or `https://` and name a host")]
     Url,
     /// No URL of a proxy.
-    #[error("`proxy` must be \"none\", or begin with `http://`, `https://` or `socks5://` and name a host")]
+    #[error(
+        "`proxy` must be \"none\", or begin with `http://`, `https://` or `socks5://` and name a host"
+    )]
     Proxy,
     /// A file of certificates that is not one.
     #[error("`ca_file`: `{path}` {problem}")]
@@ -250,7 +260,9 @@ pub enum Oddity {
         used: String,
     },
     /// A number without a unit that would be a very long time.
-    #[error("`{key}` is read as {seconds} seconds; write `\"{seconds}ms\"` if milliseconds are meant")]
+    #[error(
+        "`{key}` is read as {seconds} seconds; write `\"{seconds}ms\"` if milliseconds are meant"
+    )]
     ManySeconds {
         /// The key's path.
         key: String,
@@ -269,7 +281,11 @@ pub enum Oddity {
 
 impl Fault {
     pub(super) fn value(key: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
-        Self::Value { key: key.to_owned(), expected: expected.into(), found: found.into() }
+        Self::Value {
+            key: key.to_owned(),
+            expected: expected.into(),
+            found: found.into(),
+        }
     }
 }
 

@@ -15,8 +15,15 @@ pub(super) struct Expanded {
 }
 
 /// Fills in the variables of `written`, the value of `key`. As in a shell, the default also stands for an empty value.
-pub(super) fn variables(key: &str, written: &str, environment: &Environment) -> Result<Expanded, Fault> {
-    let mut expanded = Expanded { text: String::with_capacity(written.len()), variables: Vec::new() };
+pub(super) fn variables(
+    key: &str,
+    written: &str,
+    environment: &Environment,
+) -> Result<Expanded, Fault> {
+    let mut expanded = Expanded {
+        text: String::with_capacity(written.len()),
+        variables: Vec::new(),
+    };
     let mut rest = written;
     while let Some(at) = rest.find("${") {
         let (before, reference) = rest.split_at(at);
@@ -27,8 +34,11 @@ pub(super) fn variables(key: &str, written: &str, environment: &Environment) -> 
             continue;
         }
         expanded.text.push_str(before);
-        let unclear =
-            |end: usize, hint| Fault::Reference { key: key.to_owned(), written: reference[..end].to_owned(), hint };
+        let unclear = |end: usize, hint| Fault::Reference {
+            key: key.to_owned(),
+            written: reference[..end].to_owned(),
+            hint,
+        };
         let Some(end) = reference.find('}') else {
             return Err(unclear(
                 2,
@@ -36,7 +46,9 @@ pub(super) fn variables(key: &str, written: &str, environment: &Environment) -> 
             ));
         };
         let inner = &reference[2..end];
-        let (name, default) = inner.split_once(":-").map_or((inner, None), |(name, default)| (name, Some(default)));
+        let (name, default) = inner
+            .split_once(":-")
+            .map_or((inner, None), |(name, default)| (name, Some(default)));
         if !is_variable_name(name) {
             return Err(unclear(end + 1, hint(inner)));
         }
@@ -45,7 +57,10 @@ pub(super) fn variables(key: &str, written: &str, environment: &Environment) -> 
             (Some(value), Some(_)) if !value.is_empty() => expanded.fill_in(name, value),
             (_, Some(default)) => expanded.text.push_str(default),
             (None, None) => {
-                return Err(Fault::MissingVariable { key: key.to_owned(), variable: name.to_owned() });
+                return Err(Fault::MissingVariable {
+                    key: key.to_owned(),
+                    variable: name.to_owned(),
+                });
             }
         }
         rest = &reference[end + 1..];
@@ -57,12 +72,22 @@ pub(super) fn variables(key: &str, written: &str, environment: &Environment) -> 
 /// `text` with a leading `~` or `~/` replaced; `None` when it has none, or no home directory is known.
 pub(super) fn home(text: &str, environment: &Environment) -> Option<String> {
     let rest = home_relative(text)?;
-    Some(environment.home()?.join(rest).to_string_lossy().into_owned())
+    Some(
+        environment
+            .home()?
+            .join(rest)
+            .to_string_lossy()
+            .into_owned(),
+    )
 }
 
 /// What follows a leading `~/`.
 pub(super) fn home_relative(text: &str) -> Option<&str> {
-    if text == "~" { Some("") } else { text.strip_prefix("~/") }
+    if text == "~" {
+        Some("")
+    } else {
+        text.strip_prefix("~/")
+    }
 }
 
 impl Expanded {
@@ -90,7 +115,13 @@ mod tests {
     use super::*;
 
     fn environment() -> Environment {
-        Environment::from_iter([("A", "one"), ("B_2", "two"), ("EMPTY", ""), ("NESTED", "${A}"), ("HOME", "/home/me")])
+        Environment::from_iter([
+            ("A", "one"),
+            ("B_2", "two"),
+            ("EMPTY", ""),
+            ("NESTED", "${A}"),
+            ("HOME", "/home/me"),
+        ])
     }
 
     #[test]
@@ -115,7 +146,8 @@ mod tests {
             ("$${A} ${A}", "${A} one"),
             ("ü${A}ü", "üoneü"),
         ] {
-            let expanded = variables("args[0]", written, &environment()).map(|expanded| expanded.text);
+            let expanded =
+                variables("args[0]", written, &environment()).map(|expanded| expanded.text);
             assert_eq!(expanded.as_deref(), Ok(expected), "{written}");
         }
     }
@@ -123,13 +155,19 @@ mod tests {
     #[test]
     fn what_cannot_be_filled_in_is_named() {
         for (written, expected) in [
-            ("${NO}", "`k` needs the variable `NO`, which is not set; set it, or write `${NO:-default}`"),
+            (
+                "${NO}",
+                "`k` needs the variable `NO`, which is not set; set it, or write `${NO:-default}`",
+            ),
             (
                 "x${A",
                 "`k` has `${`, which is neither `${NAME}` nor `${NAME:-default}`; a closing `}` is missing, or write \
                  `$${` for the characters themselves",
             ),
-            ("${env:A}", "`k` has `${env:A}`, which is neither `${NAME}` nor `${NAME:-default}`; write `${A}`"),
+            (
+                "${env:A}",
+                "`k` has `${env:A}`, which is neither `${NAME}` nor `${NAME:-default}`; write `${A}`",
+            ),
             (
                 "${1}",
                 "`k` has `${1}`, which is neither `${NAME}` nor `${NAME:-default}`; write `$${` for the characters \
@@ -149,17 +187,28 @@ mod tests {
     #[test]
     fn what_came_from_the_environment_is_remembered() {
         let expanded = variables("k", "${A} ${NO:-default} ${B_2}", &environment()).unwrap();
-        let names: Vec<_> = expanded.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let names: Vec<_> = expanded
+            .variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         assert_eq!(names, [("A", "one"), ("B_2", "two")]);
     }
 
     #[cfg(unix)]
     #[test]
     fn a_leading_tilde_is_the_home_directory() {
-        for (written, expected) in
-            [("~/x/y", Some("/home/me/x/y")), ("~", Some("/home/me/")), ("~you/x", None), ("a/~/x", None)]
-        {
-            assert_eq!(home(written, &environment()).as_deref(), expected, "{written}");
+        for (written, expected) in [
+            ("~/x/y", Some("/home/me/x/y")),
+            ("~", Some("/home/me/")),
+            ("~you/x", None),
+            ("a/~/x", None),
+        ] {
+            assert_eq!(
+                home(written, &environment()).as_deref(),
+                expected,
+                "{written}"
+            );
         }
         assert_eq!(home("~/x", &Environment::default()), None);
     }

@@ -16,8 +16,8 @@ use super::error::{Fault, Oddity};
 use super::keys;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management, Origin, Provider,
-    SearchOptions, Trust, duration, log_level,
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management,
+    Origin, Provider, SearchOptions, Trust, duration, log_level,
 };
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
@@ -164,7 +164,11 @@ pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::error
 /// Reads the whole file; it is a fault when it, or `mcpServers`, is no object.
 pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>> {
     let Some(object) = root.as_object() else {
-        let fault = Fault::value("configuration", "an object like {\"mcpServers\": …}", kind(root));
+        let fault = Fault::value(
+            "configuration",
+            "an object like {\"mcpServers\": …}",
+            kind(root),
+        );
         return Err(At::new(root.start(), fault));
     };
     let mut members = Members::new(object, keys::FILE, "", "", report);
@@ -183,7 +187,9 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
     // Rules that are not understood are no reason to go on without them.
-    let tools = members.read("tools", |field| policy(field, "", report))?.unwrap_or_default();
+    let tools = members
+        .read("tools", |field| policy(field, "", report))?
+        .unwrap_or_default();
     let credentials = members.read("credentials", credentials);
     let registry = members.read("registry", Field::text);
     let log = members.read("log", level);
@@ -211,12 +217,17 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
 }
 
 fn level(field: &Field<'_>) -> Result<LevelFilter, At<Fault>> {
-    field.word().and_then(log_level).ok_or_else(|| field.wrong("off, error, warn, info, debug or trace, in quotes"))
+    field
+        .word()
+        .and_then(log_level)
+        .ok_or_else(|| field.wrong("off, error, warn, info, debug or trace, in quotes"))
 }
 
 fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<Fault>> {
     let mut members = Members::new(field.object()?, keys::HTTP, "", "http.", report);
-    let entry = HttpEntry { metrics: members.read("metrics", Field::flag) };
+    let entry = HttpEntry {
+        metrics: members.read("metrics", Field::flag),
+    };
     members.finish();
     Ok(entry)
 }
@@ -235,12 +246,19 @@ fn otlp(field: &Field<'_>, report: &Report) -> Result<TracesEntry, At<Fault>> {
 
 fn percent(field: &Field<'_>) -> Result<u64, At<Fault>> {
     let percent = field.whole_number().ok().filter(|percent| *percent <= 100);
-    percent.and_then(|percent| u64::try_from(percent).ok()).ok_or_else(|| field.wrong("a whole number from 0 to 100"))
+    percent
+        .and_then(|percent| u64::try_from(percent).ok())
+        .ok_or_else(|| field.wrong("a whole number from 0 to 100"))
 }
 
 impl Default for TracesEntry {
     fn default() -> Self {
-        Self { endpoint: None, headers: None, service_name: None, sample_percent: Ok(None) }
+        Self {
+            endpoint: None,
+            headers: None,
+            service_name: None,
+            sample_percent: Ok(None),
+        }
     }
 }
 
@@ -248,14 +266,28 @@ fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> 
     let mut members = Members::new(field.object()?, keys::SEARCH, "", "search.", report);
     let default_limit = members.read("default_limit", |field| {
         let limits = SearchOptions::LIMITS;
-        let expected = || field.wrong(format!("a whole number from {} to {}", limits.start(), limits.end()));
+        let expected = || {
+            field.wrong(format!(
+                "a whole number from {} to {}",
+                limits.start(),
+                limits.end()
+            ))
+        };
         let limit = field.count().map_err(|_| expected())?.get();
-        if limits.contains(&limit) { Ok(limit) } else { Err(expected()) }
+        if limits.contains(&limit) {
+            Ok(limit)
+        } else {
+            Err(expected())
+        }
     });
     let semantic = members.read("semantic", Field::flag);
     let llm = members.read("llm", |field| llm(field, report));
     members.finish();
-    Ok(SearchEntry { default_limit, semantic, llm })
+    Ok(SearchEntry {
+        default_limit,
+        semantic,
+        llm,
+    })
 }
 
 fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
@@ -277,7 +309,8 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
         Some("gemini") => Ok(Provider::Gemini),
         Some("anthropic") => Ok(Provider::Anthropic),
         Some("openai") => Ok(Provider::OpenAi),
-        _ => Err(field.wrong("\"gemini\", \"anthropic\" or \"openai\" (also for what speaks as it does)")),
+        _ => Err(field
+            .wrong("\"gemini\", \"anthropic\" or \"openai\" (also for what speaks as it does)")),
     }
 }
 
@@ -320,8 +353,10 @@ fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
 
 fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
     let mut members = Members::new(field.object()?, keys::EXPOSE, scope, "expose.", report);
-    let exposed =
-        Exposed { prompts: members.read("prompts", Field::flag), resources: members.read("resources", Field::flag) };
+    let exposed = Exposed {
+        prompts: members.read("prompts", Field::flag),
+        resources: members.read("resources", Field::flag),
+    };
     members.finish();
     Ok(exposed)
 }
@@ -341,7 +376,10 @@ fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> 
     let members = Members::new(field.object()?, &[], "mcpServers.", "", report);
     let named = |(name, field): (At<&str>, Field<'_>)| {
         let scope = format!("mcpServers.{}.", name.value);
-        Named { name: At::new(name.offset, name.value.to_owned()), entry: entry(&field, &scope, report) }
+        Named {
+            name: At::new(name.offset, name.value.to_owned()),
+            entry: entry(&field, &scope, report),
+        }
     };
     Ok(members.into_fields().map(named).collect())
 }
@@ -350,7 +388,9 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
     let object = field.object().map_err(|at| {
         let expected = "an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}";
         match at.value {
-            Fault::Value { found, .. } => At::new(at.offset, Fault::value("entry", expected, found)),
+            Fault::Value { found, .. } => {
+                At::new(at.offset, Fault::value("entry", expected, found))
+            }
             fault => At::new(at.offset, fault),
         }
     })?;
@@ -403,9 +443,16 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
 /// What `mcpzip update` keeps there is for it alone to understand.
 fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<Fault>> {
     let mut members = Members::new(field.object()?, keys::ORIGIN, scope, "registry.", report);
-    let missing = || field.wrong("an object with the `name` and `version` of a server in the registry");
-    let name = members.read("name", Field::text)?.ok_or_else(missing)?.value;
-    let version = members.read("version", Field::text)?.ok_or_else(missing)?.value;
+    let missing =
+        || field.wrong("an object with the `name` and `version` of a server in the registry");
+    let name = members
+        .read("name", Field::text)?
+        .ok_or_else(missing)?
+        .value;
+    let version = members
+        .read("version", Field::text)?
+        .ok_or_else(missing)?
+        .value;
     members.read("use", Field::text)?;
     members.read("inputs", |field| field.object().map(drop))?;
     members.read("given", |field| field.object().map(drop))?;
@@ -418,13 +465,17 @@ fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {
         return field.text().map(Words::Line);
     }
     let mut words = field.texts()?.into_iter();
-    let program =
-        words.next().ok_or_else(|| field.wrong("a line for the shell, or a list like [\"program\", \"argument\"]"))?;
+    let program = words.next().ok_or_else(|| {
+        field.wrong("a line for the shell, or a list like [\"program\", \"argument\"]")
+    })?;
     Ok(Words::Program(program, words.collect()))
 }
 
 fn credentials(field: &Field<'_>) -> Result<Credentials, At<Fault>> {
-    field.word().and_then(Credentials::parse).ok_or_else(|| field.wrong(CREDENTIALS_EXPECTED))
+    field
+        .word()
+        .and_then(Credentials::parse)
+        .ok_or_else(|| field.wrong(CREDENTIALS_EXPECTED))
 }
 
 fn grant(field: &Field<'_>) -> Result<Grant, At<Fault>> {
@@ -441,7 +492,11 @@ fn port(field: &Field<'_>) -> Result<u16, At<Fault>> {
 }
 
 fn command(field: &Field<'_>) -> Result<At<String>, At<Fault>> {
-    if field.is_list() { Err(At::new(field.offset(), Fault::CommandList)) } else { field.text() }
+    if field.is_list() {
+        Err(At::new(field.offset(), Fault::CommandList))
+    } else {
+        field.text()
+    }
 }
 
 fn era(field: &Field<'_>) -> Result<Era, At<Fault>> {
@@ -465,6 +520,9 @@ fn idle_timeout(field: &Field<'_>) -> Result<IdleTimeout, At<Fault>> {
     match field.word() {
         Some("adaptive") => Ok(IdleTimeout::Adaptive),
         Some("never") => Ok(IdleTimeout::Never),
-        _ => Ok(IdleTimeout::After(field.duration(&format!("\"adaptive\", \"never\", or {}", duration::EXPECTED))?)),
+        _ => Ok(IdleTimeout::After(field.duration(&format!(
+            "\"adaptive\", \"never\", or {}",
+            duration::EXPECTED
+        ))?)),
     }
 }

@@ -6,8 +6,11 @@ use super::{Config, Document, Environment, Transport};
 
 /// A configuration file: it is refused with a place, or every server of it is a usable entry or a fault.
 pub(crate) fn config(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
-    let environment = Environment::from_iter([("HOME", "/home/me"), ("TOKEN", "t0ken-of-the-user")]);
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let environment =
+        Environment::from_iter([("HOME", "/home/me"), ("TOKEN", "t0ken-of-the-user")]);
     let read = || Config::parse(text, Path::new("/home/me/config.json"), &environment);
     let config = match read() {
         Ok(config) => config,
@@ -18,33 +21,56 @@ pub(crate) fn config(data: &[u8]) {
         match &server.transport {
             Transport::Stdio(stdio) => assert!(!stdio.command.is_empty()),
             Transport::Http(remote) | Transport::Sse(remote) => {
-                assert!(super::server::is_url(&remote.url, &["http", "https"]), "{}", remote.url);
+                assert!(
+                    super::server::is_url(&remote.url, &["http", "https"]),
+                    "{}",
+                    remote.url
+                );
             }
         }
-        assert!(!config.faults.iter().any(|fault| fault.name == name.as_str()), "`{name}` is both");
+        assert!(
+            !config
+                .faults
+                .iter()
+                .any(|fault| fault.name == name.as_str()),
+            "`{name}` is both"
+        );
     }
     let again = read().expect("it was read before");
     assert_eq!(again.servers, config.servers, "the same text says the same");
     // What came of a variable shows nowhere.
     for server in config.servers.values() {
         let shown = config.masker.mask(&server.way()).to_string();
-        assert!(text.contains("t0ken") || !shown.contains("t0ken-of-the-user"), "{shown}");
+        assert!(
+            text.contains("t0ken") || !shown.contains("t0ken-of-the-user"),
+            "{shown}"
+        );
     }
 }
 
 /// An edit of a configuration: `path.to.key` on the first line (`-` in front takes it out), a value in JSON on the
 /// second, then the document. What the edit does not concern stays as it is.
 pub(crate) fn document(data: &[u8]) {
-    let Ok(data) = std::str::from_utf8(data) else { return };
+    let Ok(data) = std::str::from_utf8(data) else {
+        return;
+    };
     let mut parts = data.splitn(3, '\n');
-    let (Some(way), Some(value), Some(text)) = (parts.next(), parts.next(), parts.next()) else { return };
-    let Ok(document) = Document::parse(text) else { return };
+    let (Some(way), Some(value), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+        return;
+    };
+    let Ok(document) = Document::parse(text) else {
+        return;
+    };
     let again = Document::parse(&document.text()).expect("what was read can be read");
     assert_eq!(again, document);
     let removes = way.starts_with('-');
     let path: Vec<&str> = way.trim_start_matches('-').split('.').collect();
     let mut edited = document.clone();
-    let is_done = if removes { edited.remove(&path).is_ok() } else { edited.set(&path, value).is_ok() };
+    let is_done = if removes {
+        edited.remove(&path).is_ok()
+    } else {
+        edited.set(&path, value).is_ok()
+    };
     if !is_done {
         assert_eq!(edited, document, "a refused edit changes nothing");
         return;
@@ -55,15 +81,31 @@ pub(crate) fn document(data: &[u8]) {
         assert_eq!(edited.get(&path), None);
     } else {
         let written = edited.get(&path).expect("it was put there");
-        let plain = |json: &str| Document::parse(&format!("{{\"v\":{json}\n}}")).ok().and_then(|it| it.get(&["v"]));
-        assert_eq!(plain(&written), plain(value), "another value than was meant");
+        let plain = |json: &str| {
+            Document::parse(&format!("{{\"v\":{json}\n}}"))
+                .ok()
+                .and_then(|it| it.get(&["v"]))
+        };
+        assert_eq!(
+            plain(&written),
+            plain(value),
+            "another value than was meant"
+        );
         let mut twice = edited.clone();
         twice.set(&path, value).expect("it is there now");
-        assert_eq!(twice.get(&path), Some(written), "the same edit again says the same");
+        assert_eq!(
+            twice.get(&path),
+            Some(written),
+            "the same edit again says the same"
+        );
     }
     // The other keys beside it, at the top.
     for key in document.keys(&[]).iter().filter(|key| *key != path[0]) {
-        assert_eq!(edited.get(&[key]), document.get(&[key]), "`{key}` was not concerned");
+        assert_eq!(
+            edited.get(&[key]),
+            document.get(&[key]),
+            "`{key}` was not concerned"
+        );
     }
     // One with a quote may be the end of a text over several lines, one with `*/` that of a comment over several, with
     // keys behind it.
@@ -73,6 +115,9 @@ pub(crate) fn document(data: &[u8]) {
         let count = |text: &str| text.lines().filter(|other| *other == line).count();
         // One that stands in what is replaced goes with it.
         let is_in_value = document.get(&path).is_some();
-        assert!(is_in_value || count(&edited.text()) == count(text), "a comment was lost: {line}");
+        assert!(
+            is_in_value || count(&edited.text()) == count(text),
+            "a comment was lost: {line}"
+        );
     }
 }

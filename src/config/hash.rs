@@ -23,14 +23,20 @@ impl ConfigHash {
         // The first part is the version of this very encoding.
         parts.text("1");
         match transport {
-            Transport::Stdio(Stdio { command, args, env, cwd }) => {
+            Transport::Stdio(Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            }) => {
                 parts.text("stdio");
                 parts.text(command);
                 parts.count(args.len());
                 args.iter().for_each(|arg| parts.text(arg));
                 parts.map(env);
                 parts.count(usize::from(cwd.is_some()));
-                cwd.iter().for_each(|cwd| parts.text(&cwd.to_string_lossy()));
+                cwd.iter()
+                    .for_each(|cwd| parts.text(&cwd.to_string_lossy()));
             }
             Transport::Http(remote) => parts.remote("http", remote),
             Transport::Sse(remote) => parts.remote("sse", remote),
@@ -88,7 +94,10 @@ mod tests {
         ConfigHash::of(&Transport::Stdio(Stdio {
             command: command.to_owned(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into())).collect(),
+            env: env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into()))
+                .collect(),
             cwd: cwd.map(Into::into),
         }))
     }
@@ -96,8 +105,19 @@ mod tests {
     fn remote(url: &str, sse: bool) -> ConfigHash {
         let (url, headers) = (url.to_owned(), BTreeMap::new());
         let (proxy, oauth) = (Proxy::default(), OAuth::default());
-        let remote = Remote { url, headers, headers_command: None, proxy, certificates: None, oauth };
-        ConfigHash::of(&if sse { Transport::Sse(remote) } else { Transport::Http(remote) })
+        let remote = Remote {
+            url,
+            headers,
+            headers_command: None,
+            proxy,
+            certificates: None,
+            oauth,
+        };
+        ConfigHash::of(&if sse {
+            Transport::Sse(remote)
+        } else {
+            Transport::Http(remote)
+        })
     }
 
     #[test]
@@ -123,6 +143,9 @@ mod tests {
     /// A change here throws away everybody's cache: it must be meant.
     #[test]
     fn the_encoding_is_stable() {
-        assert_eq!(stdio("npx", &["-y", "x"], &[("A", "b")], None).to_string(), "5f63028c42cbbb9b");
+        assert_eq!(
+            stdio("npx", &["-y", "x"], &[("A", "b")], None).to_string(),
+            "5f63028c42cbbb9b"
+        );
     }
 }

@@ -43,11 +43,26 @@ pub(super) enum Value {
 }
 
 const fn key(name: &'static str, value: Value, doc: &'static str) -> Key {
-    Key { name, value, doc, default: None }
+    Key {
+        name,
+        value,
+        doc,
+        default: None,
+    }
 }
 
-const fn with_default(name: &'static str, value: Value, default: &'static str, doc: &'static str) -> Key {
-    Key { name, value, doc, default: Some(default) }
+const fn with_default(
+    name: &'static str,
+    value: Value,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key {
+        name,
+        value,
+        doc,
+        default: Some(default),
+    }
 }
 
 /// The values of `type` that are offered; letter case, `-` and `_` do not count.
@@ -55,12 +70,34 @@ pub(super) const TYPES: &[&str] = &["stdio", "http", "streamable-http", "sse"];
 
 /// The whole file.
 pub(super) const FILE: Table = &[
-    key("$schema", Value::Any, "The JSON Schema of this file, for editors."),
-    key("mcpServers", Value::Servers, "The servers by name, in the form that MCP clients use."),
-    with_default("call_timeout", Value::Time, "\"120s\"", "What a call may take: `\"90s\"`, `\"2m\"`, or seconds."),
-    with_default("idle_timeout", IDLE_TIMEOUT, "\"adaptive\"", "When an unused connection closes."),
+    key(
+        "$schema",
+        Value::Any,
+        "The JSON Schema of this file, for editors.",
+    ),
+    key(
+        "mcpServers",
+        Value::Servers,
+        "The servers by name, in the form that MCP clients use.",
+    ),
+    with_default(
+        "call_timeout",
+        Value::Time,
+        "\"120s\"",
+        "What a call may take: `\"90s\"`, `\"2m\"`, or seconds.",
+    ),
+    with_default(
+        "idle_timeout",
+        IDLE_TIMEOUT,
+        "\"adaptive\"",
+        "When an unused connection closes.",
+    ),
     key("search", Value::Object(SEARCH), "How tools are found."),
-    key("results", Value::Object(RESULTS), "How results are answered."),
+    key(
+        "results",
+        Value::Object(RESULTS),
+        "How results are answered.",
+    ),
     with_default(
         "management",
         Value::Words(&["off", "read", "full"]),
@@ -72,22 +109,42 @@ pub(super) const FILE: Table = &[
         Value::Text,
         "By which proxy servers behind HTTP are reached: a URL (`http`, `https`, `socks5`), or `none`.",
     ),
-    key("ca_file", Value::Text, "A PEM file of certificates that are trusted beside the system's."),
-    key("expose", Value::Object(EXPOSE), "Whether clients see the servers' prompts and resources."),
-    key("tools", Value::Object(TOOLS), "Rules for the tools of all servers."),
+    key(
+        "ca_file",
+        Value::Text,
+        "A PEM file of certificates that are trusted beside the system's.",
+    ),
+    key(
+        "expose",
+        Value::Object(EXPOSE),
+        "Whether clients see the servers' prompts and resources.",
+    ),
+    key(
+        "tools",
+        Value::Object(TOOLS),
+        "Rules for the tools of all servers.",
+    ),
     with_default(
         "credentials",
         Value::Words(&["auto", "keychain", "file"]),
         "\"auto\"",
         "How logins are kept: with the system's keychain or not at all, in plain files, or as it can be had.",
     ),
-    key("registry", Value::Text, "The registry that `mcpzip registry` and `mcpzip add --from-registry` ask: a URL."),
+    key(
+        "registry",
+        Value::Text,
+        "The registry that `mcpzip registry` and `mcpzip add --from-registry` ask: a URL.",
+    ),
     key(
         "log",
         Value::Words(&super::LOG_LEVELS),
         "How much `mcpzip serve` logs, where neither `--log` nor `MCPZIP_LOG` says so.",
     ),
-    key("http", Value::Object(HTTP), "What `mcpzip serve --http` offers beside MCP."),
+    key(
+        "http",
+        Value::Object(HTTP),
+        "What `mcpzip serve --http` offers beside MCP.",
+    ),
     key(
         "otlp",
         Value::Object(OTLP),
@@ -103,9 +160,21 @@ pub(super) const HTTP: Table = &[with_default(
 )];
 
 pub(super) const OTLP: Table = &[
-    key("endpoint", Value::Text, "The collector's URL, which `/v1/traces` is put behind; it has to take OTLP as JSON."),
-    key("headers", Value::TextMap, "Headers that are sent with the traces."),
-    key("service_name", Value::Text, "What this process is called in traces; `mcpzip` if nothing is said."),
+    key(
+        "endpoint",
+        Value::Text,
+        "The collector's URL, which `/v1/traces` is put behind; it has to take OTLP as JSON.",
+    ),
+    key(
+        "headers",
+        Value::TextMap,
+        "Headers that are sent with the traces.",
+    ),
+    key(
+        "service_name",
+        Value::Text,
+        "What this process is called in traces; `mcpzip` if nothing is said.",
+    ),
     with_default(
         "sample_percent",
         Value::Number(0, Some(100)),
@@ -123,34 +192,95 @@ pub(super) const ENTRY: Table = &[
         Value::Words(TYPES),
         "How the server is spoken to; `sse` asks for the older HTTP+SSE at once, otherwise it is found out.",
     ),
-    key("command", Value::Text, "The server's program. `${VARIABLE}` and `${VARIABLE:-default}` work in any text."),
+    key(
+        "command",
+        Value::Text,
+        "The server's program. `${VARIABLE}` and `${VARIABLE:-default}` work in any text.",
+    ),
     key("args", Value::Texts, "The program's arguments."),
-    key("env", Value::TextMap, "The program's variables, beside a short list that it inherits."),
-    key("cwd", Value::Text, "The directory the program runs in, relative to that of this file."),
+    key(
+        "env",
+        Value::TextMap,
+        "The program's variables, beside a short list that it inherits.",
+    ),
+    key(
+        "cwd",
+        Value::Text,
+        "The directory the program runs in, relative to that of this file.",
+    ),
     key("url", Value::Text, "The URL of a server behind HTTP."),
-    key("headers", Value::TextMap, "Headers that are sent to the server's own origin with each request."),
+    key(
+        "headers",
+        Value::TextMap,
+        "Headers that are sent to the server's own origin with each request.",
+    ),
     key(
         "headers_command",
         Value::Command,
         "A command that prints more headers: a line for the shell, or a list of a program and its arguments.",
     ),
-    key("headersHelper", Value::Command, "The same, as Claude Code calls it."),
-    key("proxy", Value::Text, "By which proxy the server is reached: a URL (`http`, `https`, `socks5`), or `none`."),
-    key("ca_file", Value::Text, "A PEM file of certificates that are trusted beside the system's."),
-    key("oauth", Value::Object(OAUTH), "How to log in, where the server does not say all of it."),
-    with_default("disabled", Value::Flag, "false", "Whether the server is kept, but not used."),
-    key("timeout", Value::Time, "What a call may take: `\"90s\"`, `\"2m\"`, or seconds."),
-    key("idle_timeout", IDLE_TIMEOUT, "When an unused connection closes."),
-    key("max_concurrent", Value::Number(1, None), "How many calls the server gets at once; more wait."),
+    key(
+        "headersHelper",
+        Value::Command,
+        "The same, as Claude Code calls it.",
+    ),
+    key(
+        "proxy",
+        Value::Text,
+        "By which proxy the server is reached: a URL (`http`, `https`, `socks5`), or `none`.",
+    ),
+    key(
+        "ca_file",
+        Value::Text,
+        "A PEM file of certificates that are trusted beside the system's.",
+    ),
+    key(
+        "oauth",
+        Value::Object(OAUTH),
+        "How to log in, where the server does not say all of it.",
+    ),
+    with_default(
+        "disabled",
+        Value::Flag,
+        "false",
+        "Whether the server is kept, but not used.",
+    ),
+    key(
+        "timeout",
+        Value::Time,
+        "What a call may take: `\"90s\"`, `\"2m\"`, or seconds.",
+    ),
+    key(
+        "idle_timeout",
+        IDLE_TIMEOUT,
+        "When an unused connection closes.",
+    ),
+    key(
+        "max_concurrent",
+        Value::Number(1, None),
+        "How many calls the server gets at once; more wait.",
+    ),
     with_default(
         "era",
         Value::Words(&["auto", "legacy", "modern"]),
         "\"auto\"",
         "Which protocol the server speaks: up to 2025-11-25, from 2026-07-28 on, or found out.",
     ),
-    key("description", Value::Text, "What the server is for, shown to agents."),
-    key("expose", Value::Object(EXPOSE), "Whether clients see the server's prompts and resources."),
-    key("tools", Value::Object(TOOLS), "Rules for the server's tools, beside those for all servers."),
+    key(
+        "description",
+        Value::Text,
+        "What the server is for, shown to agents.",
+    ),
+    key(
+        "expose",
+        Value::Object(EXPOSE),
+        "Whether clients see the server's prompts and resources.",
+    ),
+    key(
+        "tools",
+        Value::Object(TOOLS),
+        "Rules for the server's tools, beside those for all servers.",
+    ),
     with_default(
         "trust",
         Value::Words(&["report", "pin"]),
@@ -162,7 +292,11 @@ pub(super) const ENTRY: Table = &[
         Value::Texts,
         "Only clients in these directories see the server; `!` before one is everywhere but there.",
     ),
-    key("registry", Value::Object(ORIGIN), "Where the entry came from; `mcpzip update` looks after this."),
+    key(
+        "registry",
+        Value::Object(ORIGIN),
+        "Where the entry came from; `mcpzip update` looks after this.",
+    ),
 ];
 
 pub(super) const OAUTH: Table = &[
@@ -172,21 +306,42 @@ pub(super) const OAUTH: Table = &[
         "\"authorization_code\"",
         "A login by a person in the browser, or one without a person by `client_id` and a secret or key.",
     ),
-    key("client_id", Value::Text, "A client that you registered where one logs in."),
+    key(
+        "client_id",
+        Value::Text,
+        "A client that you registered where one logs in.",
+    ),
     key("client_secret", Value::Text, "Its secret."),
     key(
         "client_metadata_url",
         Value::Text,
         "An `https` URL of a document that describes the client, where such are taken.",
     ),
-    key("private_key_file", Value::Text, "A PEM file (PKCS #8, P-256 or RSA) that signs in place of a secret."),
-    key("scopes", Value::Texts, "What a login is for, in place of all that the server offers."),
-    key("redirect_port", Value::Number(1, Some(65535)), "The port that the browser comes back to."),
+    key(
+        "private_key_file",
+        Value::Text,
+        "A PEM file (PKCS #8, P-256 or RSA) that signs in place of a secret.",
+    ),
+    key(
+        "scopes",
+        Value::Texts,
+        "What a login is for, in place of all that the server offers.",
+    ),
+    key(
+        "redirect_port",
+        Value::Number(1, Some(65535)),
+        "The port that the browser comes back to.",
+    ),
 ];
 
 pub(super) const EXPOSE: Table = &[
     with_default("prompts", Value::Flag, "true", "Whether prompts are seen."),
-    with_default("resources", Value::Flag, "true", "Whether resources and their templates are seen."),
+    with_default(
+        "resources",
+        Value::Flag,
+        "true",
+        "Whether resources and their templates are seen.",
+    ),
 ];
 
 pub(super) const TOOLS: Table = &[
@@ -195,16 +350,32 @@ pub(super) const TOOLS: Table = &[
         Value::Texts,
         "Only these may be used: names with `*` and `?`, or `@read`, `@write`, `@destructive`, `@unmarked`.",
     ),
-    key("ask", Value::Texts, "Before one of these is called, the user is asked."),
-    key("deny", Value::Texts, "These are neither found nor described nor callable."),
+    key(
+        "ask",
+        Value::Texts,
+        "Before one of these is called, the user is asked.",
+    ),
+    key(
+        "deny",
+        Value::Texts,
+        "These are neither found nor described nor callable.",
+    ),
 ];
 
 pub(super) const ORIGIN: Table = &[
     key("name", Value::Text, "The server's name in the registry."),
     key("version", Value::Text, "The version that was taken."),
     key("use", Value::Text, "Which of the things it offers is used."),
-    key("inputs", Value::Opaque, "What it was given; of secrets, the variables."),
-    key("given", Value::Opaque, "The entry as the registry had it, from which your changes are told."),
+    key(
+        "inputs",
+        Value::Opaque,
+        "What it was given; of secrets, the variables.",
+    ),
+    key(
+        "given",
+        Value::Opaque,
+        "The entry as the registry had it, from which your changes are told.",
+    ),
 ];
 
 pub(super) const SEARCH: Table = &[
@@ -214,16 +385,42 @@ pub(super) const SEARCH: Table = &[
         "5",
         "How many hits there are when the agent does not say.",
     ),
-    with_default("semantic", Value::Flag, "true", "Whether tools are also found by what they mean."),
-    key("llm", Value::Object(LLM), "A language model that puts the best hits in order."),
+    with_default(
+        "semantic",
+        Value::Flag,
+        "true",
+        "Whether tools are also found by what they mean.",
+    ),
+    key(
+        "llm",
+        Value::Object(LLM),
+        "A language model that puts the best hits in order.",
+    ),
 ];
 
 pub(super) const LLM: Table = &[
-    key("provider", Value::Words(&["gemini", "anthropic", "openai"]), "Whose protocol it speaks; many speak OpenAI's."),
+    key(
+        "provider",
+        Value::Words(&["gemini", "anthropic", "openai"]),
+        "Whose protocol it speaks; many speak OpenAI's.",
+    ),
     key("model", Value::Text, "The model's name there."),
-    key("base_url", Value::Text, "Where it is, if not at its provider's."),
-    key("api_key", Value::Text, "Its key: `${VARIABLE}`, or `keychain` for what `mcpzip auth key` put there."),
-    with_default("timeout", Value::Time, "\"3s\"", "How long a search waits for it."),
+    key(
+        "base_url",
+        Value::Text,
+        "Where it is, if not at its provider's.",
+    ),
+    key(
+        "api_key",
+        Value::Text,
+        "Its key: `${VARIABLE}`, or `keychain` for what `mcpzip auth key` put there.",
+    ),
+    with_default(
+        "timeout",
+        Value::Time,
+        "\"3s\"",
+        "How long a search waits for it.",
+    ),
 ];
 
 pub(super) const RESULTS: Table = &[
@@ -239,7 +436,12 @@ pub(super) const RESULTS: Table = &[
         "\"auto\"",
         "What is answered of a text that only repeats the structured content; `auto` is what the client shows.",
     ),
-    with_default("kept_for", Value::TimeOr(&["session"]), "\"session\"", "How long stored results are kept."),
+    with_default(
+        "kept_for",
+        Value::TimeOr(&["session"]),
+        "\"session\"",
+        "How long stored results are kept.",
+    ),
 ];
 
 /// What a time looks like.

@@ -89,19 +89,36 @@ impl Provider {
 impl Resolver<'_> {
     /// Makes a language model of `search.llm`.
     pub(super) fn language_model(&mut self, entry: LlmEntry) -> Result<LanguageModel, At<Fault>> {
-        let offset = entry.model.as_ref().map_or(entry.offset, |model| model.offset);
-        let missing = |key: &str, expected: &str| At::new(offset, Fault::value(key, expected, "nothing"));
-        let provider =
-            entry.provider.ok_or_else(|| missing("llm.provider", "\"gemini\", \"anthropic\" or \"openai\""))?;
-        let model = entry.model.ok_or_else(|| missing("llm.model", "the name of a model"))?;
+        let offset = entry
+            .model
+            .as_ref()
+            .map_or(entry.offset, |model| model.offset);
+        let missing =
+            |key: &str, expected: &str| At::new(offset, Fault::value(key, expected, "nothing"));
+        let provider = entry
+            .provider
+            .ok_or_else(|| missing("llm.provider", "\"gemini\", \"anthropic\" or \"openai\""))?;
+        let model = entry
+            .model
+            .ok_or_else(|| missing("llm.model", "the name of a model"))?;
         let model = self.plain("llm.model", &model)?;
         let base_url = match &entry.base_url {
             None => provider.base_url().to_owned(),
             Some(written) => {
-                let url = self.plain("llm.base_url", written)?.trim().trim_end_matches('/').to_owned();
+                let url = self
+                    .plain("llm.base_url", written)?
+                    .trim()
+                    .trim_end_matches('/')
+                    .to_owned();
                 if !is_url(&url, &["http", "https"]) {
                     let problem = "must begin with `http://` or `https://` and name a host";
-                    return Err(At::new(written.offset, Fault::Unusable { key: "llm.base_url".to_owned(), problem }));
+                    return Err(At::new(
+                        written.offset,
+                        Fault::Unusable {
+                            key: "llm.base_url".to_owned(),
+                            problem,
+                        },
+                    ));
                 }
                 url
             }
@@ -109,16 +126,28 @@ impl Resolver<'_> {
         let key = match entry.api_key {
             Some(written) if written.value.trim() == KEYCHAIN => {
                 let timeout = entry.timeout.unwrap_or(TIMEOUT);
-                return Ok(LanguageModel { provider, model, base_url, key: ModelKey::Keychain, timeout });
+                return Ok(LanguageModel {
+                    provider,
+                    model,
+                    base_url,
+                    key: ModelKey::Keychain,
+                    timeout,
+                });
             }
             Some(written) => Some(self.plain("llm.api_key", &written)?),
             // A key goes to its own provider, and to nobody else without being told to.
             None if entry.base_url.is_none() => {
-                let known = provider.variables().iter().find_map(|variable| self.environment.get(variable.name));
+                let known = provider
+                    .variables()
+                    .iter()
+                    .find_map(|variable| self.environment.get(variable.name));
                 let known = known.map(str::to_owned);
                 let problem = "is missing, and the provider's own variable is not set (GEMINI_API_KEY, ANTHROPIC_API_KEY or \
                                OPENAI_API_KEY)";
-                let fault = || Fault::Unusable { key: "llm.api_key".to_owned(), problem };
+                let fault = || Fault::Unusable {
+                    key: "llm.api_key".to_owned(),
+                    problem,
+                };
                 Some(known.ok_or_else(|| At::new(offset, fault()))?)
             }
             None => None,
@@ -127,6 +156,12 @@ impl Resolver<'_> {
         self.secrets.extend(key.clone());
         let timeout = entry.timeout.unwrap_or(TIMEOUT);
         let key = key.map_or(ModelKey::None, ModelKey::Given);
-        Ok(LanguageModel { provider, model, base_url, key, timeout })
+        Ok(LanguageModel {
+            provider,
+            model,
+            base_url,
+            key,
+            timeout,
+        })
     }
 }

@@ -51,7 +51,9 @@ pub use llm::{LanguageModel, ModelKey, Provider};
 pub use management::Management;
 pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
-pub use options::{Credentials, Exposure, IdleTimeout, LOG_LEVELS, OwnExposure, SearchOptions, log_level};
+pub use options::{
+    Credentials, Exposure, IdleTimeout, LOG_LEVELS, OwnExposure, SearchOptions, log_level,
+};
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
 pub use projects::{Projects, real};

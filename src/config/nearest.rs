@@ -37,19 +37,30 @@ const LONGEST: usize = 200;
 /// letter case, `-` and `_` aside, of which a third may differ.
 pub(super) fn nearest(written: &str, known: &[&'static str]) -> Option<&'static str> {
     let plain = simplify(written);
-    if let Some((_, key)) = HABITS.iter().find(|(habit, key)| *habit == plain && known.contains(key)) {
+    if let Some((_, key)) = HABITS
+        .iter()
+        .find(|(habit, key)| *habit == plain && known.contains(key))
+    {
         return Some(key);
     }
     let letters = plain.chars().count();
     known
         .iter()
-        .filter_map(|key| Some((distance(&plain, &simplify(key), letters.max(key.chars().count()) / 3)?, *key)))
+        .filter_map(|key| {
+            Some((
+                distance(&plain, &simplify(key), letters.max(key.chars().count()) / 3)?,
+                *key,
+            ))
+        })
         .min()
         .map(|(_, key)| key)
 }
 
 fn simplify(key: &str) -> String {
-    key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+    key.chars()
+        .filter(|c| !matches!(c, '-' | '_'))
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`; `None` where they are more than
@@ -85,7 +96,17 @@ mod tests {
 
     #[test]
     fn a_slip_leads_to_the_key_that_was_meant() {
-        let known = ["command", "args", "env", "cwd", "url", "headers", "max_concurrent", "disabled", "type"];
+        let known = [
+            "command",
+            "args",
+            "env",
+            "cwd",
+            "url",
+            "headers",
+            "max_concurrent",
+            "disabled",
+            "type",
+        ];
         for (written, expected) in [
             ("comand", Some("command")),
             ("comamnd", Some("command")),
@@ -104,7 +125,11 @@ mod tests {
         ] {
             assert_eq!(nearest(written, &known), expected, "{written}");
         }
-        assert_eq!(nearest("cmd", &["mcpServers"]), None, "a habit leads to known keys only");
+        assert_eq!(
+            nearest("cmd", &["mcpServers"]),
+            None,
+            "a habit leads to known keys only"
+        );
     }
 
     #[test]
@@ -118,9 +143,23 @@ mod tests {
 
     #[test]
     fn distance_counts_changes() {
-        for (a, b, changes) in [("", "", 0), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 1), ("ä", "a", 1)] {
-            assert_eq!((distance(a, b, 3), distance(b, a, 3)), (Some(changes), Some(changes)), "{a} {b}");
+        for (a, b, changes) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 1),
+            ("ä", "a", 1),
+        ] {
+            assert_eq!(
+                (distance(a, b, 3), distance(b, a, 3)),
+                (Some(changes), Some(changes)),
+                "{a} {b}"
+            );
         }
-        assert_eq!((distance("kitten", "sitting", 2), distance("", "abc", 2)), (None, None), "more than the limit");
+        assert_eq!(
+            (distance("kitten", "sitting", 2), distance("", "abc", 2)),
+            (None, None),
+            "more than the limit"
+        );
     }
 }

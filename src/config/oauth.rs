@@ -42,10 +42,20 @@ pub struct HeadersCommand {
 impl HeadersCommand {
     /// A line for the system's shell, as other clients run it.
     pub(super) fn shell(line: String) -> Self {
-        let (program, options): (&str, &[&str]) =
-            if cfg!(windows) { ("cmd", &["/d", "/s", "/c"]) } else { ("/bin/sh", &["-c"]) };
-        let args = options.iter().map(|option| (*option).to_owned()).chain([line]).collect();
-        Self { program: program.to_owned(), args }
+        let (program, options): (&str, &[&str]) = if cfg!(windows) {
+            ("cmd", &["/d", "/s", "/c"])
+        } else {
+            ("/bin/sh", &["-c"])
+        };
+        let args = options
+            .iter()
+            .map(|option| (*option).to_owned())
+            .chain([line])
+            .collect();
+        Self {
+            program: program.to_owned(),
+            args,
+        }
     }
 }
 
@@ -82,20 +92,31 @@ impl PrivateKey {
     /// What is wrong with the file; it reads on after the file's name.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let pem = std::fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
-        let der = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| "holds no private key in PEM form".to_owned())?;
+        let der = PrivateKeyDer::from_pem_slice(&pem)
+            .map_err(|_| "holds no private key in PEM form".to_owned())?;
         let PrivateKeyDer::Pkcs8(key) = &der else {
-            return Err("holds a key that is not in PKCS #8 form (`-----BEGIN PRIVATE KEY-----`)".to_owned());
+            return Err(
+                "holds a key that is not in PKCS #8 form (`-----BEGIN PRIVATE KEY-----`)"
+                    .to_owned(),
+            );
         };
         let key = key.secret_pkcs8_der();
         let random = SystemRandom::new();
-        let algorithm = if EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random).is_ok() {
-            SigningAlgorithm::Es256
-        } else if RsaKeyPair::from_pkcs8(key).is_ok() {
-            SigningAlgorithm::Rs256
-        } else {
-            return Err("holds a key that is neither of the curve P-256 nor of RSA with 2048 bits or more".to_owned());
-        };
-        Ok(Self { der: Secret::new(key.into()), algorithm })
+        let algorithm =
+            if EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random).is_ok() {
+                SigningAlgorithm::Es256
+            } else if RsaKeyPair::from_pkcs8(key).is_ok() {
+                SigningAlgorithm::Rs256
+            } else {
+                return Err(
+                "holds a key that is neither of the curve P-256 nor of RSA with 2048 bits or more"
+                    .to_owned(),
+            );
+            };
+        Ok(Self {
+            der: Secret::new(key.into()),
+            algorithm,
+        })
     }
 
     /// How it signs.
@@ -115,13 +136,20 @@ impl PrivateKey {
         let (key, random) = (self.der.expose(), SystemRandom::new());
         match self.algorithm {
             SigningAlgorithm::Es256 => {
-                let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random).expect(READ);
+                let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random)
+                    .expect(READ);
                 pair.sign(&random, message).expect(SIGNED).as_ref().to_vec()
             }
             SigningAlgorithm::Rs256 => {
                 let pair = RsaKeyPair::from_pkcs8(key).expect(READ);
                 let mut signature = vec![0; pair.public().modulus_len()];
-                pair.sign(&ring::signature::RSA_PKCS1_SHA256, &random, message, &mut signature).expect(SIGNED);
+                pair.sign(
+                    &ring::signature::RSA_PKCS1_SHA256,
+                    &random,
+                    message,
+                    &mut signature,
+                )
+                .expect(SIGNED);
                 signature
             }
         }

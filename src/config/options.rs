@@ -94,24 +94,37 @@ impl SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { default_limit: 5, semantic: true, llm: None }
+        Self {
+            default_limit: 5,
+            semantic: true,
+            llm: None,
+        }
     }
 }
 
 impl Exposure {
-    pub(super) const NOTHING: Self = Self { prompts: false, resources: false };
+    pub(super) const NOTHING: Self = Self {
+        prompts: false,
+        resources: false,
+    };
 }
 
 impl Default for Exposure {
     fn default() -> Self {
-        Self { prompts: true, resources: true }
+        Self {
+            prompts: true,
+            resources: true,
+        }
     }
 }
 
 impl OwnExposure {
     /// What holds where the setting for all is `all`.
     pub(super) fn or(self, all: Exposure) -> Exposure {
-        Exposure { prompts: self.prompts.unwrap_or(all.prompts), resources: self.resources.unwrap_or(all.resources) }
+        Exposure {
+            prompts: self.prompts.unwrap_or(all.prompts),
+            resources: self.resources.unwrap_or(all.resources),
+        }
     }
 }
 
@@ -129,7 +142,10 @@ impl IdleTimeout {
 /// Reads the name of a log level.
 #[must_use]
 pub fn log_level(name: &str) -> Option<LevelFilter> {
-    name.to_lowercase().parse().ok().filter(|_| LOG_LEVELS.contains(&name.to_lowercase().as_str()))
+    name.to_lowercase()
+        .parse()
+        .ok()
+        .filter(|_| LOG_LEVELS.contains(&name.to_lowercase().as_str()))
 }
 
 #[cfg(test)]

@@ -42,13 +42,23 @@ impl Paths {
     /// When a place is left to the platform and no home directory is known, or a relative path is given and the current
     /// directory is gone.
     pub fn resolve(flags: PathFlags, environment: &Environment) -> Result<Self, Error> {
-        let PathFlags { config_file, cache_dir, state_dir } = flags;
+        let PathFlags {
+            config_file,
+            cache_dir,
+            state_dir,
+        } = flags;
         Ok(Self {
-            config_file: place(config_file, env::CONFIG, environment, |dirs| dirs.config_dir().join(FILE_NAME))?,
-            cache_dir: place(cache_dir, env::CACHE_DIR, environment, |dirs| dirs.cache_dir().to_owned())?,
+            config_file: place(config_file, env::CONFIG, environment, |dirs| {
+                dirs.config_dir().join(FILE_NAME)
+            })?,
+            cache_dir: place(cache_dir, env::CACHE_DIR, environment, |dirs| {
+                dirs.cache_dir().to_owned()
+            })?,
             // Only Linux has a place for state of its own.
             state_dir: place(state_dir, env::STATE_DIR, environment, |dirs| {
-                dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned()
+                dirs.state_dir()
+                    .unwrap_or_else(|| dirs.data_local_dir())
+                    .to_owned()
             })?,
         })
     }
@@ -57,7 +67,11 @@ impl Paths {
 /// The configuration of the older layout, where there is one.
 #[must_use]
 pub fn older_config_file(environment: &Environment) -> Option<PathBuf> {
-    let file = environment.home()?.join(".config").join("compressed-mcp-proxy").join(FILE_NAME);
+    let file = environment
+        .home()?
+        .join(".config")
+        .join("compressed-mcp-proxy")
+        .join(FILE_NAME);
     file.is_file().then_some(file)
 }
 
@@ -67,12 +81,21 @@ fn place(
     environment: &Environment,
     platform: impl Fn(&ProjectDirs) -> PathBuf,
 ) -> Result<PathBuf, Error> {
-    let path = match (flag, environment.get(variable.name).filter(|value| !value.is_empty())) {
+    let path = match (
+        flag,
+        environment
+            .get(variable.name)
+            .filter(|value| !value.is_empty()),
+    ) {
         (Some(flag), _) => flag,
         // No shell has been over a variable that a client's configuration sets.
-        (None, Some(value)) => expand::home(value, environment).map_or_else(|| value.into(), PathBuf::from),
+        (None, Some(value)) => {
+            expand::home(value, environment).map_or_else(|| value.into(), PathBuf::from)
+        }
         (None, None) => {
-            let dirs = ProjectDirs::from("", "", "mcpzip").ok_or(Error::NoHome { variable: variable.name })?;
+            let dirs = ProjectDirs::from("", "", "mcpzip").ok_or(Error::NoHome {
+                variable: variable.name,
+            })?;
             platform(&dirs)
         }
     };
@@ -80,7 +103,10 @@ fn place(
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|source| Error::Path { path: path.to_owned(), source })
+    std::path::absolute(path).map_err(|source| Error::Path {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]
@@ -96,13 +122,27 @@ mod tests {
             ("MCPZIP_CACHE_DIR", "~/cache"),
             ("MCPZIP_STATE_DIR", ""),
         ]);
-        let flags = PathFlags { config_file: Some("from/flag.json".into()), ..PathFlags::default() };
+        let flags = PathFlags {
+            config_file: Some("from/flag.json".into()),
+            ..PathFlags::default()
+        };
         let paths = Paths::resolve(flags, &environment).unwrap();
-        assert_eq!(paths.config_file, std::path::absolute("from/flag.json").unwrap());
-        assert_eq!(paths.cache_dir, std::path::absolute("/home/me/cache").unwrap());
-        assert!(paths.state_dir.is_absolute() && paths.state_dir.to_string_lossy().contains("mcpzip"));
+        assert_eq!(
+            paths.config_file,
+            std::path::absolute("from/flag.json").unwrap()
+        );
+        assert_eq!(
+            paths.cache_dir,
+            std::path::absolute("/home/me/cache").unwrap()
+        );
+        assert!(
+            paths.state_dir.is_absolute() && paths.state_dir.to_string_lossy().contains("mcpzip")
+        );
         let paths = Paths::resolve(PathFlags::default(), &environment).unwrap();
-        assert_eq!(paths.config_file, std::path::absolute("/from/variable.json").unwrap());
+        assert_eq!(
+            paths.config_file,
+            std::path::absolute("/from/variable.json").unwrap()
+        );
     }
 
     #[test]

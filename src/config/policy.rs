@@ -58,11 +58,23 @@ impl Policy {
                 Pattern::parse(&written.value).ok_or_else(|| {
                     At::new(
                         offset,
-                        Fault::value(&format!("tools.{key}[{index}]"), EXPECTED, format!("`\"{}\"`", written.value)),
+                        Fault::value(
+                            &format!("tools.{key}[{index}]"),
+                            EXPECTED,
+                            format!("`\"{}\"`", written.value),
+                        ),
                     )
                 })
             };
-            written.map(|written| written.into_iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()).transpose()
+            written
+                .map(|written| {
+                    written
+                        .into_iter()
+                        .enumerate()
+                        .map(one)
+                        .collect::<Result<Vec<_>, _>>()
+                })
+                .transpose()
         };
         Ok(Self {
             allow: patterns("allow", entry.allow)?,
@@ -74,8 +86,12 @@ impl Policy {
     /// What may be done with a tool.
     #[must_use]
     pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
-        let matches = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name, hints));
-        let is_allowed = self.allow.as_ref().is_none_or(|allowed| matches(allowed) || matches(&self.ask));
+        let matches =
+            |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name, hints));
+        let is_allowed = self
+            .allow
+            .as_ref()
+            .is_none_or(|allowed| matches(allowed) || matches(&self.ask));
         if !is_allowed || matches(&self.deny) {
             Verdict::Denied
         } else if matches(&self.ask) {
@@ -92,8 +108,7 @@ impl Policy {
     }
 }
 
-const EXPECTED: &str =
-    "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive` or `@unmarked`";
+const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive` or `@unmarked`";
 
 impl Pattern {
     fn parse(text: &str) -> Option<Self> {
@@ -114,7 +129,8 @@ impl Pattern {
             Self::Name(glob) => {
                 let own = name.tool.as_str().to_lowercase();
                 let is_match = |text: &str| fits(glob, text);
-                is_match(&own) || glob.contains(SEPARATOR) && is_match(&name.to_string().to_lowercase())
+                is_match(&own)
+                    || glob.contains(SEPARATOR) && is_match(&name.to_string().to_lowercase())
             }
         }
     }
@@ -169,8 +185,19 @@ mod tests {
     use super::*;
 
     fn policy(allow: Option<&[&str]>, ask: &[&str], deny: &[&str]) -> Policy {
-        let written = |patterns: &[&str]| Some(patterns.iter().map(|p| At::new(0, (*p).to_owned())).collect());
-        let entry = PolicyEntry { allow: allow.and_then(written), ask: written(ask), deny: written(deny) };
+        let written = |patterns: &[&str]| {
+            Some(
+                patterns
+                    .iter()
+                    .map(|p| At::new(0, (*p).to_owned()))
+                    .collect(),
+            )
+        };
+        let entry = PolicyEntry {
+            allow: allow.and_then(written),
+            ask: written(ask),
+            deny: written(deny),
+        };
         Policy::read(entry).unwrap()
     }
 
@@ -178,35 +205,108 @@ mod tests {
     fn the_strictest_rule_counts() {
         use Verdict::{Allowed, Asked, Denied};
         let none = Hints::default();
-        let reads = Hints { read_only: Some(true), ..none };
-        let writes = Hints { read_only: Some(false), destructive: Some(false), ..none };
-        let destroys = Hints { destructive: Some(true), ..none };
+        let reads = Hints {
+            read_only: Some(true),
+            ..none
+        };
+        let writes = Hints {
+            read_only: Some(false),
+            destructive: Some(false),
+            ..none
+        };
+        let destroys = Hints {
+            destructive: Some(true),
+            ..none
+        };
         for (policy, name, hints, expected) in [
             (policy(None, &[], &[]), "a__b", none, Allowed),
-            (policy(None, &[], &["delete_*"]), "git__Delete_repo", none, Denied),
-            (policy(None, &[], &["delete_*"]), "git__undelete_repo", none, Allowed),
-            (policy(None, &[], &["delete_repo"]), "git__delete.repo", none, Denied),
-            (policy(None, &[], &["delete_repo"]), "git__delete-repo", none, Allowed),
-            (policy(None, &[], &["delete.repo"]), "git__delete_repo", none, Allowed),
+            (
+                policy(None, &[], &["delete_*"]),
+                "git__Delete_repo",
+                none,
+                Denied,
+            ),
+            (
+                policy(None, &[], &["delete_*"]),
+                "git__undelete_repo",
+                none,
+                Allowed,
+            ),
+            (
+                policy(None, &[], &["delete_repo"]),
+                "git__delete.repo",
+                none,
+                Denied,
+            ),
+            (
+                policy(None, &[], &["delete_repo"]),
+                "git__delete-repo",
+                none,
+                Allowed,
+            ),
+            (
+                policy(None, &[], &["delete.repo"]),
+                "git__delete_repo",
+                none,
+                Allowed,
+            ),
             (policy(None, &[], &["git__*"]), "git__list", none, Denied),
-            (policy(None, &[], &["git__*"]), "github__list", none, Allowed),
+            (
+                policy(None, &[], &["git__*"]),
+                "github__list",
+                none,
+                Allowed,
+            ),
             (policy(None, &[], &["g?t__l*t"]), "git__list", none, Denied),
             (policy(None, &["*"], &["b"]), "a__b", none, Denied),
             (policy(None, &["*"], &["b"]), "a__c", none, Asked),
-            (policy(Some(&["b", "@read"]), &[], &[]), "a__b", none, Allowed),
-            (policy(Some(&["b", "@read"]), &[], &[]), "a__c", reads, Allowed),
-            (policy(Some(&["b", "@read"]), &["d"], &[]), "a__d", none, Asked),
+            (
+                policy(Some(&["b", "@read"]), &[], &[]),
+                "a__b",
+                none,
+                Allowed,
+            ),
+            (
+                policy(Some(&["b", "@read"]), &[], &[]),
+                "a__c",
+                reads,
+                Allowed,
+            ),
+            (
+                policy(Some(&["b", "@read"]), &["d"], &[]),
+                "a__d",
+                none,
+                Asked,
+            ),
             (policy(Some(&["b"]), &[], &[]), "a__c", none, Denied),
             (policy(Some(&[]), &[], &[]), "a__b", none, Denied),
-            (policy(None, &["@destructive"], &[]), "a__b", destroys, Asked),
-            (policy(None, &["@destructive"], &[]), "a__b", writes, Allowed),
+            (
+                policy(None, &["@destructive"], &[]),
+                "a__b",
+                destroys,
+                Asked,
+            ),
+            (
+                policy(None, &["@destructive"], &[]),
+                "a__b",
+                writes,
+                Allowed,
+            ),
             (policy(None, &["@destructive"], &[]), "a__b", none, Allowed),
             (policy(None, &["@unmarked"], &[]), "a__b", none, Asked),
             (policy(None, &[], &["@write"]), "a__b", destroys, Denied),
             (policy(None, &[], &["@write"]), "a__b", writes, Denied),
             (policy(None, &[], &["@write"]), "a__b", reads, Allowed),
             // What says that it only reads cannot destroy by its own words.
-            (policy(None, &[], &["@destructive"]), "a__b", Hints { destructive: Some(true), ..reads }, Allowed),
+            (
+                policy(None, &[], &["@destructive"]),
+                "a__b",
+                Hints {
+                    destructive: Some(true),
+                    ..reads
+                },
+                Allowed,
+            ),
         ] {
             let name = QualifiedName::readings(name).next().unwrap();
             assert_eq!(policy.judge(&name, hints), expected, "{policy:?}: {name}");
@@ -223,9 +323,20 @@ mod tests {
     #[test]
     fn a_rule_that_is_not_understood_is_a_fault() {
         for wrong in ["@destroy", "@", " "] {
-            let entry = PolicyEntry { allow: None, ask: None, deny: Some(vec![At::new(3, wrong.to_owned())]) };
+            let entry = PolicyEntry {
+                allow: None,
+                ask: None,
+                deny: Some(vec![At::new(3, wrong.to_owned())]),
+            };
             let fault = Policy::read(entry).unwrap_err();
-            assert!(fault.value.to_string().starts_with("`tools.deny[0]` must be a tool's name"), "{}", fault.value);
+            assert!(
+                fault
+                    .value
+                    .to_string()
+                    .starts_with("`tools.deny[0]` must be a tool's name"),
+                "{}",
+                fault.value
+            );
         }
     }
 }

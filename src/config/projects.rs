@@ -17,8 +17,7 @@ pub struct Projects {
     outside: Vec<PathBuf>,
 }
 
-const EXPECTED: &str =
-    "the absolute path of a directory, or one with `!` before it, where the server is not to be seen";
+const EXPECTED: &str = "the absolute path of a directory, or one with `!` before it, where the server is not to be seen";
 
 impl Projects {
     /// Reads what is written, as `fill_in` makes it of each text.
@@ -35,7 +34,11 @@ impl Projects {
                 Some(path) => (path, &mut projects.outside),
                 None => (text.as_str(), &mut projects.within),
             };
-            let path = if expand::home_relative(text).is_some() { home(text) } else { Some(text.to_owned()) };
+            let path = if expand::home_relative(text).is_some() {
+                home(text)
+            } else {
+                Some(text.to_owned())
+            };
             let path = path.map(PathBuf::from).filter(|path| path.is_absolute());
             let wrong = || Fault::value(&key, EXPECTED, format!("`\"{}\"`", written.value));
             paths.push(real(&path.ok_or_else(|| At::new(written.offset, wrong()))?));
@@ -47,7 +50,11 @@ impl Projects {
     #[must_use]
     pub fn admit(&self, directories: &[PathBuf]) -> bool {
         let is_in_any = |projects: &[PathBuf]| {
-            directories.iter().any(|directory| projects.iter().any(|project| directory.starts_with(project)))
+            directories.iter().any(|directory| {
+                projects
+                    .iter()
+                    .any(|project| directory.starts_with(project))
+            })
         };
         (self.within.is_empty() || is_in_any(&self.within)) && !is_in_any(&self.outside)
     }
@@ -61,13 +68,20 @@ impl Projects {
 
 impl std::fmt::Display for Projects {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let list =
-            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let list = |paths: &[PathBuf]| {
+            paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         match (self.within.as_slice(), self.outside.as_slice()) {
             ([], []) => f.write_str("everywhere"),
             (within, []) => write!(f, "in {} only", list(within)),
             ([], outside) => write!(f, "everywhere but in {}", list(outside)),
-            (within, outside) => write!(f, "in {} only, and not in {}", list(within), list(outside)),
+            (within, outside) => {
+                write!(f, "in {} only, and not in {}", list(within), list(outside))
+            }
         }
     }
 }
@@ -83,9 +97,13 @@ mod tests {
     use super::*;
 
     fn projects(written: &[&str]) -> Result<Projects, String> {
-        let written = written.iter().map(|text| At::new(0, (*text).to_owned())).collect();
+        let written = written
+            .iter()
+            .map(|text| At::new(0, (*text).to_owned()))
+            .collect();
         let home = |text: &str| text.strip_prefix('~').map(|rest| format!("/home/me{rest}"));
-        Projects::read(written, home, |_, text| Ok(text.value.clone())).map_err(|at| at.value.to_string())
+        Projects::read(written, home, |_, text| Ok(text.value.clone()))
+            .map_err(|at| at.value.to_string())
     }
 
     #[test]
@@ -106,14 +124,23 @@ mod tests {
             (&["/p", "!/p/a"], &["/p/b"], true),
         ] {
             let directories: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
-            assert_eq!(projects(written).unwrap().admit(&directories), is_seen, "{written:?} {directories:?}");
+            assert_eq!(
+                projects(written).unwrap().admit(&directories),
+                is_seen,
+                "{written:?} {directories:?}"
+            );
         }
     }
 
     #[test]
     fn a_path_that_means_another_directory_everywhere_is_a_fault() {
         for wrong in ["a", "./a", "!a", "", "!"] {
-            assert!(projects(&[wrong]).unwrap_err().contains("`projects[0]` must be the absolute path"), "{wrong}");
+            assert!(
+                projects(&[wrong])
+                    .unwrap_err()
+                    .contains("`projects[0]` must be the absolute path"),
+                "{wrong}"
+            );
         }
     }
 

@@ -75,7 +75,10 @@ impl Report {
     pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
         let mut oddities = self.0.into_inner();
         oddities.sort_by_key(|oddity| oddity.offset);
-        let warning = |at: At<Oddity>| Warning { position: lines.position(at.offset), oddity: at.value };
+        let warning = |at: At<Oddity>| Warning {
+            position: lines.position(at.offset),
+            oddity: at.value,
+        };
         oddities.into_iter().map(warning).collect()
     }
 }
@@ -93,13 +96,29 @@ impl<'a> Members<'a> {
         for (index, property) in object.properties.iter().enumerate() {
             let name = property.name.as_str();
             if last.insert(name, index).is_some() {
-                report.add(property.range.start, Oddity::Duplicate { key: format!("{scope}{prefix}{name}") });
+                report.add(
+                    property.range.start,
+                    Oddity::Duplicate {
+                        key: format!("{scope}{prefix}{name}"),
+                    },
+                );
             }
         }
-        let is_last = |index: usize, property: &ObjectProp<'_>| last.get(property.name.as_str()) == Some(&index);
+        let is_last = |index: usize, property: &ObjectProp<'_>| {
+            last.get(property.name.as_str()) == Some(&index)
+        };
         let members = object.properties.iter().enumerate();
-        let members = members.filter(|(index, property)| is_last(*index, property)).map(|(_, property)| property);
-        Self { members: members.collect(), table, asked: Vec::new(), scope, prefix, report }
+        let members = members
+            .filter(|(index, property)| is_last(*index, property))
+            .map(|(_, property)| property);
+        Self {
+            members: members.collect(),
+            table,
+            asked: Vec::new(),
+            scope,
+            prefix,
+            report,
+        }
     }
 
     /// What stands at `key`, which is in the table, read by `read`.
@@ -108,36 +127,63 @@ impl<'a> Members<'a> {
         key: &'static str,
         read: impl FnOnce(&Field<'a>) -> Result<T, At<Fault>>,
     ) -> Read<T> {
-        debug_assert!(self.table.iter().any(|known| known.name == key), "`{key}` is missing in keys.rs");
+        debug_assert!(
+            self.table.iter().any(|known| known.name == key),
+            "`{key}` is missing in keys.rs"
+        );
         self.asked.push(key);
-        let property = self.members.iter().find(|property| property.name.as_str() == key);
-        property.map(|property| self.field(property)).filter(|field| !field.is_null()).map(|f| read(&f)).transpose()
+        let property = self
+            .members
+            .iter()
+            .find(|property| property.name.as_str() == key);
+        property
+            .map(|property| self.field(property))
+            .filter(|field| !field.is_null())
+            .map(|f| read(&f))
+            .transpose()
     }
 
     /// All members, whatever their keys, with the keys' places.
     pub(super) fn into_fields(self) -> impl Iterator<Item = (At<&'a str>, Field<'a>)> {
         let members = self.members.clone();
-        members
-            .into_iter()
-            .map(move |property| (At::new(property.range.start, property.name.as_str()), self.field(property)))
+        members.into_iter().map(move |property| {
+            (
+                At::new(property.range.start, property.name.as_str()),
+                self.field(property),
+            )
+        })
     }
 
     /// Reports the unknown keys, after all known ones were asked for.
     pub(super) fn finish(self) {
         let known: Vec<&'static str> = self.table.iter().map(|key| key.name).collect();
-        debug_assert!(known.iter().all(|key| self.asked.contains(key)), "not all of {known:?} are read");
+        debug_assert!(
+            known.iter().all(|key| self.asked.contains(key)),
+            "not all of {known:?} are read"
+        );
         for property in &self.members {
             let name = property.name.as_str();
             if !known.contains(&name) {
                 let key = format!("{}{}{name}", self.scope, self.prefix);
-                self.report.add(property.range.start, Oddity::UnknownKey { key, nearest: nearest(name, &known) });
+                self.report.add(
+                    property.range.start,
+                    Oddity::UnknownKey {
+                        key,
+                        nearest: nearest(name, &known),
+                    },
+                );
             }
         }
     }
 
     fn field(&self, property: &'a ObjectProp<'a>) -> Field<'a> {
         let key = format!("{}{}", self.prefix, property.name.as_str());
-        Field { path: format!("{}{key}", self.scope), key, value: &property.value, report: self.report }
+        Field {
+            path: format!("{}{key}", self.scope),
+            key,
+            value: &property.value,
+            report: self.report,
+        }
     }
 }
 
@@ -151,7 +197,9 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn object(&self) -> Result<&'a Object<'a>, At<Fault>> {
-        self.value.as_object().ok_or_else(|| self.wrong_kind("an object like {\"key\": …}"))
+        self.value
+            .as_object()
+            .ok_or_else(|| self.wrong_kind("an object like {\"key\": …}"))
     }
 
     pub(super) fn text(&self) -> Result<At<String>, At<Fault>> {
@@ -159,22 +207,39 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn flag(&self) -> Result<bool, At<Fault>> {
-        self.value.as_boolean_lit().map(|literal| literal.value).ok_or_else(|| self.wrong_kind("true or false"))
+        self.value
+            .as_boolean_lit()
+            .map(|literal| literal.value)
+            .ok_or_else(|| self.wrong_kind("true or false"))
     }
 
     pub(super) fn texts(&self) -> Result<Vec<At<String>>, At<Fault>> {
-        let array = self.value.as_array().ok_or_else(|| self.wrong_kind("a list of texts like [\"one\", \"two\"]"))?;
+        let array = self
+            .value
+            .as_array()
+            .ok_or_else(|| self.wrong_kind("a list of texts like [\"one\", \"two\"]"))?;
         let element = |(index, value)| {
-            let (key, path) = (format!("{}[{index}]", self.key), format!("{}[{index}]", self.path));
-            Field { key, path, value, report: self.report }.text()
+            let (key, path) = (
+                format!("{}[{index}]", self.key),
+                format!("{}[{index}]", self.path),
+            );
+            Field {
+                key,
+                path,
+                value,
+                report: self.report,
+            }
+            .text()
         };
         array.elements.iter().enumerate().map(element).collect()
     }
 
     /// An object of texts.
     pub(super) fn text_map(&self) -> Result<BTreeMap<String, At<String>>, At<Fault>> {
-        let object =
-            self.value.as_object().ok_or_else(|| self.wrong_kind("an object of texts like {\"NAME\": \"value\"}"))?;
+        let object = self
+            .value
+            .as_object()
+            .ok_or_else(|| self.wrong_kind("an object of texts like {\"NAME\": \"value\"}"))?;
         let scope = format!("{}.", self.path);
         let members = Members::new(object, &[], &scope, "", self.report);
         members
@@ -189,7 +254,11 @@ impl<'a> Field<'a> {
     /// A time that is more than none.
     pub(super) fn positive_duration(&self) -> Result<Duration, At<Fault>> {
         let time = self.duration(duration::EXPECTED)?;
-        if time.is_zero() { Err(self.wrong("longer than 0")) } else { Ok(time) }
+        if time.is_zero() {
+            Err(self.wrong("longer than 0"))
+        } else {
+            Ok(time)
+        }
     }
 
     pub(super) fn duration(&self, expected: &str) -> Result<Duration, At<Fault>> {
@@ -200,18 +269,30 @@ impl<'a> Field<'a> {
         };
         let time = duration::parse(written).ok_or_else(|| self.wrong(expected))?;
         if matches!(self.value, Value::NumberLit(_)) && time.as_secs() >= MANY_SECONDS {
-            self.report.add(self.offset(), Oddity::ManySeconds { key: self.path.clone(), seconds: time.as_secs() });
+            self.report.add(
+                self.offset(),
+                Oddity::ManySeconds {
+                    key: self.path.clone(),
+                    seconds: time.as_secs(),
+                },
+            );
         }
         Ok(time)
     }
 
     pub(super) fn count(&self) -> Result<NonZeroUsize, At<Fault>> {
-        let number = self.value.as_number_lit().and_then(|number| number.value.parse().ok());
+        let number = self
+            .value
+            .as_number_lit()
+            .and_then(|number| number.value.parse().ok());
         number.ok_or_else(|| self.wrong("a whole number from 1"))
     }
 
     pub(super) fn whole_number(&self) -> Result<usize, At<Fault>> {
-        let number = self.value.as_number_lit().and_then(|number| number.value.parse().ok());
+        let number = self
+            .value
+            .as_number_lit()
+            .and_then(|number| number.value.parse().ok());
         number.ok_or_else(|| self.wrong("a whole number from 0"))
     }
 
@@ -235,24 +316,40 @@ impl<'a> Field<'a> {
 
     /// The fault that another kind of value should stand here. Quotes nothing: it may be a secret in the wrong place.
     fn wrong_kind(&self, expected: impl Into<String>) -> At<Fault> {
-        At::new(self.offset(), Fault::value(&self.key, expected, kind(self.value)))
+        At::new(
+            self.offset(),
+            Fault::value(&self.key, expected, kind(self.value)),
+        )
     }
 
     fn text_as(&self, expected: &str) -> Result<At<String>, At<Fault>> {
-        let text = self.value.as_string_lit().ok_or_else(|| self.wrong_kind(expected))?;
+        let text = self
+            .value
+            .as_string_lit()
+            .ok_or_else(|| self.wrong_kind(expected))?;
         Ok(At::new(self.offset(), text.value.clone().into_owned()))
     }
 }
 
 impl<'t> Lines<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let after_break = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { text, starts: std::iter::once(0).chain(after_break).collect() }
+        let after_break = text
+            .bytes()
+            .enumerate()
+            .filter(|(_, byte)| *byte == b'\n')
+            .map(|(at, _)| at + 1);
+        Self {
+            text,
+            starts: std::iter::once(0).chain(after_break).collect(),
+        }
     }
 
     pub(super) fn position(&self, offset: usize) -> Position {
         let line = self.starts.partition_point(|start| *start <= offset);
-        Position { line, column: self.text[self.starts[line - 1]..offset].chars().count() + 1 }
+        Position {
+            line,
+            column: self.text[self.starts[line - 1]..offset].chars().count() + 1,
+        }
     }
 }
 

@@ -47,7 +47,11 @@ pub enum Lifetime {
 
 impl Default for ResultOptions {
     fn default() -> Self {
-        Self { budget: BUDGET, duplicates: Duplicates::default(), kept_for: Lifetime::default() }
+        Self {
+            budget: BUDGET,
+            duplicates: Duplicates::default(),
+            kept_for: Lifetime::default(),
+        }
     }
 }
 
@@ -58,12 +62,31 @@ impl ResultOptions {
         match read {
             Ok(None) => default,
             Ok(Some(written)) => Self {
-                budget: setting(written.budget, default.budget, |budget| budget.to_string(), report),
-                duplicates: setting(written.duplicates, default.duplicates, Duplicates::text, report),
+                budget: setting(
+                    written.budget,
+                    default.budget,
+                    |budget| budget.to_string(),
+                    report,
+                ),
+                duplicates: setting(
+                    written.duplicates,
+                    default.duplicates,
+                    Duplicates::text,
+                    report,
+                ),
                 kept_for: setting(written.kept_for, default.kept_for, Lifetime::text, report),
             },
-            Err(At { offset, value: fault }) => {
-                report.add(offset, Oddity::Default { fault, default: "the defaults for results".to_owned() });
+            Err(At {
+                offset,
+                value: fault,
+            }) => {
+                report.add(
+                    offset,
+                    Oddity::Default {
+                        fault,
+                        default: "the defaults for results".to_owned(),
+                    },
+                );
                 default
             }
         }

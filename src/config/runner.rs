@@ -4,7 +4,8 @@ use super::Stdio;
 
 /// Runners of packages and of images; some do other things, too, which start no slower for it.
 const RUNNERS: &[&str] = &[
-    "bun", "bunx", "deno", "dnx", "docker", "go", "npm", "npx", "pipx", "pnpm", "pnpx", "podman", "uv", "uvx", "yarn",
+    "bun", "bunx", "deno", "dnx", "docker", "go", "npm", "npx", "pipx", "pnpm", "pnpx", "podman",
+    "uv", "uvx", "yarn",
 ];
 
 impl Stdio {
@@ -13,7 +14,11 @@ impl Stdio {
     pub fn may_install(&self) -> bool {
         let program = match &self.args[..] {
             // Runners are scripts on Windows.
-            [flag, program, ..] if program_name(&self.command) == "cmd" && flag.eq_ignore_ascii_case("/c") => program,
+            [flag, program, ..]
+                if program_name(&self.command) == "cmd" && flag.eq_ignore_ascii_case("/c") =>
+            {
+                program
+            }
             _ => &self.command,
         };
         RUNNERS.contains(&program_name(program))
@@ -25,7 +30,9 @@ impl Stdio {
 pub fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.split_once('@').map_or(name, |(name, _)| name);
-    name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
+    name.strip_suffix(".exe")
+        .or_else(|| name.strip_suffix(".cmd"))
+        .unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -21,7 +21,10 @@ pub fn json_schema() -> Json {
 }
 
 fn object(table: Table) -> Map<String, Json> {
-    let properties: Map<String, Json> = table.iter().map(|key| (key.name.to_owned(), property(key))).collect();
+    let properties: Map<String, Json> = table
+        .iter()
+        .map(|key| (key.name.to_owned(), property(key)))
+        .collect();
     let mut object = Map::new();
     object.insert("type".to_owned(), json!("object"));
     object.insert("properties".to_owned(), Json::Object(properties));
@@ -44,7 +47,10 @@ fn property(key: &Key) -> Json {
     };
     schema.insert("description".to_owned(), json!(key.doc));
     if let Some(default) = key.default {
-        schema.insert("default".to_owned(), serde_json::from_str(default).expect("the table has JSON"));
+        schema.insert(
+            "default".to_owned(),
+            serde_json::from_str(default).expect("the table has JSON"),
+        );
     }
     Json::Object(schema)
 }
@@ -55,7 +61,9 @@ fn value(value: &Value) -> Json {
     match value {
         Value::Text => json!({ "type": ["string", "null"] }),
         Value::Texts => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
-        Value::TextMap => json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } }),
+        Value::TextMap => {
+            json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } })
+        }
         Value::Flag => json!({ "type": ["boolean", "null"] }),
         Value::Number(from, to) => {
             let mut schema = json!({ "type": ["integer", "null"], "minimum": from });
@@ -65,9 +73,15 @@ fn value(value: &Value) -> Json {
             schema
         }
         Value::Time => json!({ "anyOf": [time(true), { "type": "null" }] }),
-        Value::TimeOr(words) => json!({ "anyOf": [{ "enum": words }, time(false), { "type": "null" }] }),
+        Value::TimeOr(words) => {
+            json!({ "anyOf": [{ "enum": words }, time(false), { "type": "null" }] })
+        }
         Value::Words(words) => {
-            let words: Vec<Json> = words.iter().map(|word| json!(word)).chain([Json::Null]).collect();
+            let words: Vec<Json> = words
+                .iter()
+                .map(|word| json!(word))
+                .chain([Json::Null])
+                .collect();
             json!({ "enum": words })
         }
         Value::Command => {
@@ -91,7 +105,11 @@ fn value(value: &Value) -> Json {
 }
 
 fn time(is_positive: bool) -> Json {
-    let bound = if is_positive { "exclusiveMinimum" } else { "minimum" };
+    let bound = if is_positive {
+        "exclusiveMinimum"
+    } else {
+        "minimum"
+    };
     let number = json!({ "type": "number", bound: 0, "description": "seconds" });
     json!({ "anyOf": [{ "type": "string", "pattern": TIME_PATTERN }, number] })
 }
@@ -109,7 +127,9 @@ mod tests {
         match config {
             Ok(config) => {
                 let warnings = config.warnings.iter().map(ToString::to_string);
-                warnings.chain(config.faults.iter().map(ToString::to_string)).collect()
+                warnings
+                    .chain(config.faults.iter().map(ToString::to_string))
+                    .collect()
             }
             Err(error) => vec![error.to_string()],
         }
@@ -126,17 +146,33 @@ mod tests {
             Value::Number(from, to) => {
                 let above = to.map(|to| json!(to + 1));
                 let below = from.checked_sub(1).map(|below| json!(below));
-                (vec![json!(from)], [Some(json!("1")), above, below].into_iter().flatten().collect())
+                (
+                    vec![json!(from)],
+                    [Some(json!("1")), above, below]
+                        .into_iter()
+                        .flatten()
+                        .collect(),
+                )
             }
-            Value::Time => (vec![json!("90s"), json!(1), json!("1.5 min")], vec![json!("soon"), json!(0), json!(-1)]),
-            Value::TimeOr(some) => {
-                ([words(some), vec![json!("90s"), json!(1)]].concat(), vec![json!("soon"), json!(-1)])
-            }
+            Value::Time => (
+                vec![json!("90s"), json!(1), json!("1.5 min")],
+                vec![json!("soon"), json!(0), json!(-1)],
+            ),
+            Value::TimeOr(some) => (
+                [words(some), vec![json!("90s"), json!(1)]].concat(),
+                vec![json!("soon"), json!(-1)],
+            ),
             Value::Words(some) => (words(some), vec![json!("nonsense"), json!(1)]),
-            Value::Command => (vec![json!("x"), json!(["x", "y"])], vec![json!([]), json!(1)]),
+            Value::Command => (
+                vec![json!("x"), json!(["x", "y"])],
+                vec![json!([]), json!(1)],
+            ),
             Value::Object(_) | Value::Opaque => (vec![json!({})], vec![json!([])]),
             Value::Any => (vec![json!("x"), json!(1)], vec![]),
-            Value::Servers => (vec![], vec![json!([]), json!({ "a__b": { "command": "x" } })]),
+            Value::Servers => (
+                vec![],
+                vec![json!([]), json!({ "a__b": { "command": "x" } })],
+            ),
         }
     }
 
@@ -145,8 +181,10 @@ mod tests {
         let schema = jsonschema::validator_for(&json_schema()).unwrap();
         for key in table {
             let (right, wrong) = samples(&key.value);
-            for (value, is_right) in
-                right.into_iter().map(|one| (one, true)).chain(wrong.into_iter().map(|one| (one, false)))
+            for (value, is_right) in right
+                .into_iter()
+                .map(|one| (one, true))
+                .chain(wrong.into_iter().map(|one| (one, false)))
             {
                 let whole = file(key.name, value);
                 let said = said(&whole.to_string());
@@ -156,11 +194,19 @@ mod tests {
                 assert_eq!(schema.is_valid(&whole), is_right, "the schema on {whole}");
             }
             let unknown = file("no_such_key", json!(1));
-            assert!(said(&unknown.to_string()).iter().any(|text| text.contains("unknown key")), "{unknown}");
+            assert!(
+                said(&unknown.to_string())
+                    .iter()
+                    .any(|text| text.contains("unknown key")),
+                "{unknown}"
+            );
             assert!(!schema.is_valid(&unknown), "{unknown}");
             let null = file(key.name, Json::Null);
             // An entry without either is none.
-            assert!(schema.is_valid(&null) || matches!(key.name, "command" | "url"), "{null}");
+            assert!(
+                schema.is_valid(&null) || matches!(key.name, "command" | "url"),
+                "{null}"
+            );
         }
     }
 
@@ -200,14 +246,20 @@ mod tests {
         });
         for key in FILE {
             if let Value::Object(table) = key.value {
-                compare(table, &|inner, value| json!({ "mcpServers": {}, key.name: { inner: value } }));
+                compare(
+                    table,
+                    &|inner, value| json!({ "mcpServers": {}, key.name: { inner: value } }),
+                );
             }
         }
         for key in ENTRY {
             if let Value::Object(table) = key.value {
                 compare(table, &|inner, value| {
-                    let mut object =
-                        if key.name == "registry" { json!({ "name": "a/b", "version": "1" }) } else { json!({}) };
+                    let mut object = if key.name == "registry" {
+                        json!({ "name": "a/b", "version": "1" })
+                    } else {
+                        json!({})
+                    };
                     object[inner] = value;
                     in_entry(json!({ "command": "x", key.name: object }))
                 });

@@ -10,7 +10,9 @@ use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::policy::Policy;
 use super::projects::Projects;
 use super::reader::{At, Read, Report};
-use super::{Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand};
+use super::{
+    Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand,
+};
 use crate::secret::{Secret, is_secret_name};
 
 /// What an entry is read against, and the secrets found on the way.
@@ -37,21 +39,47 @@ enum Kind {
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(environment: &'a Environment, directory: &'a Path, report: &'a Report) -> Self {
+    pub(super) fn new(
+        environment: &'a Environment,
+        directory: &'a Path,
+        report: &'a Report,
+    ) -> Self {
         let (proxy, certificates) = (Ok(Proxy::default()), Ok(None));
-        Self { environment, directory, report, secrets: Vec::new(), proxy, certificates }
+        Self {
+            environment,
+            directory,
+            report,
+            secrets: Vec::new(),
+            proxy,
+            certificates,
+        }
     }
 
     /// Sets by which way servers are reached that do not say.
     pub(super) fn set_defaults(&mut self, proxy: Read<At<String>>, ca_file: Read<At<String>>) {
-        self.proxy = proxy.and_then(|written| written.map_or(Ok(Proxy::default()), |written| self.proxy(&written)));
-        self.certificates = ca_file.and_then(|path| path.map(|path| self.certificates(&path)).transpose());
+        self.proxy = proxy.and_then(|written| {
+            written.map_or(Ok(Proxy::default()), |written| self.proxy(&written))
+        });
+        self.certificates =
+            ca_file.and_then(|path| path.map(|path| self.certificates(&path)).transpose());
     }
 
     /// Makes a server of the entry `name`, which stands at `offset`.
-    pub(super) fn server(&mut self, name: &str, offset: usize, entry: Entry) -> Result<Server, At<Fault>> {
-        let kind = entry.kind?.map(|written| kind(&written).map(|kind| (kind, written.value))).transpose()?;
-        let (args, env, cwd) = (entry.args?.unwrap_or_default(), entry.env?.unwrap_or_default(), entry.cwd?);
+    pub(super) fn server(
+        &mut self,
+        name: &str,
+        offset: usize,
+        entry: Entry,
+    ) -> Result<Server, At<Fault>> {
+        let kind = entry
+            .kind?
+            .map(|written| kind(&written).map(|kind| (kind, written.value)))
+            .transpose()?;
+        let (args, env, cwd) = (
+            entry.args?.unwrap_or_default(),
+            entry.env?.unwrap_or_default(),
+            entry.cwd?,
+        );
         let headers = entry.headers?.unwrap_or_default();
         // Both are read, so that a fault in either is told; ours goes first.
         let (headers_command, headers_helper) = (entry.headers_command?, entry.headers_helper?);
@@ -59,11 +87,25 @@ impl<'a> Resolver<'a> {
         let (proxy, ca_file, oauth) = (entry.proxy?, entry.ca_file?, entry.oauth?);
         let unused = |key: &str, is_there: bool, target| {
             if is_there {
-                self.report.add(offset, Oddity::Unused { key: format!("mcpServers.{name}.{key}"), target });
+                self.report.add(
+                    offset,
+                    Oddity::Unused {
+                        key: format!("mcpServers.{name}.{key}"),
+                        target,
+                    },
+                );
             }
         };
-        let other =
-            |(_, kind): (Kind, String), wanted, found| Err(At::new(offset, Fault::OtherTarget { kind, wanted, found }));
+        let other = |(_, kind): (Kind, String), wanted, found| {
+            Err(At::new(
+                offset,
+                Fault::OtherTarget {
+                    kind,
+                    wanted,
+                    found,
+                },
+            ))
+        };
         let transport = match (entry.command?, entry.url?) {
             (Some(_), Some(_)) => return Err(At::new(offset, Fault::BothTargets)),
             (None, None) => return Err(At::new(offset, Fault::NoTarget)),
@@ -84,8 +126,11 @@ impl<'a> Resolver<'a> {
                     unused("args", !args.is_empty(), "url");
                     unused("env", !env.is_empty(), "url");
                     unused("cwd", cwd.is_some(), "url");
-                    let mut remote = self.remote(&url, headers, proxy, ca_file, oauth.unwrap_or_default())?;
-                    remote.headers_command = headers_command.map(|words| self.headers_command(words)).transpose()?;
+                    let mut remote =
+                        self.remote(&url, headers, proxy, ca_file, oauth.unwrap_or_default())?;
+                    remote.headers_command = headers_command
+                        .map(|words| self.headers_command(words))
+                        .transpose()?;
                     match kind {
                         Some((Kind::Sse, _)) => Transport::Sse(remote),
                         _ => Transport::Http(remote),
@@ -94,7 +139,10 @@ impl<'a> Resolver<'a> {
             },
         };
         let expose = match entry.expose? {
-            Some(exposed) => OwnExposure { prompts: exposed.prompts?, resources: exposed.resources? },
+            Some(exposed) => OwnExposure {
+                prompts: exposed.prompts?,
+                resources: exposed.resources?,
+            },
             None => OwnExposure::default(),
         };
         let tools = Policy::read(entry.tools?.unwrap_or_default())?;
@@ -103,10 +151,21 @@ impl<'a> Resolver<'a> {
         let projects = entry.projects?.unwrap_or_default();
         let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
         // Without it the server runs as well.
-        let registry = entry.registry.unwrap_or_else(|At { offset, value: fault }| {
-            self.report.add(offset, Oddity::Default { fault, default: "no update from there".to_owned() });
-            None
-        });
+        let registry = entry.registry.unwrap_or_else(
+            |At {
+                 offset,
+                 value: fault,
+             }| {
+                self.report.add(
+                    offset,
+                    Oddity::Default {
+                        fault,
+                        default: "no update from there".to_owned(),
+                    },
+                );
+                None
+            },
+        );
         Ok(Server {
             expose,
             tools,
@@ -120,7 +179,10 @@ impl<'a> Resolver<'a> {
             max_concurrent: entry.max_concurrent?,
             era: entry.era?.unwrap_or_default(),
             registry,
-            description: entry.description?.map(|text| text.value).filter(|text| !text.trim().is_empty()),
+            description: entry
+                .description?
+                .map(|text| text.value)
+                .filter(|text| !text.trim().is_empty()),
         })
     }
 
@@ -132,16 +194,33 @@ impl<'a> Resolver<'a> {
         cwd: Option<At<String>>,
     ) -> Result<Transport, At<Fault>> {
         let command = self.path("command", command)?;
-        let named = args.into_iter().enumerate().map(|(index, arg)| (format!("args[{index}]"), arg));
-        let args = named.map(|(key, arg)| self.plain(&key, &arg)).collect::<Result<Vec<_>, _>>()?;
+        let named = args
+            .into_iter()
+            .enumerate()
+            .map(|(index, arg)| (format!("args[{index}]"), arg));
+        let args = named
+            .map(|(key, arg)| self.plain(&key, &arg))
+            .collect::<Result<Vec<_>, _>>()?;
         self.secrets.extend(secret_arguments(&args));
         let env = self.values("env", env, |name, _| {
             (name.is_empty() || name.contains(['=', '\0'])).then_some("is no name of a variable")
         })?;
-        let cwd = cwd.map(|cwd| self.path("cwd", &cwd)).transpose()?.map(|cwd| self.directory.join(cwd));
+        let cwd = cwd
+            .map(|cwd| self.path("cwd", &cwd))
+            .transpose()?
+            .map(|cwd| self.directory.join(cwd));
         // A program without a separator is looked for in `PATH`.
-        let command = if command.contains(is_separator) { self.absolute(&command) } else { command };
-        Ok(Transport::Stdio(Stdio { command, args, env, cwd: cwd.map(|cwd| tidy(&cwd)) }))
+        let command = if command.contains(is_separator) {
+            self.absolute(&command)
+        } else {
+            command
+        };
+        Ok(Transport::Stdio(Stdio {
+            command,
+            args,
+            env,
+            cwd: cwd.map(|cwd| tidy(&cwd)),
+        }))
     }
 
     fn remote(
@@ -168,7 +247,14 @@ impl<'a> Resolver<'a> {
             None => self.certificates.clone()?,
         };
         let oauth = self.oauth(oauth, offset)?;
-        Ok(Remote { url, headers, headers_command: None, proxy, certificates, oauth })
+        Ok(Remote {
+            url,
+            headers,
+            headers_command: None,
+            proxy,
+            certificates,
+            oauth,
+        })
     }
 
     /// A line is the shell's: it fills in variables itself.
@@ -176,15 +262,26 @@ impl<'a> Resolver<'a> {
         let key = "headers_command";
         let (program, words) = match words {
             Words::Line(line) if line.value.trim().is_empty() => {
-                return Err(At::new(line.offset, Fault::Empty { key: key.to_owned() }));
+                return Err(At::new(
+                    line.offset,
+                    Fault::Empty {
+                        key: key.to_owned(),
+                    },
+                ));
             }
             Words::Line(line) => return Ok(HeadersCommand::shell(line.value)),
             Words::Program(program, words) => (program, words),
         };
         let program = self.path(key, &program)?;
-        let program = if program.contains(is_separator) { self.absolute(&program) } else { program };
-        let args =
-            words.into_iter().enumerate().map(|(index, word)| self.plain(&format!("{key}[{}]", index + 1), &word));
+        let program = if program.contains(is_separator) {
+            self.absolute(&program)
+        } else {
+            program
+        };
+        let args = words
+            .into_iter()
+            .enumerate()
+            .map(|(index, word)| self.plain(&format!("{key}[{}]", index + 1), &word));
         let args = args.collect::<Result<Vec<_>, _>>()?;
         self.secrets.extend(secret_arguments(&args));
         Ok(HeadersCommand { program, args })
@@ -193,25 +290,40 @@ impl<'a> Resolver<'a> {
     /// `offset` is that of the entry's URL, for what is missing.
     fn oauth(&mut self, entry: OAuthEntry, offset: usize) -> Result<OAuth, At<Fault>> {
         let mut text = |key: &str, written: Option<At<String>>| {
-            let text = written.map(|written| self.plain(&format!("oauth.{key}"), &written)).transpose();
+            let text = written
+                .map(|written| self.plain(&format!("oauth.{key}"), &written))
+                .transpose();
             // A variable that is set to nothing is no identity.
             text.map(|text| text.filter(|text| !text.trim().is_empty()))
         };
-        let metadata_offset = entry.client_metadata_url.as_ref().map_or(offset, |at| at.offset);
+        let metadata_offset = entry
+            .client_metadata_url
+            .as_ref()
+            .map_or(offset, |at| at.offset);
         let client_id = text("client_id", entry.client_id)?;
         let client_secret = text("client_secret", entry.client_secret)?.map(Secret::new);
         let metadata_url = text("client_metadata_url", entry.client_metadata_url)?;
-        if metadata_url.as_deref().is_some_and(|url| !is_url(url, &["https"])) {
+        if metadata_url
+            .as_deref()
+            .is_some_and(|url| !is_url(url, &["https"]))
+        {
             let problem = "must begin with `https://` and name a host";
             return Err(At::new(
                 metadata_offset,
-                Fault::Unusable { key: "oauth.client_metadata_url".to_owned(), problem },
+                Fault::Unusable {
+                    key: "oauth.client_metadata_url".to_owned(),
+                    problem,
+                },
             ));
         }
         self.secrets.extend(client_secret.clone());
-        let private_key = entry.private_key_file.map(|written| self.private_key(&written)).transpose()?;
+        let private_key = entry
+            .private_key_file
+            .map(|written| self.private_key(&written))
+            .transpose()?;
         let scopes = entry.scopes.unwrap_or_default().into_iter().enumerate();
-        let scopes = scopes.map(|(index, scope)| self.plain(&format!("oauth.scopes[{index}]"), &scope));
+        let scopes =
+            scopes.map(|(index, scope)| self.plain(&format!("oauth.scopes[{index}]"), &scope));
         let scopes = scopes
             .collect::<Result<Vec<_>, _>>()?
             .iter()
@@ -223,7 +335,13 @@ impl<'a> Resolver<'a> {
             && (client_id.is_none() || client_secret.is_none() && private_key.is_none())
         {
             let problem = "\"client_credentials\" needs a `client_id`, and a `client_secret` or a `private_key_file`";
-            return Err(At::new(offset, Fault::Unusable { key: "oauth.grant".to_owned(), problem }));
+            return Err(At::new(
+                offset,
+                Fault::Unusable {
+                    key: "oauth.grant".to_owned(),
+                    problem,
+                },
+            ));
         }
         Ok(OAuth {
             grant,
@@ -237,8 +355,12 @@ impl<'a> Resolver<'a> {
     }
 
     fn private_key(&mut self, written: &At<String>) -> Result<PrivateKey, At<Fault>> {
-        let path = PathBuf::from(self.path("oauth.private_key_file", written).map(|path| self.absolute(&path))?);
-        PrivateKey::read(&path).map_err(|problem| At::new(written.offset, Fault::PrivateKey { path, problem }))
+        let path = PathBuf::from(
+            self.path("oauth.private_key_file", written)
+                .map(|path| self.absolute(&path))?,
+        );
+        PrivateKey::read(&path)
+            .map_err(|problem| At::new(written.offset, Fault::PrivateKey { path, problem }))
     }
 
     fn proxy(&mut self, written: &At<String>) -> Result<Proxy, At<Fault>> {
@@ -246,7 +368,10 @@ impl<'a> Resolver<'a> {
         if url == "none" {
             return Ok(Proxy::None);
         }
-        if !is_url(&url, &["http", "https", "socks4", "socks4a", "socks5", "socks5h"]) {
+        if !is_url(
+            &url,
+            &["http", "https", "socks4", "socks4a", "socks5", "socks5h"],
+        ) {
             return Err(At::new(written.offset, Fault::Proxy));
         }
         self.secrets.extend(secret_parameters(&url));
@@ -254,8 +379,19 @@ impl<'a> Resolver<'a> {
     }
 
     fn certificates(&mut self, written: &At<String>) -> Result<Certificates, At<Fault>> {
-        let path = PathBuf::from(self.path("ca_file", written).map(|path| self.absolute(&path))?);
-        let unusable = |problem| At::new(written.offset, Fault::Certificates { path: path.clone(), problem });
+        let path = PathBuf::from(
+            self.path("ca_file", written)
+                .map(|path| self.absolute(&path))?,
+        );
+        let unusable = |problem| {
+            At::new(
+                written.offset,
+                Fault::Certificates {
+                    path: path.clone(),
+                    problem,
+                },
+            )
+        };
         Certificates::read(&path).map_err(unusable)
     }
 
@@ -276,7 +412,10 @@ impl<'a> Resolver<'a> {
             }
             if is_secret_name(&name) {
                 // `Bearer abc`: the token may also turn up alone.
-                self.secrets.extend(text.rsplit_once(' ').map(|(_, last)| last.to_owned().into()));
+                self.secrets.extend(
+                    text.rsplit_once(' ')
+                        .map(|(_, last)| last.to_owned().into()),
+                );
                 self.secrets.push(text.clone().into());
             }
             values.insert(name, text.into());
@@ -293,12 +432,24 @@ impl<'a> Resolver<'a> {
         let offset = written.offset;
         let text = self.plain(key, written)?;
         if text.trim().is_empty() {
-            return Err(At::new(offset, Fault::Empty { key: key.to_owned() }));
+            return Err(At::new(
+                offset,
+                Fault::Empty {
+                    key: key.to_owned(),
+                },
+            ));
         }
         if expand::home_relative(&text).is_none() {
             return Ok(text);
         }
-        let no_home = || At::new(offset, Fault::NoHome { key: key.to_owned() });
+        let no_home = || {
+            At::new(
+                offset,
+                Fault::NoHome {
+                    key: key.to_owned(),
+                },
+            )
+        };
         expand::home(&text, self.environment).ok_or_else(no_home)
     }
 
@@ -311,15 +462,24 @@ impl<'a> Resolver<'a> {
         let at = |fault| At::new(written.offset, fault);
         let expanded = expand::variables(key, &written.value, self.environment).map_err(at)?;
         if expanded.text.contains('\0') {
-            return Err(at(Fault::Unusable { key: key.to_owned(), problem: "has a NUL character" }));
+            return Err(at(Fault::Unusable {
+                key: key.to_owned(),
+                problem: "has a NUL character",
+            }));
         }
-        let secrets = expanded.variables.into_iter().filter(|(name, _)| is_secret(name));
-        self.secrets.extend(secrets.map(|(_, value)| Secret::new(value)));
+        let secrets = expanded
+            .variables
+            .into_iter()
+            .filter(|(name, _)| is_secret(name));
+        self.secrets
+            .extend(secrets.map(|(_, value)| Secret::new(value)));
         Ok(expanded.text)
     }
 
     fn absolute(&self, path: &str) -> String {
-        tidy(&self.directory.join(path)).to_string_lossy().into_owned()
+        tidy(&self.directory.join(path))
+            .to_string_lossy()
+            .into_owned()
     }
 }
 
@@ -329,14 +489,21 @@ fn tidy(path: &Path) -> PathBuf {
 }
 
 fn kind(written: &At<String>) -> Result<Kind, At<Fault>> {
-    let plain: String = written.value.chars().filter(|c| !matches!(c, '-' | '_')).collect();
+    let plain: String = written
+        .value
+        .chars()
+        .filter(|c| !matches!(c, '-' | '_'))
+        .collect();
     match plain.to_ascii_lowercase().as_str() {
         "stdio" => Ok(Kind::Stdio),
         "http" | "streamablehttp" => Ok(Kind::Http),
         "sse" => Ok(Kind::Sse),
         _ => {
             let found = format!("`\"{}\"`", written.value);
-            Err(At::new(written.offset, Fault::value("type", "\"stdio\", \"http\" or \"sse\"", found)))
+            Err(At::new(
+                written.offset,
+                Fault::value("type", "\"stdio\", \"http\" or \"sse\"", found),
+            ))
         }
     }
 }
@@ -355,10 +522,14 @@ fn header_problem(name: &str, value: &str) -> Option<&'static str> {
 
 /// Whether `url` has one of the schemes and a host.
 pub(super) fn is_url(url: &str, schemes: &[&str]) -> bool {
-    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    schemes
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
         && !host.is_empty()
         && !host.starts_with(':')
         && !url.contains(|c: char| c.is_whitespace() || c.is_control())
@@ -367,18 +538,38 @@ pub(super) fn is_url(url: &str, schemes: &[&str]) -> bool {
 /// The values in `--api-key VALUE` and `--token=VALUE`.
 pub(crate) fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
     let is_option = |arg: &str| arg.starts_with('-') && is_secret_name(arg);
-    let joined = args.iter().filter_map(|arg| arg.split_once('=')).filter(|(name, _)| is_option(name));
-    let apart =
-        args.windows(2).filter(|pair| is_option(&pair[0]) && !pair[0].contains('=') && !pair[1].starts_with('-'));
-    joined.map(|(_, value)| value.to_owned()).chain(apart.map(|pair| pair[1].clone())).map(Secret::new).collect()
+    let joined = args
+        .iter()
+        .filter_map(|arg| arg.split_once('='))
+        .filter(|(name, _)| is_option(name));
+    let apart = args
+        .windows(2)
+        .filter(|pair| is_option(&pair[0]) && !pair[0].contains('=') && !pair[1].starts_with('-'));
+    joined
+        .map(|(_, value)| value.to_owned())
+        .chain(apart.map(|pair| pair[1].clone()))
+        .map(Secret::new)
+        .collect()
 }
 
 /// The values of `?api_key=VALUE`, and the password of `user:password@host`.
 pub(crate) fn secret_parameters(url: &str) -> Vec<Secret<String>> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let query = query.split_once('#').map_or(query, |(query, _)| query);
-    let parameters = query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| is_secret_name(name));
-    let authority = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
-    let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-    parameters.chain(password).map(|(_, value)| Secret::new(value.to_owned())).collect()
+    let parameters = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .filter(|(name, _)| is_secret_name(name));
+    let authority = url
+        .split("://")
+        .nth(1)
+        .and_then(|rest| rest.split(['/', '?', '#']).next())
+        .unwrap_or_default();
+    let password = authority
+        .rsplit_once('@')
+        .and_then(|(user, _)| user.split_once(':'));
+    parameters
+        .chain(password)
+        .map(|(_, value)| Secret::new(value.to_owned()))
+        .collect()
 }

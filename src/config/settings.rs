@@ -11,8 +11,8 @@ use super::options::CREDENTIALS_EXPECTED;
 use super::reader::{At, Lines, Read, Report};
 use super::server::{self, Resolver};
 use super::{
-    BUILT_IN_SERVER, Credentials, Environment, Exposure, IdleTimeout, Management, Paths, Policy, ResultOptions,
-    SearchOptions, Server, Traces, Verdict, duration, env, file,
+    BUILT_IN_SERVER, Credentials, Environment, Exposure, IdleTimeout, Management, Paths, Policy,
+    ResultOptions, SearchOptions, Server, Traces, Verdict, duration, env, file,
 };
 use crate::secret::Masker;
 use crate::tool::{Hints, QualifiedName, ServerName};
@@ -68,14 +68,20 @@ impl Config {
         if name.server.as_str() == BUILT_IN_SERVER {
             return Verdict::Allowed;
         }
-        let own = self.servers.get(&name.server).map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
+        let own = self
+            .servers
+            .get(&name.server)
+            .map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
         own.max(self.tools.judge(name, hints))
     }
 
     /// The servers that a client in `directories`, each without links in it, does not see.
     #[must_use]
     pub fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
-        let unseen = self.servers.iter().filter(|(_, entry)| !entry.projects.admit(directories));
+        let unseen = self
+            .servers
+            .iter()
+            .filter(|(_, entry)| !entry.projects.admit(directories));
         unseen.map(|(server, _)| server.clone()).collect()
     }
 
@@ -97,10 +103,13 @@ impl Config {
     /// What clients may see of any server, those to come included, beside its tools.
     #[must_use]
     pub fn exposes_any(&self) -> Exposure {
-        self.servers.keys().map(|server| self.exposes(server)).fold(self.expose, |all, one| Exposure {
-            prompts: all.prompts || one.prompts,
-            resources: all.resources || one.resources,
-        })
+        self.servers
+            .keys()
+            .map(|server| self.exposes(server))
+            .fold(self.expose, |all, one| Exposure {
+                prompts: all.prompts || one.prompts,
+                resources: all.resources || one.resources,
+            })
     }
 
     /// Merges, in this order, what flags and variables said (both in `paths`), the file, and the defaults.
@@ -111,10 +120,14 @@ impl Config {
         let path = paths.config_file.clone();
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Error::Missing { path }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::Missing { path });
+            }
             Err(source) => return Err(Error::Read { path, source }),
         };
-        let Ok(text) = String::from_utf8(bytes) else { return Err(Error::Encoding { path }) };
+        let Ok(text) = String::from_utf8(bytes) else {
+            return Err(Error::Encoding { path });
+        };
         Self::parse(&text, &path, environment)
     }
 
@@ -142,7 +155,9 @@ impl Config {
             position: lines.position(error.range().start),
             problem: lower_first(&error.kind().to_string()),
         })?;
-        let root = root.ok_or_else(|| Error::Empty { path: path.to_owned() })?;
+        let root = root.ok_or_else(|| Error::Empty {
+            path: path.to_owned(),
+        })?;
         let file = file::read(&root, &report).map_err(|at| Error::Shape {
             path: path.to_owned(),
             position: lines.position(at.offset),
@@ -166,11 +181,26 @@ impl Config {
             servers,
             faults,
             masker: Masker::new(resolver.secrets),
-            call_timeout: setting(file.call_timeout, defaults.call_timeout, duration::text, &report),
-            idle_timeout: setting(file.idle_timeout, defaults.idle_timeout, IdleTimeout::text, &report),
+            call_timeout: setting(
+                file.call_timeout,
+                defaults.call_timeout,
+                duration::text,
+                &report,
+            ),
+            idle_timeout: setting(
+                file.idle_timeout,
+                defaults.idle_timeout,
+                IdleTimeout::text,
+                &report,
+            ),
             search,
             results: ResultOptions::of(file.results, &report),
-            management: setting(file.management, defaults.management, Management::text, &report),
+            management: setting(
+                file.management,
+                defaults.management,
+                Management::text,
+                &report,
+            ),
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
             credentials: credentials(environment, file.credentials, &report),
@@ -216,8 +246,17 @@ fn servers(
 ) -> (BTreeMap<ServerName, Server>, Vec<ServerFault>) {
     let mut servers = BTreeMap::new();
     let mut faults = Vec::new();
-    for file::Named { name: At { offset, value: written }, entry } in entries {
-        let is_disabled = entry.as_ref().is_ok_and(|entry| matches!(entry.disabled, Ok(Some(true))));
+    for file::Named {
+        name: At {
+            offset,
+            value: written,
+        },
+        entry,
+    } in entries
+    {
+        let is_disabled = entry
+            .as_ref()
+            .is_ok_and(|entry| matches!(entry.disabled, Ok(Some(true))));
         let server = server_name(&written)
             .map_err(|fault| At::new(offset, fault))
             .and_then(|name| Ok((name, resolver.server(&written, offset, entry?)?)));
@@ -226,11 +265,21 @@ fn servers(
                 servers.insert(name, server);
             }
             Err(at) if is_disabled => {
-                resolver.report.add(at.offset, Oddity::Disabled { name: written, fault: at.value });
+                resolver.report.add(
+                    at.offset,
+                    Oddity::Disabled {
+                        name: written,
+                        fault: at.value,
+                    },
+                );
             }
             Err(at) => {
                 let position = lines.position(at.offset);
-                faults.push(ServerFault { name: written, position, fault: at.value });
+                faults.push(ServerFault {
+                    name: written,
+                    position,
+                    fault: at.value,
+                });
             }
         }
     }
@@ -245,31 +294,87 @@ fn server_name(written: &str) -> Result<ServerName, Fault> {
 }
 
 /// A setting that cannot be used is no reason to leave the user without any server.
-pub(super) fn setting<T: Copy>(read: Read<T>, default: T, text: impl FnOnce(T) -> String, report: &Report) -> T {
+pub(super) fn setting<T: Copy>(
+    read: Read<T>,
+    default: T,
+    text: impl FnOnce(T) -> String,
+    report: &Report,
+) -> T {
     match read {
         Ok(value) => value.unwrap_or(default),
-        Err(At { offset, value: fault }) => {
-            report.add(offset, Oddity::Default { fault, default: text(default) });
+        Err(At {
+            offset,
+            value: fault,
+        }) => {
+            report.add(
+                offset,
+                Oddity::Default {
+                    fault,
+                    default: text(default),
+                },
+            );
             default
         }
     }
 }
 
-fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut Resolver<'_>) -> SearchOptions {
+fn search(
+    read: Read<file::SearchEntry>,
+    default: SearchOptions,
+    resolver: &mut Resolver<'_>,
+) -> SearchOptions {
     match read {
         Ok(None) => default,
         Ok(Some(entry)) => {
-            let limit = setting(entry.default_limit, default.default_limit, |limit| limit.to_string(), resolver.report);
-            let llm = entry.llm.and_then(|entry| entry.map(|entry| resolver.language_model(entry)).transpose());
-            let llm = llm.unwrap_or_else(|At { offset, value: fault }| {
-                resolver.report.add(offset, Oddity::Default { fault, default: "no language model".to_owned() });
-                None
+            let limit = setting(
+                entry.default_limit,
+                default.default_limit,
+                |limit| limit.to_string(),
+                resolver.report,
+            );
+            let llm = entry.llm.and_then(|entry| {
+                entry
+                    .map(|entry| resolver.language_model(entry))
+                    .transpose()
             });
-            let semantic = setting(entry.semantic, default.semantic, |flag| flag.to_string(), resolver.report);
-            SearchOptions { default_limit: limit, semantic, llm }
+            let llm = llm.unwrap_or_else(
+                |At {
+                     offset,
+                     value: fault,
+                 }| {
+                    resolver.report.add(
+                        offset,
+                        Oddity::Default {
+                            fault,
+                            default: "no language model".to_owned(),
+                        },
+                    );
+                    None
+                },
+            );
+            let semantic = setting(
+                entry.semantic,
+                default.semantic,
+                |flag| flag.to_string(),
+                resolver.report,
+            );
+            SearchOptions {
+                default_limit: limit,
+                semantic,
+                llm,
+            }
         }
-        Err(At { offset, value: fault }) => {
-            resolver.report.add(offset, Oddity::Default { fault, default: default.default_limit.to_string() });
+        Err(At {
+            offset,
+            value: fault,
+        }) => {
+            resolver.report.add(
+                offset,
+                Oddity::Default {
+                    fault,
+                    default: default.default_limit.to_string(),
+                },
+            );
             default
         }
     }
@@ -278,11 +383,22 @@ fn search(read: Read<file::SearchEntry>, default: SearchOptions, resolver: &mut 
 /// The variable goes before the file.
 fn credentials(environment: &Environment, read: Read<Credentials>, report: &Report) -> Credentials {
     let written = setting(read, Credentials::default(), Credentials::text, report);
-    match environment.get(env::CREDENTIALS.name).map(str::trim).filter(|word| !word.is_empty()) {
+    match environment
+        .get(env::CREDENTIALS.name)
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+    {
         None => written,
         Some(word) => Credentials::parse(word).unwrap_or_else(|| {
             let (name, used) = (env::CREDENTIALS.name, written.text());
-            report.add(0, Oddity::Variable { name, expected: CREDENTIALS_EXPECTED, used });
+            report.add(
+                0,
+                Oddity::Variable {
+                    name,
+                    expected: CREDENTIALS_EXPECTED,
+                    used,
+                },
+            );
             written
         }),
     }
@@ -293,49 +409,104 @@ fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) 
     let written = read.and_then(|read| match read {
         Some(At { offset, value }) if !server::is_url(&value, &["http", "https"]) => {
             let expected = "the URL of a registry, with `http://` or `https://`";
-            Err(At::new(offset, Fault::value("registry", expected, format!("`\"{value}\"`"))))
+            Err(At::new(
+                offset,
+                Fault::value("registry", expected, format!("`\"{value}\"`")),
+            ))
         }
         read => Ok(read.map(|at| at.value)),
     });
-    let written = written.unwrap_or_else(|At { offset, value: fault }| {
-        report.add(offset, Oddity::Default { fault, default: REGISTRY.to_owned() });
-        None
-    });
-    let named = environment.get(env::REGISTRY.name).map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned);
+    let written = written.unwrap_or_else(
+        |At {
+             offset,
+             value: fault,
+         }| {
+            report.add(
+                offset,
+                Oddity::Default {
+                    fault,
+                    default: REGISTRY.to_owned(),
+                },
+            );
+            None
+        },
+    );
+    let named = environment
+        .get(env::REGISTRY.name)
+        .map(str::trim)
+        .filter(|url| !url.is_empty())
+        .map(str::to_owned);
     named.or(written).unwrap_or_else(|| REGISTRY.to_owned())
 }
 
 fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Exposure {
-    let flag = |read: Read<bool>, default: bool| setting(read, default, |flag| flag.to_string(), report);
+    let flag =
+        |read: Read<bool>, default: bool| setting(read, default, |flag| flag.to_string(), report);
     match read {
         Ok(None) => default,
         Ok(Some(exposed)) => Exposure {
             prompts: flag(exposed.prompts, default.prompts),
             resources: flag(exposed.resources, default.resources),
         },
-        Err(At { offset, value: fault }) => {
-            report.add(offset, Oddity::Default { fault, default: "everything is shown".to_owned() });
+        Err(At {
+            offset,
+            value: fault,
+        }) => {
+            report.add(
+                offset,
+                Oddity::Default {
+                    fault,
+                    default: "everything is shown".to_owned(),
+                },
+            );
             default
         }
     }
 }
 
 fn level(read: Read<LevelFilter>, report: &Report) -> Option<LevelFilter> {
-    read.unwrap_or_else(|At { offset, value: fault }| {
-        report.add(offset, Oddity::Default { fault, default: "the usual".to_owned() });
-        None
-    })
+    read.unwrap_or_else(
+        |At {
+             offset,
+             value: fault,
+         }| {
+            report.add(
+                offset,
+                Oddity::Default {
+                    fault,
+                    default: "the usual".to_owned(),
+                },
+            );
+            None
+        },
+    )
 }
 
 fn metrics(read: Read<file::HttpEntry>, default: bool, report: &Report) -> bool {
-    let entry = read.unwrap_or_else(|At { offset, value: fault }| {
-        report.add(offset, Oddity::Default { fault, default: "no figures are served".to_owned() });
-        None
-    });
-    entry.map_or(default, |entry| setting(entry.metrics, default, |flag| flag.to_string(), report))
+    let entry = read.unwrap_or_else(
+        |At {
+             offset,
+             value: fault,
+         }| {
+            report.add(
+                offset,
+                Oddity::Default {
+                    fault,
+                    default: "no figures are served".to_owned(),
+                },
+            );
+            None
+        },
+    );
+    entry.map_or(default, |entry| {
+        setting(entry.metrics, default, |flag| flag.to_string(), report)
+    })
 }
 
 pub(super) fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+    chars
+        .next()
+        .map(|first| first.to_lowercase().chain(chars).collect())
+        .unwrap_or_default()
 }

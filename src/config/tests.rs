@@ -25,7 +25,8 @@ fn environment() -> Environment {
 }
 
 fn parse(text: &str) -> Config {
-    Config::parse(text, Path::new(PATH), &environment()).unwrap_or_else(|error| panic!("{error}: {text}"))
+    Config::parse(text, Path::new(PATH), &environment())
+        .unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// All that is said of `text`: the servers' names, then the faults, then the warnings.
@@ -35,7 +36,11 @@ fn said(text: &str) -> Vec<String> {
     let names = (!names.is_empty()).then(|| names.join(" "));
     let faults = config.faults.iter().map(|fault| format!("fault {fault}"));
     check_schema(text, &config);
-    names.into_iter().chain(faults).chain(config.warnings.iter().map(ToString::to_string)).collect()
+    names
+        .into_iter()
+        .chain(faults)
+        .chain(config.warnings.iter().map(ToString::to_string))
+        .collect()
 }
 
 /// What the reader takes without a word is right by the schema, and an unknown key is wrong.
@@ -46,10 +51,17 @@ fn check_schema(text: &str, config: &Config) {
     let plain = Document::parse(text).unwrap().get(&[]).unwrap();
     let plain: serde_json::Value = serde_json::from_str(&plain).unwrap();
     if config.faults.is_empty() && config.warnings.is_empty() {
-        let told: Vec<String> = SCHEMA.iter_errors(&plain).map(|error| error.to_string()).collect();
+        let told: Vec<String> = SCHEMA
+            .iter_errors(&plain)
+            .map(|error| error.to_string())
+            .collect();
         assert!(told.is_empty(), "{text}: {told:?}");
     }
-    if config.warnings.iter().any(|warning| matches!(warning.oddity, Oddity::UnknownKey { .. })) {
+    if config
+        .warnings
+        .iter()
+        .any(|warning| matches!(warning.oddity, Oddity::UnknownKey { .. }))
+    {
         assert!(!SCHEMA.is_valid(&plain), "{text}");
     }
 }
@@ -68,7 +80,11 @@ fn check_entry(entry: &str, expected: &[&str]) {
 fn server(entry: &str) -> Server {
     let config = parse(&format!(r#"{{"mcpServers":{{"s":{entry}}}}}"#));
     let faults: Vec<_> = config.faults.iter().map(ToString::to_string).collect();
-    config.servers.into_values().next().unwrap_or_else(|| panic!("{faults:?}"))
+    config
+        .servers
+        .into_values()
+        .next()
+        .unwrap_or_else(|| panic!("{faults:?}"))
 }
 
 fn remote(server: &Server) -> Option<&Remote> {
@@ -79,7 +95,10 @@ fn remote(server: &Server) -> Option<&Remote> {
 }
 
 fn exposed(values: &BTreeMap<String, Secret<String>>) -> Vec<(&str, &str)> {
-    values.iter().map(|(name, value)| (name.as_str(), value.expose().as_str())).collect()
+    values
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.expose().as_str()))
+        .collect()
 }
 
 #[test]
@@ -100,30 +119,70 @@ fn a_full_file_is_read_without_a_word() {
   "call_timeout": "90s", "idle_timeout": "5m", "search": { "default_limit": 8 },
 }"#,
     );
-    assert!(config.faults.is_empty() && config.warnings.is_empty(), "{:?} {:?}", config.faults, config.warnings);
+    assert!(
+        config.faults.is_empty() && config.warnings.is_empty(),
+        "{:?} {:?}",
+        config.faults,
+        config.warnings
+    );
     assert_eq!(config.path.as_deref(), Some(Path::new(PATH)));
     assert_eq!(config.call_timeout, Duration::from_secs(90));
-    assert_eq!(config.idle_timeout, IdleTimeout::After(Duration::from_secs(300)));
+    assert_eq!(
+        config.idle_timeout,
+        IdleTimeout::After(Duration::from_secs(300))
+    );
     assert_eq!(config.search.default_limit, 8);
 
     let servers: Vec<_> = config.servers.values().collect();
-    let [github, linear, old] = servers[..] else { panic!("{servers:?}") };
-    let Transport::Stdio(Stdio { command, args, env, cwd }) = &github.transport else { panic!("{github:?}") };
+    let [github, linear, old] = servers[..] else {
+        panic!("{servers:?}")
+    };
+    let Transport::Stdio(Stdio {
+        command,
+        args,
+        env,
+        cwd,
+    }) = &github.transport
+    else {
+        panic!("{github:?}")
+    };
     assert_eq!(command, "github-mcp");
     assert_eq!(args[..], ["stdio", "--host=github.com"]);
     assert_eq!(exposed(env), [("TOKEN", "ghp_0123456789")]);
-    assert_eq!(cwd.as_deref(), Some(Path::new(PATH).parent().unwrap().join("work").as_path()));
-    assert_eq!((github.timeout, github.idle_timeout), (Some(Duration::from_secs(30)), Some(IdleTimeout::Never)));
-    assert_eq!((github.max_concurrent, github.disabled), (NonZeroUsize::new(4), false));
+    assert_eq!(
+        cwd.as_deref(),
+        Some(Path::new(PATH).parent().unwrap().join("work").as_path())
+    );
+    assert_eq!(
+        (github.timeout, github.idle_timeout),
+        (Some(Duration::from_secs(30)), Some(IdleTimeout::Never))
+    );
+    assert_eq!(
+        (github.max_concurrent, github.disabled),
+        (NonZeroUsize::new(4), false)
+    );
     assert_eq!((github.era, linear.era), (Era::Legacy, Era::Auto));
     assert_eq!(github.description.as_deref(), Some("issues"));
 
-    let Transport::Http(Remote { url, headers, .. }) = &linear.transport else { panic!("{linear:?}") };
-    assert_eq!((url.as_str(), exposed(headers)), ("https://mcp.linear.app/mcp", vec![("X-Mode", "fast")]));
-    assert_eq!((linear.timeout, linear.idle_timeout, linear.max_concurrent), (None, None, None));
-    assert!(matches!(&old.transport, Transport::Sse(Remote { url, .. }) if url == "http://127.0.0.1:9000/sse"));
+    let Transport::Http(Remote { url, headers, .. }) = &linear.transport else {
+        panic!("{linear:?}")
+    };
+    assert_eq!(
+        (url.as_str(), exposed(headers)),
+        ("https://mcp.linear.app/mcp", vec![("X-Mode", "fast")])
+    );
+    assert_eq!(
+        (linear.timeout, linear.idle_timeout, linear.max_concurrent),
+        (None, None, None)
+    );
+    assert!(
+        matches!(&old.transport, Transport::Sse(Remote { url, .. }) if url == "http://127.0.0.1:9000/sse")
+    );
     assert!(old.disabled);
-    assert_eq!(old.idle_timeout, Some(IdleTimeout::After(Duration::from_secs(90))));
+    assert_eq!(
+        old.idle_timeout,
+        Some(IdleTimeout::After(Duration::from_secs(90)))
+    );
 }
 
 #[test]
@@ -140,23 +199,44 @@ fn what_is_left_out_or_null_has_its_default() {
         assert_eq!(config.idle_timeout, IdleTimeout::Adaptive);
         assert_eq!(config.search.default_limit, 5);
     }
-    check_entry(r#"{"command": "x", "args": null, "env": null, "url": null, "timeout": null}"#, &["s"]);
+    check_entry(
+        r#"{"command": "x", "args": null, "env": null, "url": null, "timeout": null}"#,
+        &["s"],
+    );
 }
 
 #[test]
 fn a_file_that_is_no_configuration_is_an_error_with_its_place() {
     for (text, expected) in [
-        ("", "the configuration `PATH` is empty; the least it can be is `{}`"),
-        (" // nothing\n", "the configuration `PATH` is empty; the least it can be is `{}`"),
-        ("[1]", "PATH:1:1: `configuration` must be an object like {\"mcpServers\": …}, found a list"),
-        ("{\n \"mcpServers\": []}", "PATH:2:16: `mcpServers` must be an object like {\"key\": …}, found a list"),
+        (
+            "",
+            "the configuration `PATH` is empty; the least it can be is `{}`",
+        ),
+        (
+            " // nothing\n",
+            "the configuration `PATH` is empty; the least it can be is `{}`",
+        ),
+        (
+            "[1]",
+            "PATH:1:1: `configuration` must be an object like {\"mcpServers\": …}, found a list",
+        ),
+        (
+            "{\n \"mcpServers\": []}",
+            "PATH:2:16: `mcpServers` must be an object like {\"key\": …}, found a list",
+        ),
         ("{\n  \"a\": 1\n  \"b\": 2\n}", "PATH:2:9: expected comma"),
         ("{\"a\": }", "PATH:1:7: unexpected close brace"),
         ("{\"a\": 1", "PATH:1:1: unterminated object"),
         ("{\"ä\": \"x\ny", "PATH:1:7: unterminated string literal"),
-        ("\u{feff}{\"a\": 'x'}", "PATH:1:7: single-quoted strings are not allowed"),
+        (
+            "\u{feff}{\"a\": 'x'}",
+            "PATH:1:7: single-quoted strings are not allowed",
+        ),
         ("{a: 1}", "PATH:1:2: expected string for object property"),
-        ("{} {}", "PATH:1:4: text cannot contain more than one JSON value"),
+        (
+            "{} {}",
+            "PATH:1:4: text cannot contain more than one JSON value",
+        ),
     ] {
         let error = Config::parse(text, Path::new(PATH), &environment()).unwrap_err();
         assert_eq!(error.to_string(), expected.replace("PATH", PATH), "{text}");
@@ -187,15 +267,22 @@ fn an_unknown_key_is_reported_with_the_nearest_known_one() {
     );
     check_entry(
         r#"{"url": "http://x", "cacert": "x"}"#,
-        &["s", "1:41: unknown key `mcpServers.s.cacert`; did you mean `ca_file`?"],
+        &[
+            "s",
+            "1:41: unknown key `mcpServers.s.cacert`; did you mean `ca_file`?",
+        ],
     );
     // Keys of later releases are unknown to this one.
-    check_entry(r#"{"command": "x", "quota": "pin"}"#, &["s", "1:38: unknown key `mcpServers.s.quota`"]);
+    check_entry(
+        r#"{"command": "x", "quota": "pin"}"#,
+        &["s", "1:38: unknown key `mcpServers.s.quota`"],
+    );
 }
 
 #[test]
 fn a_setting_that_cannot_be_used_falls_back_to_its_default() {
-    let time = "a time like \"500ms\", \"120s\", \"2m\" or \"1h\", a number being seconds, at most a year";
+    let time =
+        "a time like \"500ms\", \"120s\", \"2m\" or \"1h\", a number being seconds, at most a year";
     for (setting, expected) in [
         (
             r#""call_timeout": "soon""#,
@@ -247,7 +334,11 @@ fn a_faulty_entry_says_what_to_write() {
             21,
             "`entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found null",
         ),
-        ("{}", 16, "has neither a `command` (a local server) nor a `url` (a remote one)"),
+        (
+            "{}",
+            16,
+            "has neither a `command` (a local server) nor a `url` (a remote one)",
+        ),
         (
             r#"{"command": "x", "url": "http://y"}"#,
             16,
@@ -258,40 +349,112 @@ fn a_faulty_entry_says_what_to_write() {
             33,
             "`command` must be the program alone, found a list; write the rest of the list as `args`",
         ),
-        (r#"{"command": 7}"#, 33, "`command` must be a text, found a number"),
+        (
+            r#"{"command": 7}"#,
+            33,
+            "`command` must be a text, found a number",
+        ),
         (r#"{"command": " "}"#, 33, "`command` is empty"),
         (
             r#"{"command": "x", "args": "-y"}"#,
             46,
             "`args` must be a list of texts like [\"one\", \"two\"], found a text",
         ),
-        (r#"{"command": "x", "args": ["a", 80]}"#, 52, "`args[1]` must be a text, found a number"),
-        (r#"{"command": "x", "env": ["A=b"]}"#, 45, &format!("`env` must be {texts}, found a list")),
-        (r#"{"command": "x", "env": {"A": 8080}}"#, 51, "`env.A` must be a text, in quotes, found a number"),
-        (r#"{"command": "x", "env": {"A=B": "c"}}"#, 53, "`env.A=B` is no name of a variable"),
-        (r#"{"command": "x", "args": ["\u0000"]}"#, 47, "`args[0]` has a NUL character"),
-        (r#"{"command": "x", "disabled": "yes"}"#, 50, "`disabled` must be true or false, found a text"),
-        (r#"{"command": "x", "timeout": "0s"}"#, 49, "`timeout` must be longer than 0, found `\"0s\"`"),
-        (r#"{"command": "x", "max_concurrent": 0}"#, 56, "`max_concurrent` must be a whole number from 1, found `0`"),
-        (r#"{"command": "x", "era": "new"}"#, 45, "`era` must be \"auto\", \"legacy\" or \"modern\", found `\"new\"`"),
+        (
+            r#"{"command": "x", "args": ["a", 80]}"#,
+            52,
+            "`args[1]` must be a text, found a number",
+        ),
+        (
+            r#"{"command": "x", "env": ["A=b"]}"#,
+            45,
+            &format!("`env` must be {texts}, found a list"),
+        ),
+        (
+            r#"{"command": "x", "env": {"A": 8080}}"#,
+            51,
+            "`env.A` must be a text, in quotes, found a number",
+        ),
+        (
+            r#"{"command": "x", "env": {"A=B": "c"}}"#,
+            53,
+            "`env.A=B` is no name of a variable",
+        ),
+        (
+            r#"{"command": "x", "args": ["\u0000"]}"#,
+            47,
+            "`args[0]` has a NUL character",
+        ),
+        (
+            r#"{"command": "x", "disabled": "yes"}"#,
+            50,
+            "`disabled` must be true or false, found a text",
+        ),
+        (
+            r#"{"command": "x", "timeout": "0s"}"#,
+            49,
+            "`timeout` must be longer than 0, found `\"0s\"`",
+        ),
+        (
+            r#"{"command": "x", "max_concurrent": 0}"#,
+            56,
+            "`max_concurrent` must be a whole number from 1, found `0`",
+        ),
+        (
+            r#"{"command": "x", "era": "new"}"#,
+            45,
+            "`era` must be \"auto\", \"legacy\" or \"modern\", found `\"new\"`",
+        ),
         (
             r#"{"command": "x", "max_concurrent": 1.5}"#,
             56,
             "`max_concurrent` must be a whole number from 1, found `1.5`",
         ),
-        (r#"{"type": "http", "command": "x"}"#, 16, "is of type `http`, which needs a `url`, but has a `command`"),
-        (r#"{"type": "stdio", "url": "http://x"}"#, 16, "is of type `stdio`, which needs a `command`, but has a `url`"),
+        (
+            r#"{"type": "http", "command": "x"}"#,
+            16,
+            "is of type `http`, which needs a `url`, but has a `command`",
+        ),
+        (
+            r#"{"type": "stdio", "url": "http://x"}"#,
+            16,
+            "is of type `stdio`, which needs a `command`, but has a `url`",
+        ),
         (
             r#"{"type": "websocket", "url": "http://x"}"#,
             30,
             "`type` must be \"stdio\", \"http\" or \"sse\", found `\"websocket\"`",
         ),
-        (r#"{"url": "mcp.linear.app"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
-        (r#"{"url": "ftp://x"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
-        (r#"{"url": "http://"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
-        (r#"{"url": "https://me@:80/"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
-        (r#"{"url": "http://a b"}"#, 29, "`url` must begin with `http://` or `https://` and name a host"),
-        (r#"{"url": "http://x", "headers": {"A B": "c"}}"#, 60, "`headers.A B` is no name of a header"),
+        (
+            r#"{"url": "mcp.linear.app"}"#,
+            29,
+            "`url` must begin with `http://` or `https://` and name a host",
+        ),
+        (
+            r#"{"url": "ftp://x"}"#,
+            29,
+            "`url` must begin with `http://` or `https://` and name a host",
+        ),
+        (
+            r#"{"url": "http://"}"#,
+            29,
+            "`url` must begin with `http://` or `https://` and name a host",
+        ),
+        (
+            r#"{"url": "https://me@:80/"}"#,
+            29,
+            "`url` must begin with `http://` or `https://` and name a host",
+        ),
+        (
+            r#"{"url": "http://a b"}"#,
+            29,
+            "`url` must begin with `http://` or `https://` and name a host",
+        ),
+        (
+            r#"{"url": "http://x", "headers": {"A B": "c"}}"#,
+            60,
+            "`headers.A B` is no name of a header",
+        ),
         (
             r#"{"url": "http://x", "headers": {"X": "${NEWLINE_TOKEN}"}}"#,
             58,
@@ -356,7 +519,9 @@ fn of_a_key_written_twice_the_last_counts() {
     );
     let config = parse(text);
     let server = config.servers.values().next().unwrap();
-    let Transport::Stdio(Stdio { command, env, .. }) = &server.transport else { panic!("{server:?}") };
+    let Transport::Stdio(Stdio { command, env, .. }) = &server.transport else {
+        panic!("{server:?}")
+    };
     assert_eq!((command.as_str(), exposed(env)), ("two", vec![("A", "2")]));
 }
 
@@ -364,24 +529,45 @@ fn of_a_key_written_twice_the_last_counts() {
 fn a_key_of_the_other_kind_of_server_is_reported() {
     check_entry(
         r#"{"url": "http://x", "args": ["a"], "env": {}}"#,
-        &["s", "1:16: `mcpServers.s.args` has no meaning for a server with a `url`"],
+        &[
+            "s",
+            "1:16: `mcpServers.s.args` has no meaning for a server with a `url`",
+        ],
     );
     check_entry(
         r#"{"command": "x", "headers": {"A": "b"}}"#,
-        &["s", "1:16: `mcpServers.s.headers` has no meaning for a server with a `command`"],
+        &[
+            "s",
+            "1:16: `mcpServers.s.headers` has no meaning for a server with a `command`",
+        ],
     );
 }
 
 #[test]
 fn the_way_to_a_server_is_its_own_or_that_of_all() {
     let directory = tempfile::tempdir().unwrap();
-    let certificate = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap().cert.pem();
+    let certificate = |name: &str| {
+        rcgen::generate_simple_self_signed([name.to_owned()])
+            .unwrap()
+            .cert
+            .pem()
+    };
     std::fs::write(directory.path().join("own.pem"), certificate("own")).unwrap();
-    std::fs::write(directory.path().join("all.pem"), certificate("one") + "and\n" + &certificate("two")).unwrap();
+    std::fs::write(
+        directory.path().join("all.pem"),
+        certificate("one") + "and\n" + &certificate("two"),
+    )
+    .unwrap();
     std::fs::write(directory.path().join("none.pem"), "# nothing\n").unwrap();
-    std::fs::write(directory.path().join("odd.pem"), "-----BEGIN CERTIFICATE-----\n=\n-----END").unwrap();
+    std::fs::write(
+        directory.path().join("odd.pem"),
+        "-----BEGIN CERTIFICATE-----\n=\n-----END",
+    )
+    .unwrap();
     std::fs::write(directory.path().join("text.pem"), pem("dGV4dA==")).unwrap();
-    let parse = |text: &str| Config::parse(text, &directory.path().join("config.json"), &environment()).unwrap();
+    let parse = |text: &str| {
+        Config::parse(text, &directory.path().join("config.json"), &environment()).unwrap()
+    };
 
     let config = parse(
         r#"{"proxy": "http://me:literal-1@proxy:3128", "ca_file": "./all.pem", "mcpServers": {
@@ -392,12 +578,33 @@ fn the_way_to_a_server_is_its_own_or_that_of_all() {
     );
     assert!(config.faults.is_empty(), "{:?}", config.faults);
     let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["4:13: `mcpServers.c.proxy` has no meaning for a server with a `command`"]);
+    assert_eq!(
+        warnings,
+        ["4:13: `mcpServers.c.proxy` has no meaning for a server with a `command`"]
+    );
     assert_eq!(config.masker.mask("literal-1"), "***");
-    let remotes: Vec<_> = config.servers.values().filter_map(|server| remote(server)).collect();
-    let [a, b] = remotes[..] else { panic!("{remotes:?}") };
-    assert_eq!((&a.proxy, &b.proxy), (&Proxy::Url("http://me:literal-1@proxy:3128".to_owned()), &Proxy::None));
-    let count = |remote: &Remote| remote.certificates.iter().flat_map(Certificates::iter).count();
+    let remotes: Vec<_> = config
+        .servers
+        .values()
+        .filter_map(|server| remote(server))
+        .collect();
+    let [a, b] = remotes[..] else {
+        panic!("{remotes:?}")
+    };
+    assert_eq!(
+        (&a.proxy, &b.proxy),
+        (
+            &Proxy::Url("http://me:literal-1@proxy:3128".to_owned()),
+            &Proxy::None
+        )
+    );
+    let count = |remote: &Remote| {
+        remote
+            .certificates
+            .iter()
+            .flat_map(Certificates::iter)
+            .count()
+    };
     assert_eq!((count(a), count(b)), (2, 1));
 
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -407,20 +614,50 @@ fn the_way_to_a_server_is_its_own_or_that_of_all() {
         ("proxy", "ftp://proxy", no_proxy.to_owned()),
         ("proxy", "http://", no_proxy.to_owned()),
         ("ca_file", "", "`ca_file` is empty".to_owned()),
-        ("ca_file", "no.pem", format!("`ca_file`: `{}` cannot be read (", path("no.pem"))),
-        ("ca_file", "none.pem", format!("`ca_file`: `{}` holds no certificate in PEM form", path("none.pem"))),
-        ("ca_file", "odd.pem", format!("`ca_file`: `{}` is damaged", path("odd.pem"))),
-        ("ca_file", "text.pem", format!("`ca_file`: `{}` holds a certificate that cannot be used", path("text.pem"))),
+        (
+            "ca_file",
+            "no.pem",
+            format!("`ca_file`: `{}` cannot be read (", path("no.pem")),
+        ),
+        (
+            "ca_file",
+            "none.pem",
+            format!(
+                "`ca_file`: `{}` holds no certificate in PEM form",
+                path("none.pem")
+            ),
+        ),
+        (
+            "ca_file",
+            "odd.pem",
+            format!("`ca_file`: `{}` is damaged", path("odd.pem")),
+        ),
+        (
+            "ca_file",
+            "text.pem",
+            format!(
+                "`ca_file`: `{}` holds a certificate that cannot be used",
+                path("text.pem")
+            ),
+        ),
     ] {
-        let config = parse(&format!(r#"{{"mcpServers": {{"s": {{"url": "https://x", "{key}": "{value}"}}}}}}"#));
+        let config = parse(&format!(
+            r#"{{"mcpServers": {{"s": {{"url": "https://x", "{key}": "{value}"}}}}}}"#
+        ));
         let fault = config.faults[0].to_string();
-        assert!(fault.contains(&format!("server `s`: {expected}")), "{fault}");
+        assert!(
+            fault.contains(&format!("server `s`: {expected}")),
+            "{fault}"
+        );
         // What is wrong for all costs those who need it.
         let config = parse(&format!(
             r#"{{"{key}": "{value}", "mcpServers": {{"s": {{"url": "https://x"}}, "t": {{"command": "x"}}}}}}"#
         ));
         let fault = config.faults[0].to_string();
-        assert!(fault.contains(&format!("server `s`: {expected}")), "{fault}");
+        assert!(
+            fault.contains(&format!("server `s`: {expected}")),
+            "{fault}"
+        );
         assert_eq!((config.faults.len(), config.servers.len()), (1, 1));
     }
 }
@@ -447,7 +684,10 @@ fn every_spelling_of_a_type_is_understood() {
         };
         assert_eq!(is, expected, "{kind}");
     }
-    assert!(matches!(server(r#"{"type": "stdio", "command": "x"}"#).transport, Transport::Stdio(_)));
+    assert!(matches!(
+        server(r#"{"type": "stdio", "command": "x"}"#).transport,
+        Transport::Stdio(_)
+    ));
 }
 
 #[cfg(unix)]
@@ -468,16 +708,29 @@ fn paths_become_absolute_and_a_bare_command_stays() {
             "{server:?}"
         );
     }
-    for (written, expected) in
-        [(".", "/etc/zip"), ("a/b", "/etc/zip/a/b"), ("/x", "/x"), ("~", "/home/me"), ("~/w", "/home/me/w")]
-    {
+    for (written, expected) in [
+        (".", "/etc/zip"),
+        ("a/b", "/etc/zip/a/b"),
+        ("/x", "/x"),
+        ("~", "/home/me"),
+        ("~/w", "/home/me/w"),
+    ] {
         let server = server(&format!(r#"{{"command": "x", "cwd": "{written}"}}"#));
-        let Transport::Stdio(Stdio { cwd, .. }) = &server.transport else { panic!() };
+        let Transport::Stdio(Stdio { cwd, .. }) = &server.transport else {
+            panic!()
+        };
         assert_eq!(cwd.as_deref(), Some(Path::new(expected)));
     }
-    let config = Config::parse(r#"{"mcpServers":{"s":{"command":"~/x"}}}"#, Path::new(PATH), &Environment::default());
+    let config = Config::parse(
+        r#"{"mcpServers":{"s":{"command":"~/x"}}}"#,
+        Path::new(PATH),
+        &Environment::default(),
+    );
     let fault = config.unwrap().faults.remove(0).to_string();
-    assert_eq!(fault, "1:31: server `s`: `command` begins with `~/`, and no home directory is known");
+    assert_eq!(
+        fault,
+        "1:31: server `s`: `command` begins with `~/`, and no home directory is known"
+    );
 }
 
 #[test]
@@ -485,9 +738,14 @@ fn variables_are_filled_in_everywhere_in_an_entry() {
     let server = server(
         r#"{"url": "https://x/${PLAIN}?mode=${NO:-none}", "headers": {"Authorization": "Bearer ${GITHUB_TOKEN}", "A": "$${B}"}}"#,
     );
-    let Transport::Http(Remote { url, headers, .. }) = &server.transport else { panic!() };
+    let Transport::Http(Remote { url, headers, .. }) = &server.transport else {
+        panic!()
+    };
     assert_eq!(url, "https://x/production?mode=none");
-    assert_eq!(exposed(headers), [("A", "${B}"), ("Authorization", "Bearer ghp_0123456789")]);
+    assert_eq!(
+        exposed(headers),
+        [("A", "${B}"), ("Authorization", "Bearer ghp_0123456789")]
+    );
 }
 
 #[test]
@@ -522,17 +780,34 @@ fn secrets_are_masked_wherever_they_were_written() {
 }}"#,
     );
     let text = "literal-1 literal-2 literal-3 literal-4 literal-5 literal-6 production /home/me harmless verbose-log";
-    assert_eq!(config.masker.mask(text), "*** *** *** *** *** *** *** /home/me harmless verbose-log");
-    let shown = format!("{:?}", config.servers.values().map(|server| server.transport.clone()).collect::<Vec<_>>());
+    assert_eq!(
+        config.masker.mask(text),
+        "*** *** *** *** *** *** *** /home/me harmless verbose-log"
+    );
+    let shown = format!(
+        "{:?}",
+        config
+            .servers
+            .values()
+            .map(|server| server.transport.clone())
+            .collect::<Vec<_>>()
+    );
     let shown = config.masker.mask(&shown);
-    assert!(!shown.contains("literal") && shown.contains("harmless"), "{shown}");
+    assert!(
+        !shown.contains("literal") && shown.contains("harmless"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn a_file_is_loaded_from_its_path() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config.json");
-    let paths = Paths { config_file: file.clone(), cache_dir: PathBuf::new(), state_dir: PathBuf::new() };
+    let paths = Paths {
+        config_file: file.clone(),
+        cache_dir: PathBuf::new(),
+        state_dir: PathBuf::new(),
+    };
     let load = || Config::load(&paths, &environment());
     let error = load().unwrap_err();
     assert_eq!(
@@ -558,17 +833,50 @@ fn what_is_seen_beside_the_tools_is_said_for_all_and_for_each() {
         let config = parse(&format!(
             r#"{{"mcpServers":{{"s":{{"command":"c"{own}}},"off":{{"command":"c","disabled":true}}}}{all}}}"#
         ));
-        assert!(config.faults.is_empty() && config.warnings.is_empty(), "{:?} {:?}", config.faults, config.warnings);
+        assert!(
+            config.faults.is_empty() && config.warnings.is_empty(),
+            "{:?} {:?}",
+            config.faults,
+            config.warnings
+        );
         let seen = |name: &str| config.exposes(&ServerName::new(name).unwrap());
-        assert_eq!((seen("s").prompts, seen("s").resources), expected, "{all} {own}");
+        assert_eq!(
+            (seen("s").prompts, seen("s").resources),
+            expected,
+            "{all} {own}"
+        );
         assert_eq!(seen("off"), Exposure::NOTHING);
-        assert_eq!((config.exposes_any().prompts, config.exposes_any().resources), any, "{all} {own}");
+        assert_eq!(
+            (config.exposes_any().prompts, config.exposes_any().resources),
+            any,
+            "{all} {own}"
+        );
     }
     check("", "", (true, true), (true, true));
-    check("", r#","expose":{"prompts":false}"#, (false, true), (true, true));
-    check(r#","expose":{"resources":false}"#, "", (true, false), (true, false));
-    check(r#","expose":{"resources":false,"prompts":false}"#, "", (false, false), (false, false));
-    check(r#","expose":{"resources":false}"#, r#","expose":{"resources":true}"#, (true, true), (true, true));
+    check(
+        "",
+        r#","expose":{"prompts":false}"#,
+        (false, true),
+        (true, true),
+    );
+    check(
+        r#","expose":{"resources":false}"#,
+        "",
+        (true, false),
+        (true, false),
+    );
+    check(
+        r#","expose":{"resources":false,"prompts":false}"#,
+        "",
+        (false, false),
+        (false, false),
+    );
+    check(
+        r#","expose":{"resources":false}"#,
+        r#","expose":{"resources":true}"#,
+        (true, true),
+        (true, true),
+    );
 }
 
 #[test]
@@ -592,9 +900,18 @@ fn what_a_login_needs_is_read_and_its_secret_masked() {
         "scopes": ["a b", "c"], "redirect_port": 8976}}"#;
     let server = server(entry);
     let oauth = &remote(&server).unwrap().oauth;
-    assert_eq!((oauth.client_id.as_deref(), oauth.redirect_port), (Some("me"), Some(8976)));
+    assert_eq!(
+        (oauth.client_id.as_deref(), oauth.redirect_port),
+        (Some("me"), Some(8976))
+    );
     assert_eq!(oauth.scopes, ["a", "b", "c"]);
-    assert_eq!(oauth.client_secret.as_ref().map(|secret| secret.expose().as_str()), Some("ghp_0123456789"));
+    assert_eq!(
+        oauth
+            .client_secret
+            .as_ref()
+            .map(|secret| secret.expose().as_str()),
+        Some("ghp_0123456789")
+    );
     assert!(!format!("{oauth:?}").contains("ghp_"), "{oauth:?}");
     let masked = parse(&format!(r#"{{"mcpServers": {{"s": {entry}}}}}"#)).masker;
     assert_eq!(masked.mask("is ghp_0123456789"), "is ***");
@@ -604,17 +921,41 @@ fn what_a_login_needs_is_read_and_its_secret_masked() {
 fn a_login_that_cannot_be_made_so_says_what_to_write() {
     #[track_caller]
     fn check(oauth: &str, words: &str) {
-        let config = parse(&format!(r#"{{"mcpServers": {{"s": {{"url": "https://x/mcp", "oauth": {oauth}}}}}}}"#));
+        let config = parse(&format!(
+            r#"{{"mcpServers": {{"s": {{"url": "https://x/mcp", "oauth": {oauth}}}}}}}"#
+        ));
         let said: Vec<String> = config.faults.iter().map(ToString::to_string).collect();
         let odd = config.warnings.iter().map(ToString::to_string);
-        assert!(said.iter().cloned().chain(odd).any(|text| text.contains(words)), "{words}: {said:?}");
+        assert!(
+            said.iter()
+                .cloned()
+                .chain(odd)
+                .any(|text| text.contains(words)),
+            "{words}: {said:?}"
+        );
     }
-    check(r#"{"grant": "client_credentials", "client_id": "me"}"#, "needs a `client_id`, and a `client_secret`");
-    check(r#"{"grant": "password"}"#, r#"`oauth.grant` must be "authorization_code""#);
-    check(r#"{"redirect_port": 70000}"#, "`oauth.redirect_port` must be a port from 1 to 65535");
-    check(r#"{"client_metadata_url": "http://x/y"}"#, "`oauth.client_metadata_url` must begin with `https://`");
+    check(
+        r#"{"grant": "client_credentials", "client_id": "me"}"#,
+        "needs a `client_id`, and a `client_secret`",
+    );
+    check(
+        r#"{"grant": "password"}"#,
+        r#"`oauth.grant` must be "authorization_code""#,
+    );
+    check(
+        r#"{"redirect_port": 70000}"#,
+        "`oauth.redirect_port` must be a port from 1 to 65535",
+    );
+    check(
+        r#"{"client_metadata_url": "http://x/y"}"#,
+        "`oauth.client_metadata_url` must begin with `https://`",
+    );
     // On Windows it is on the configuration's drive.
-    let nowhere = if cfg!(windows) { r"C:\nowhere" } else { "/nowhere" };
+    let nowhere = if cfg!(windows) {
+        r"C:\nowhere"
+    } else {
+        "/nowhere"
+    };
     let words = format!("`oauth.private_key_file`: `{nowhere}` cannot be read");
     check(r#"{"private_key_file": "/nowhere"}"#, &words);
     check(r#"{"clientid": "me"}"#, "did you mean `client_id`");
@@ -623,20 +964,43 @@ fn a_login_that_cannot_be_made_so_says_what_to_write() {
 #[test]
 fn how_results_are_answered_and_what_agents_may_do_is_read() {
     let config = Config::default();
-    assert_eq!((config.results.budget, config.results.duplicates), (100_000, Duplicates::Auto));
-    assert_eq!((config.results.kept_for, config.management), (Lifetime::Session, Management::Read));
+    assert_eq!(
+        (config.results.budget, config.results.duplicates),
+        (100_000, Duplicates::Auto)
+    );
+    assert_eq!(
+        (config.results.kept_for, config.management),
+        (Lifetime::Session, Management::Read)
+    );
     let text = r#"{"mcpServers": {}, "management": "full",
         "results": {"budget": 0, "duplicates": "keep", "kept_for": "48h"}}"#;
     let config = Config::parse(text, Path::new("/c.json"), &Environment::default()).unwrap();
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
-    assert_eq!((config.results.budget, config.results.duplicates), (0, Duplicates::Keep));
-    assert_eq!(config.results.kept_for, Lifetime::For(Duration::from_secs(48 * 3600)));
+    assert_eq!(
+        (config.results.budget, config.results.duplicates),
+        (0, Duplicates::Keep)
+    );
+    assert_eq!(
+        config.results.kept_for,
+        Lifetime::For(Duration::from_secs(48 * 3600))
+    );
     assert_eq!(config.management, Management::Full);
-    let odd =
-        r#"{"mcpServers": {}, "management": "all", "results": {"duplicates": true, "kept_for": "long", "bugdet": 1}}"#;
+    let odd = r#"{"mcpServers": {}, "management": "all", "results": {"duplicates": true, "kept_for": "long", "bugdet": 1}}"#;
     let config = Config::parse(odd, Path::new("/c.json"), &Environment::default()).unwrap();
     let told: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(config.management, Management::Read, "what is not understood grants nothing");
-    assert_eq!((config.results, told.len()), (ResultOptions::default(), 4), "{told:#?}");
-    assert!(told.iter().any(|text| text.contains("`budget`") || text.contains("budget")), "{told:#?}");
+    assert_eq!(
+        config.management,
+        Management::Read,
+        "what is not understood grants nothing"
+    );
+    assert_eq!(
+        (config.results, told.len()),
+        (ResultOptions::default(), 4),
+        "{told:#?}"
+    );
+    assert!(
+        told.iter()
+            .any(|text| text.contains("`budget`") || text.contains("budget")),
+        "{told:#?}"
+    );
 }

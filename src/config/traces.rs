@@ -61,64 +61,128 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    const ALWAYS: Self = Self { follows_parent: true, share: 1.0 };
+    const ALWAYS: Self = Self {
+        follows_parent: true,
+        share: 1.0,
+    };
 
     /// `OTEL_TRACES_SAMPLER` and its argument.
     fn parse(name: &str, argument: Option<&str>) -> Option<Self> {
         let share = || match argument {
             None => Some(1.0),
-            Some(text) => text.parse().ok().filter(|share| (0.0..=1.0).contains(share)),
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|share| (0.0..=1.0).contains(share)),
         };
-        let (follows_parent, kind) = name.strip_prefix("parentbased_").map_or((false, name), |kind| (true, kind));
+        let (follows_parent, kind) = name
+            .strip_prefix("parentbased_")
+            .map_or((false, name), |kind| (true, kind));
         let share = match kind {
             "always_on" => 1.0,
             "always_off" => 0.0,
             "traceidratio" => share()?,
             _ => return None,
         };
-        Some(Self { follows_parent, share })
+        Some(Self {
+            follows_parent,
+            share,
+        })
     }
 }
 
 impl Resolver<'_> {
     /// Where traces go; nowhere unless a collector is named. The variables go before the file.
     pub(super) fn traces(&mut self, read: Read<TracesEntry>) -> Option<Traces> {
-        let written = read.unwrap_or_else(|At { offset, value: fault }| {
-            self.report.add(offset, Oddity::Default { fault, default: "traces go nowhere".to_owned() });
-            None
-        });
+        let written = read.unwrap_or_else(
+            |At {
+                 offset,
+                 value: fault,
+             }| {
+                self.report.add(
+                    offset,
+                    Oddity::Default {
+                        fault,
+                        default: "traces go nowhere".to_owned(),
+                    },
+                );
+                None
+            },
+        );
         let environment = self.environment;
         let variable = |variable: Variable| set(environment, variable);
-        let is_disabled = variable(env::OTEL_SDK_DISABLED).is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        let is_disabled =
+            variable(env::OTEL_SDK_DISABLED).is_some_and(|text| text.eq_ignore_ascii_case("true"));
         let exporters = variable(env::OTEL_TRACES_EXPORTER).unwrap_or("otlp");
-        if is_disabled || !exporters.split(',').any(|exporter| exporter.trim() == "otlp") {
+        if is_disabled
+            || !exporters
+                .split(',')
+                .any(|exporter| exporter.trim() == "otlp")
+        {
             return None;
         }
-        let TracesEntry { endpoint, headers, service_name, sample_percent } = written.unwrap_or_default();
+        let TracesEntry {
+            endpoint,
+            headers,
+            service_name,
+            sample_percent,
+        } = written.unwrap_or_default();
         let own = endpoint.and_then(|written| self.trace_endpoint(&written));
         let headers = headers.and_then(|texts| {
             self.trace_headers(texts)
-                .map_err(|At { offset, value: fault }| {
-                    self.report.add(offset, Oddity::Default { fault, default: "no headers are sent".to_owned() });
-                })
+                .map_err(
+                    |At {
+                         offset,
+                         value: fault,
+                     }| {
+                        self.report.add(
+                            offset,
+                            Oddity::Default {
+                                fault,
+                                default: "no headers are sent".to_owned(),
+                            },
+                        );
+                    },
+                )
                 .ok()
         });
-        let percent = setting(sample_percent, 100, |percent| percent.to_string(), self.report);
+        let percent = setting(
+            sample_percent,
+            100,
+            |percent| percent.to_string(),
+            self.report,
+        );
         let endpoint = self.named_endpoint().or(own)?;
         let mut headers = headers.unwrap_or_default();
-        for text in [env::OTEL_EXPORTER_OTLP_HEADERS, env::OTEL_EXPORTER_OTLP_TRACES_HEADERS].map(variable) {
-            headers.extend(pairs(text.unwrap_or_default()).map(|(name, value)| (name, Secret::new(value))));
+        for text in [
+            env::OTEL_EXPORTER_OTLP_HEADERS,
+            env::OTEL_EXPORTER_OTLP_TRACES_HEADERS,
+        ]
+        .map(variable)
+        {
+            headers.extend(
+                pairs(text.unwrap_or_default()).map(|(name, value)| (name, Secret::new(value))),
+            );
         }
         self.secrets.extend(headers.values().cloned());
         let mut resource: BTreeMap<String, String> =
             pairs(variable(env::OTEL_RESOURCE_ATTRIBUTES).unwrap_or_default()).collect();
-        let service = variable(env::OTEL_SERVICE_NAME).map(str::to_owned).or(service_name.map(|at| at.value));
+        let service = variable(env::OTEL_SERVICE_NAME)
+            .map(str::to_owned)
+            .or(service_name.map(|at| at.value));
         match service {
             Some(service) => _ = resource.insert("service.name".to_owned(), service),
-            None => _ = resource.entry("service.name".to_owned()).or_insert_with(|| SERVICE.to_owned()),
+            None => {
+                _ = resource
+                    .entry("service.name".to_owned())
+                    .or_insert_with(|| SERVICE.to_owned())
+            }
         }
         #[expect(clippy::cast_precision_loss, reason = "it is at most 100")]
-        let own = Sampler { share: percent as f64 / 100.0, ..Sampler::ALWAYS };
+        let own = Sampler {
+            share: percent as f64 / 100.0,
+            ..Sampler::ALWAYS
+        };
         Some(Traces {
             endpoint,
             headers,
@@ -136,8 +200,8 @@ impl Resolver<'_> {
     /// What a variable names, if it is meant for what we speak.
     fn named_endpoint(&self) -> Option<String> {
         let variable = |variable: Variable| set(self.environment, variable);
-        let protocol =
-            variable(env::OTEL_EXPORTER_OTLP_TRACES_PROTOCOL).or_else(|| variable(env::OTEL_EXPORTER_OTLP_PROTOCOL));
+        let protocol = variable(env::OTEL_EXPORTER_OTLP_TRACES_PROTOCOL)
+            .or_else(|| variable(env::OTEL_EXPORTER_OTLP_PROTOCOL));
         if protocol == Some("grpc") {
             return None;
         }
@@ -145,26 +209,57 @@ impl Resolver<'_> {
             Some(url) => (env::OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, url.to_owned()),
             None => {
                 let base = variable(env::OTEL_EXPORTER_OTLP_ENDPOINT)?;
-                (env::OTEL_EXPORTER_OTLP_ENDPOINT, format!("{}{PATH}", base.trim_end_matches('/')))
+                (
+                    env::OTEL_EXPORTER_OTLP_ENDPOINT,
+                    format!("{}{PATH}", base.trim_end_matches('/')),
+                )
             }
         };
         if is_url(&url, &["http", "https"]) {
             return Some(url);
         }
-        self.report.add(0, Oddity::Variable { name: named.name, expected: URL_EXPECTED, used: "none".to_owned() });
+        self.report.add(
+            0,
+            Oddity::Variable {
+                name: named.name,
+                expected: URL_EXPECTED,
+                used: "none".to_owned(),
+            },
+        );
         None
     }
 
     fn trace_endpoint(&mut self, written: &At<String>) -> Option<String> {
         let filled = self.plain("otlp.endpoint", written).and_then(|url| {
             let url = format!("{}{PATH}", url.trim().trim_end_matches('/'));
-            let unusable = || Fault::value("otlp.endpoint", URL_EXPECTED, format!("`\"{}\"`", written.value));
-            if is_url(&url, &["http", "https"]) { Ok(url) } else { Err(At::new(written.offset, unusable())) }
+            let unusable = || {
+                Fault::value(
+                    "otlp.endpoint",
+                    URL_EXPECTED,
+                    format!("`\"{}\"`", written.value),
+                )
+            };
+            if is_url(&url, &["http", "https"]) {
+                Ok(url)
+            } else {
+                Err(At::new(written.offset, unusable()))
+            }
         });
         filled
-            .map_err(|At { offset, value: fault }| {
-                self.report.add(offset, Oddity::Default { fault, default: "traces go nowhere".to_owned() });
-            })
+            .map_err(
+                |At {
+                     offset,
+                     value: fault,
+                 }| {
+                    self.report.add(
+                        offset,
+                        Oddity::Default {
+                            fault,
+                            default: "traces go nowhere".to_owned(),
+                        },
+                    );
+                },
+            )
             .ok()
     }
 
@@ -185,7 +280,14 @@ impl Resolver<'_> {
         if sampler.is_none() {
             let expected = "`always_on`, `always_off` or `traceidratio`, with or without `parentbased_`, and its argument from 0 to 1";
             let name = env::OTEL_TRACES_SAMPLER.name;
-            self.report.add(0, Oddity::Variable { name, expected, used: "parentbased_always_on".to_owned() });
+            self.report.add(
+                0,
+                Oddity::Variable {
+                    name,
+                    expected,
+                    used: "parentbased_always_on".to_owned(),
+                },
+            );
         }
         sampler
     }
@@ -193,11 +295,18 @@ impl Resolver<'_> {
 
 /// A variable that has a value; the empty one is none (general requirements of the specification).
 fn set(environment: &Environment, variable: Variable) -> Option<&str> {
-    environment.get(variable.name).map(str::trim).filter(|text| !text.is_empty())
+    environment
+        .get(variable.name)
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
 }
 
 fn milliseconds(environment: &Environment, variable: Variable) -> Option<Duration> {
-    set(environment, variable)?.parse().ok().filter(|time| *time > 0).map(Duration::from_millis)
+    set(environment, variable)?
+        .parse()
+        .ok()
+        .filter(|time| *time > 0)
+        .map(Duration::from_millis)
 }
 
 /// `key=value,key=value`, the values percent-encoded.
@@ -229,9 +338,15 @@ mod tests {
     fn traces_go_nowhere_until_a_collector_is_named() {
         assert_eq!(traces(&[]), None);
         let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
-        assert_eq!(traces(&[base]).unwrap().endpoint, "http://collector:4318/v1/traces");
+        assert_eq!(
+            traces(&[base]).unwrap().endpoint,
+            "http://collector:4318/v1/traces"
+        );
         let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://collector/own");
-        assert_eq!(traces(&[base, own]).unwrap().endpoint, "http://collector/own");
+        assert_eq!(
+            traces(&[base, own]).unwrap().endpoint,
+            "http://collector/own"
+        );
         for off in [
             ("OTEL_SDK_DISABLED", "TRUE"),
             ("OTEL_TRACES_EXPORTER", "none"),
@@ -241,8 +356,16 @@ mod tests {
             assert_eq!(traces(&[base, off]), None, "{off:?}");
         }
         assert!(traces(&[base, ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]).is_some());
-        let odd = config(r#"{"mcpServers":{}}"#, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")]);
-        assert!(odd.traces.is_none() && odd.warnings[0].to_string().contains("OTEL_EXPORTER_OTLP_ENDPOINT"));
+        let odd = config(
+            r#"{"mcpServers":{}}"#,
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")],
+        );
+        assert!(
+            odd.traces.is_none()
+                && odd.warnings[0]
+                    .to_string()
+                    .contains("OTEL_EXPORTER_OTLP_ENDPOINT")
+        );
     }
 
     #[test]
@@ -251,37 +374,68 @@ mod tests {
         let own = config(text, &[("K", "secret-key")]);
         let traces = own.traces.unwrap();
         assert_eq!(
-            (traces.endpoint.as_str(), traces.headers["x-key"].expose().as_str()),
+            (
+                traces.endpoint.as_str(),
+                traces.headers["x-key"].expose().as_str()
+            ),
             ("https://c/v1/traces", "secret-key")
         );
-        assert_eq!((traces.resource["service.name"].as_str(), traces.sampler.share), ("s", 0.25));
+        assert_eq!(
+            (
+                traces.resource["service.name"].as_str(),
+                traces.sampler.share
+            ),
+            ("s", 0.25)
+        );
         assert_eq!(own.masker.mask("secret-key"), "***");
         let variables = [
             ("K", "secret-key"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://d"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, y = c"),
             ("OTEL_SERVICE_NAME", "other"),
-            ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.name=third"),
+            (
+                "OTEL_RESOURCE_ATTRIBUTES",
+                "deployment.environment=test,service.name=third",
+            ),
             ("OTEL_TRACES_SAMPLER", "traceidratio"),
             ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "250"),
         ];
         let traces = config(text, &variables).traces.unwrap();
-        let headers: Vec<_> =
-            traces.headers.iter().map(|(name, value)| (name.as_str(), value.expose().as_str())).collect();
-        assert_eq!((traces.endpoint.as_str(), headers), ("http://d/v1/traces", vec![("x-key", "a b"), ("y", "c")]));
+        let headers: Vec<_> = traces
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose().as_str()))
+            .collect();
+        assert_eq!(
+            (traces.endpoint.as_str(), headers),
+            ("http://d/v1/traces", vec![("x-key", "a b"), ("y", "c")])
+        );
         assert_eq!(traces.resource["deployment.environment"], "test");
-        assert_eq!((traces.resource["service.name"].as_str(), traces.timeout), ("other", Duration::from_millis(250)));
-        assert_eq!(traces.sampler, Sampler { follows_parent: false, share: 0.5 });
+        assert_eq!(
+            (traces.resource["service.name"].as_str(), traces.timeout),
+            ("other", Duration::from_millis(250))
+        );
+        assert_eq!(
+            traces.sampler,
+            Sampler {
+                follows_parent: false,
+                share: 0.5
+            }
+        );
     }
 
     #[test]
     fn samplers_have_the_names_of_the_specification() {
-        let parsed =
-            |name, argument| Sampler::parse(name, argument).map(|sampler| (sampler.follows_parent, sampler.share));
+        let parsed = |name, argument| {
+            Sampler::parse(name, argument).map(|sampler| (sampler.follows_parent, sampler.share))
+        };
         assert_eq!(parsed("parentbased_always_on", None), Some((true, 1.0)));
         assert_eq!(parsed("always_off", Some("1")), Some((false, 0.0)));
-        assert_eq!(parsed("parentbased_traceidratio", Some("0.1")), Some((true, 0.1)));
+        assert_eq!(
+            parsed("parentbased_traceidratio", Some("0.1")),
+            Some((true, 0.1))
+        );
         assert_eq!(parsed("traceidratio", Some("2")), None);
         assert_eq!(parsed("jaeger_remote", None), None);
     }

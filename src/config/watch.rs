@@ -45,7 +45,11 @@ impl ConfigWatch {
     /// Follows a symbolic link: its target's content is what counts.
     fn look(&self) -> Option<Stamp> {
         let metadata = std::fs::metadata(&self.path).ok()?;
-        Some(Stamp { modified: metadata.modified().ok(), length: metadata.len(), identity: identity(&metadata) })
+        Some(Stamp {
+            modified: metadata.modified().ok(),
+            length: metadata.len(),
+            identity: identity(&metadata),
+        })
     }
 }
 
@@ -75,7 +79,8 @@ mod tests {
 
     fn set_time(path: &std::path::Path, second: u64) {
         let file = fs::File::options().write(true).open(path).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second))
+            .unwrap();
     }
 
     #[test]
@@ -134,7 +139,11 @@ mod tests {
     #[test]
     fn a_link_is_followed() {
         let directory = tempfile::tempdir().unwrap();
-        let (link, one, two) = (directory.path().join("link"), directory.path().join("1"), directory.path().join("2"));
+        let (link, one, two) = (
+            directory.path().join("link"),
+            directory.path().join("1"),
+            directory.path().join("2"),
+        );
         write(&one, "{}", 1);
         write(&two, "{}", 1);
         std::os::unix::fs::symlink(&one, &link).unwrap();

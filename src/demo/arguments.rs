@@ -18,15 +18,25 @@ impl Arguments {
     ///
     /// # Errors
     /// Every fault, each with the place where it is.
-    pub(super) fn check(fields: &'static [Field], values: &Map<String, Value>) -> Result<Self, String> {
+    pub(super) fn check(
+        fields: &'static [Field],
+        values: &Map<String, Value>,
+    ) -> Result<Self, String> {
         let mut faults = Vec::new();
         let values = object(fields, values, "", &mut faults);
-        if faults.is_empty() { Ok(Self { values, fields }) } else { Err(faults.join("; ")) }
+        if faults.is_empty() {
+            Ok(Self { values, fields })
+        } else {
+            Err(faults.join("; "))
+        }
     }
 
     /// The value of `name`, if it was given or has a default.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        debug_assert!(self.fields.iter().any(|field| field.name == name), "`{name}` is not declared");
+        debug_assert!(
+            self.fields.iter().any(|field| field.name == name),
+            "`{name}` is not declared"
+        );
         self.values.get(name)
     }
 
@@ -85,7 +95,8 @@ impl Arguments {
     /// # Errors
     /// When it was left out, which the check rules out for a required one.
     pub(super) fn date(&self, name: &str) -> Result<Date, String> {
-        self.optional_date(name).ok_or_else(|| format!("`{name}` is missing"))
+        self.optional_date(name)
+            .ok_or_else(|| format!("`{name}` is missing"))
     }
 
     /// A moment that may be left out.
@@ -98,12 +109,16 @@ impl Arguments {
     /// # Errors
     /// When it was left out, which the check rules out for a required one.
     pub(super) fn moment(&self, name: &str) -> Result<OffsetDateTime, String> {
-        self.optional_moment(name).ok_or_else(|| format!("`{name}` is missing"))
+        self.optional_moment(name)
+            .ok_or_else(|| format!("`{name}` is missing"))
     }
 
     /// The items of a list; none when it was left out.
     pub(super) fn list(&self, name: &str) -> &[Value] {
-        self.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+        self.get(name)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// An object with any member names.
@@ -137,21 +152,46 @@ fn object(
     path: &str,
     faults: &mut Vec<String>,
 ) -> Map<String, Value> {
-    let place = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-    for name in values.keys().filter(|name| fields.iter().all(|field| field.name != name.as_str())) {
-        let known: Vec<_> = fields.iter().map(|field| format!("`{}`", field.name)).collect();
-        let known = if known.is_empty() { "there are no parameters".to_owned() } else { known.join(", ") };
-        faults.push(format!("`{}` is not a parameter (known: {known})", place(name)));
+    let place = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    for name in values
+        .keys()
+        .filter(|name| fields.iter().all(|field| field.name != name.as_str()))
+    {
+        let known: Vec<_> = fields
+            .iter()
+            .map(|field| format!("`{}`", field.name))
+            .collect();
+        let known = if known.is_empty() {
+            "there are no parameters".to_owned()
+        } else {
+            known.join(", ")
+        };
+        faults.push(format!(
+            "`{}` is not a parameter (known: {known})",
+            place(name)
+        ));
     }
     let mut checked = Map::new();
     for field in fields {
-        let given = values.get(field.name).filter(|value| !value.is_null() || matches!(field.kind, Kind::Any));
+        let given = values
+            .get(field.name)
+            .filter(|value| !value.is_null() || matches!(field.kind, Kind::Any));
         let value = match (given, field.presence) {
             (Some(value), _) => fitting(&field.kind, value, &place(field.name), faults),
             (None, Presence::Optional) => continue,
             (None, Presence::Default(json)) => serde_json::from_str(json).unwrap_or_default(),
             (None, Presence::Required) => {
-                faults.push(format!("`{}` is missing: {}", place(field.name), field.description));
+                faults.push(format!(
+                    "`{}` is missing: {}",
+                    place(field.name),
+                    field.description
+                ));
                 continue;
             }
         };
@@ -164,9 +204,15 @@ fn object(
 fn fitting(kind: &Kind, value: &Value, path: &str, faults: &mut Vec<String>) -> Value {
     match (kind, value) {
         (Kind::List(item), Value::Array(items)) => {
-            return items.iter().enumerate().map(|(i, v)| fitting(item, v, &format!("{path}[{i}]"), faults)).collect();
+            return items
+                .iter()
+                .enumerate()
+                .map(|(i, v)| fitting(item, v, &format!("{path}[{i}]"), faults))
+                .collect();
         }
-        (Kind::Object(fields), Value::Object(values)) => return Value::Object(object(fields, values, path, faults)),
+        (Kind::Object(fields), Value::Object(values)) => {
+            return Value::Object(object(fields, values, path, faults));
+        }
         (Kind::Map(item), Value::Object(values)) => {
             for (name, value) in values {
                 fitting(item, value, &format!("{path}.{name}"), faults);
@@ -187,7 +233,11 @@ fn fitting(kind: &Kind, value: &Value, path: &str, faults: &mut Vec<String>) -> 
         Kind::List(_) | Kind::Object(_) | Kind::Map(_) => false,
     };
     if !fits {
-        faults.push(format!("`{path}` must be {}, not {}", wanted(kind), shortened(value)));
+        faults.push(format!(
+            "`{path}` must be {}, not {}",
+            wanted(kind),
+            shortened(value)
+        ));
     }
     value.clone()
 }
@@ -195,14 +245,21 @@ fn fitting(kind: &Kind, value: &Value, path: &str, faults: &mut Vec<String>) -> 
 /// A whole number, also when it was written with a fraction of zero, which JSON Schema takes for an integer.
 fn whole(value: &Value) -> Option<i64> {
     // A float beyond the range saturates, and the bounds of the declaration then refuse it.
-    value.as_i64().or_else(|| value.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64))
+    value.as_i64().or_else(|| {
+        value
+            .as_f64()
+            .filter(|n| n.fract() == 0.0)
+            .map(|n| n as i64)
+    })
 }
 
 fn wanted(kind: &Kind) -> String {
     match kind {
         Kind::Text => "a string".to_owned(),
         Kind::Date => "a date such as \"2026-03-01\"".to_owned(),
-        Kind::Moment => "a time with its UTC offset such as \"2026-03-01T09:00:00+01:00\"".to_owned(),
+        Kind::Moment => {
+            "a time with its UTC offset such as \"2026-03-01T09:00:00+01:00\"".to_owned()
+        }
         Kind::Choice(words) => format!("one of {}", words.join(", ")),
         Kind::Number => "a number".to_owned(),
         Kind::Integer(least, i64::MAX) => format!("a whole number from {least}"),
@@ -229,7 +286,12 @@ mod tests {
     use super::super::schema::{optional, required, with_default};
     use super::*;
 
-    const INNER: &[Field] = &[with_default("every", Kind::Integer(1, 9), "1", "How often.")];
+    const INNER: &[Field] = &[with_default(
+        "every",
+        Kind::Integer(1, 9),
+        "1",
+        "How often.",
+    )];
     const FIELDS: &[Field] = &[
         required("title", Kind::Text, "What it is called."),
         optional("repeat", Kind::Object(INNER), "How it repeats."),

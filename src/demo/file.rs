@@ -16,7 +16,9 @@ pub(super) struct JsonFile {
 
 impl JsonFile {
     pub(super) fn new(directory: &Path, name: &str) -> Self {
-        Self { path: directory.join(name).with_extension("json") }
+        Self {
+            path: directory.join(name).with_extension("json"),
+        }
     }
 
     /// What the file holds; the default when there is no file yet.
@@ -29,14 +31,18 @@ impl JsonFile {
             Err(error) => return Err(format!("the stored data cannot be read: {}", error.kind())),
             Ok(json) => json,
         };
-        serde_json::from_slice(&json).map_err(|error| format!("the stored data is damaged: {error}"))
+        serde_json::from_slice(&json)
+            .map_err(|error| format!("the stored data is damaged: {error}"))
     }
 
     /// Changes what the file holds. When `change` refuses, the file stays as it is.
     ///
     /// # Errors
     /// What `change` says, or why the file cannot be read or replaced.
-    pub(super) fn change<T, R>(&self, change: impl FnOnce(&mut T) -> Result<R, String>) -> Result<R, String>
+    pub(super) fn change<T, R>(
+        &self,
+        change: impl FnOnce(&mut T) -> Result<R, String>,
+    ) -> Result<R, String>
     where
         T: Serialize + DeserializeOwned + Default,
     {
@@ -102,7 +108,13 @@ mod tests {
                 });
             }
         });
-        assert_eq!(JsonFile::new(directory.path(), "numbers").read::<Vec<u8>>().unwrap().len(), 40);
+        assert_eq!(
+            JsonFile::new(directory.path(), "numbers")
+                .read::<Vec<u8>>()
+                .unwrap()
+                .len(),
+            40
+        );
     }
 
     #[test]

@@ -70,8 +70,16 @@ impl Server {
 /// # Errors
 /// When stdin cannot be read or stdout cannot be written. A client that closed its end is no error.
 pub fn serve(server: Server, store: &Path) -> io::Result<()> {
-    let context = Context { store: store.to_owned(), now: OffsetDateTime::now_utc };
-    match server::run(server.service(), &context, io::stdin().lock(), io::stdout().lock()) {
+    let context = Context {
+        store: store.to_owned(),
+        now: OffsetDateTime::now_utc,
+    };
+    match server::run(
+        server.service(),
+        &context,
+        io::stdin().lock(),
+        io::stdout().lock(),
+    ) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         ended => ended,
     }
@@ -95,10 +103,21 @@ mod tests {
     fn there_are_enough_tools_to_search_among_and_each_says_what_it_does() {
         let mut names = BTreeSet::new();
         let mut descriptions = BTreeSet::new();
-        for tool in Server::ALL.iter().flat_map(|server| server.service().tools()) {
+        for tool in Server::ALL
+            .iter()
+            .flat_map(|server| server.service().tools())
+        {
             assert!(names.insert(tool.name), "`{}` is there twice", tool.name);
-            assert!(descriptions.insert(tool.description), "`{}` is described as another is", tool.name);
-            assert!(tool.description.ends_with('.') && tool.description.len() > 40, "`{}`", tool.name);
+            assert!(
+                descriptions.insert(tool.description),
+                "`{}` is described as another is",
+                tool.name
+            );
+            assert!(
+                tool.description.ends_with('.') && tool.description.len() > 40,
+                "`{}`",
+                tool.name
+            );
         }
         assert!(names.len() >= 44, "{} tools", names.len());
     }

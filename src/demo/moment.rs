@@ -13,12 +13,17 @@ pub(super) fn written(moment: OffsetDateTime) -> String {
 }
 
 /// Used by `#[serde(with = "moment")]`.
-pub(super) fn serialize<S: Serializer>(moment: &OffsetDateTime, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize<S: Serializer>(
+    moment: &OffsetDateTime,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     written(*moment).serialize(serializer)
 }
 
 /// Used by `#[serde(with = "moment")]`.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OffsetDateTime, D::Error> {
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<OffsetDateTime, D::Error> {
     let text = String::deserialize(deserializer)?;
     OffsetDateTime::parse(&text, &Rfc3339).map_err(D::Error::custom)
 }

@@ -55,12 +55,22 @@ pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
 
 /// A member that must be there.
 pub(super) const fn required(name: &'static str, kind: Kind, description: &'static str) -> Field {
-    Field { name, kind, description, presence: Presence::Required }
+    Field {
+        name,
+        kind,
+        description,
+        presence: Presence::Required,
+    }
 }
 
 /// A member that may be left out.
 pub(super) const fn optional(name: &'static str, kind: Kind, description: &'static str) -> Field {
-    Field { name, kind, description, presence: Presence::Optional }
+    Field {
+        name,
+        kind,
+        description,
+        presence: Presence::Optional,
+    }
 }
 
 /// A member that may be left out and is then `default`, a JSON text.
@@ -70,7 +80,12 @@ pub(super) const fn with_default(
     default: &'static str,
     description: &'static str,
 ) -> Field {
-    Field { name, kind, description, presence: Presence::Default(default) }
+    Field {
+        name,
+        kind,
+        description,
+        presence: Presence::Default(default),
+    }
 }
 
 /// The schema of an object with these members.
@@ -98,7 +113,8 @@ impl Serialize for Field {
         kind_entries(&mut map, &self.kind)?;
         map.serialize_entry("description", self.description)?;
         if let Presence::Default(json) = self.presence {
-            let default: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
+            let default: &RawValue =
+                serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
             map.serialize_entry("default", default)?;
         }
         map.end()
@@ -134,7 +150,11 @@ fn kind_entries<M: SerializeMap>(map: &mut M, kind: &Kind) -> Result<(), M::Erro
             if *least > i64::MIN {
                 map.serialize_entry("minimum", least)?;
             }
-            if *most < i64::MAX { map.serialize_entry("maximum", most) } else { Ok(()) }
+            if *most < i64::MAX {
+                map.serialize_entry("maximum", most)
+            } else {
+                Ok(())
+            }
         }
         Kind::Flag => map.serialize_entry("type", "boolean"),
         Kind::List(item) => {
@@ -153,7 +173,11 @@ fn kind_entries<M: SerializeMap>(map: &mut M, kind: &Kind) -> Result<(), M::Erro
 fn object_entries<M: SerializeMap>(map: &mut M, fields: &[Field]) -> Result<(), M::Error> {
     map.serialize_entry("type", "object")?;
     map.serialize_entry("properties", &Properties(fields))?;
-    let required: Vec<_> = fields.iter().filter(|f| f.presence == Presence::Required).map(|f| f.name).collect();
+    let required: Vec<_> = fields
+        .iter()
+        .filter(|f| f.presence == Presence::Required)
+        .map(|f| f.name)
+        .collect();
     if !required.is_empty() {
         map.serialize_entry("required", &required)?;
     }

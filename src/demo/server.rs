@@ -74,7 +74,10 @@ impl Fault {
     const PARAMS: i32 = -32602;
 
     fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 }
 
@@ -84,7 +87,13 @@ fn answer_line(service: &Service, context: &Context, line: &[u8]) -> Option<Vec<
     }
     let read: Result<&RawValue, _> = serde_json::from_slice(line);
     let (id, outcome) = match read {
-        Err(error) => (None, Err(Fault::new(Fault::PARSE, format!("this is not JSON: {error}")))),
+        Err(error) => (
+            None,
+            Err(Fault::new(
+                Fault::PARSE,
+                format!("this is not JSON: {error}"),
+            )),
+        ),
         Ok(json) => match Message::read(json) {
             Err((id, fault)) => (id, Err(fault)),
             Ok(None) => return None,
@@ -105,7 +114,9 @@ impl<'a> Message<'a> {
         };
         let id = object.get("id");
         if let Some(id) = id
-            && !id.get().starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+            && !id
+                .get()
+                .starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
         {
             return invalid(None, "`id` must be a string or a number");
         }
@@ -114,27 +125,44 @@ impl<'a> Message<'a> {
         }
         let is_response = object.get("result").is_some() || object.get("error").is_some();
         match object.get("method").map(text) {
-            Some(Some(method)) => Ok(Some(Self { id, method: method.into(), params: object.get("params") })),
+            Some(Some(method)) => Ok(Some(Self {
+                id,
+                method: method.into(),
+                params: object.get("params"),
+            })),
             None if is_response => Ok(None),
             _ => invalid(id, "`method` must be a string"),
         }
     }
 
     fn params(&self) -> Result<Map<String, Value>, Fault> {
-        let Some(params) = self.params else { return Ok(Map::new()) };
-        serde_json::from_str(params.get())
-            .map_err(|error| Fault::new(Fault::PARAMS, format!("`params` must be an object: {error}")))
+        let Some(params) = self.params else {
+            return Ok(Map::new());
+        };
+        serde_json::from_str(params.get()).map_err(|error| {
+            Fault::new(
+                Fault::PARAMS,
+                format!("`params` must be an object: {error}"),
+            )
+        })
     }
 }
 
-fn answer(service: &Service, context: &Context, message: &Message<'_>) -> Result<Box<RawValue>, Fault> {
+fn answer(
+    service: &Service,
+    context: &Context,
+    message: &Message<'_>,
+) -> Result<Box<RawValue>, Fault> {
     let params = message.params()?;
     match message.method.as_ref() {
         "initialize" => Ok(raw(&initialize(service, &params))),
         "ping" => Ok(raw(&json!({}))),
         "tools/list" => list(service, &params),
         "tools/call" => call(service, context, &params).map(|result| raw(&result)),
-        method => Err(Fault::new(Fault::METHOD, format!("method `{method}` is not known"))),
+        method => Err(Fault::new(
+            Fault::METHOD,
+            format!("method `{method}` is not known"),
+        )),
     }
 }
 
@@ -155,9 +183,14 @@ fn list(service: &Service, params: &Map<String, Value>) -> Result<Box<RawValue>,
         tools: Vec<&'static Tool>,
     }
     if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-        return Err(Fault::new(Fault::PARAMS, "the cursor is not from this server: there is one page only"));
+        return Err(Fault::new(
+            Fault::PARAMS,
+            "the cursor is not from this server: there is one page only",
+        ));
     }
-    Ok(raw(&Page { tools: service.tools().collect() }))
+    Ok(raw(&Page {
+        tools: service.tools().collect(),
+    }))
 }
 
 fn call(service: &Service, context: &Context, params: &Map<String, Value>) -> Result<Value, Fault> {
@@ -187,7 +220,8 @@ fn outcome(tool: &Tool, context: &Context, arguments: Option<&Value>) -> Outcome
 }
 
 fn raw<T: Serialize>(value: &T) -> Box<RawValue> {
-    serde_json::value::to_raw_value(value).expect("every declaration and answer can be written as JSON; tests list all")
+    serde_json::value::to_raw_value(value)
+        .expect("every declaration and answer can be written as JSON; tests list all")
 }
 
 fn envelope(id: Option<&RawValue>, outcome: Result<Box<RawValue>, Fault>) -> Vec<u8> {
@@ -196,7 +230,9 @@ fn envelope(id: Option<&RawValue>, outcome: Result<Box<RawValue>, Fault>) -> Vec
         Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
         Err(Fault { code, message }) => {
             let message = Value::from(message);
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#
+            )
         }
     }
     .into_bytes()
@@ -211,24 +247,43 @@ mod tests {
     fn answers(lines: &str) -> Vec<Value> {
         let store = tempfile::tempdir().unwrap();
         let mut output = Vec::new();
-        run(Server::Text.service(), &trial::context(store.path()), lines.as_bytes(), &mut output).unwrap();
-        output.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect()
+        run(
+            Server::Text.service(),
+            &trial::context(store.path()),
+            lines.as_bytes(),
+            &mut output,
+        )
+        .unwrap();
+        output
+            .split(|b| *b == b'\n')
+            .filter(|l| !l.is_empty())
+            .map(|l| serde_json::from_slice(l).unwrap())
+            .collect()
     }
 
     #[track_caller]
     fn check(line: &str, pointer: &str, expected: &Value) {
         let answers = answers(line);
         assert_eq!(answers.len(), 1, "{line} was answered by {answers:?}");
-        assert_eq!(answers[0].pointer(pointer), Some(expected), "{line} was answered by {}", answers[0]);
+        assert_eq!(
+            answers[0].pointer(pointer),
+            Some(expected),
+            "{line} was answered by {}",
+            answers[0]
+        );
     }
 
     #[test]
     fn a_known_revision_is_kept_and_an_unknown_one_becomes_the_latest() {
-        for (asked, agreed) in
-            [("2024-11-05", "2024-11-05"), ("2025-06-18", "2025-06-18"), ("2026-07-28", LATEST), ("x", LATEST)]
-        {
-            let line =
-                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{asked}"}}}}"#);
+        for (asked, agreed) in [
+            ("2024-11-05", "2024-11-05"),
+            ("2025-06-18", "2025-06-18"),
+            ("2026-07-28", LATEST),
+            ("x", LATEST),
+        ] {
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{asked}"}}}}"#
+            );
             check(&line, "/result/protocolVersion", &json!(agreed));
         }
     }
@@ -239,16 +294,48 @@ mod tests {
             ("{", json!(null), -32700),
             ("\u{7f}", json!(null), -32700),
             ("[]", json!(null), -32600),
-            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, json!(null), -32600),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, json!(null), -32600),
-            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, json!(1), -32600),
+            (
+                r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+                json!(null),
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+                json!(null),
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+                json!(1),
+                -32600,
+            ),
             (r#"{"jsonrpc":"2.0","id":1}"#, json!(1), -32600),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, json!(1), -32600),
-            (r#"{"jsonrpc":"2.0","id":"a","method":"resources/list"}"#, json!("a"), -32601),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#, json!(1), -32602),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}"#, json!(1), -32602),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, json!(1), -32602),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#, json!(1), -32602),
+            (
+                r#"{"jsonrpc":"2.0","id":"a","method":"resources/list"}"#,
+                json!("a"),
+                -32601,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#,
+                json!(1),
+                -32602,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}"#,
+                json!(1),
+                -32602,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#,
+                json!(1),
+                -32602,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#,
+                json!(1),
+                -32602,
+            ),
         ] {
             check(line, "/error/code", &json!(code));
             check(line, "/id", &id);
@@ -258,7 +345,10 @@ mod tests {
     #[test]
     fn bad_arguments_are_a_result() {
         for (arguments, text) in [
-            (r#"{"text":7}"#, "The arguments of slugify do not fit: `text` must be a string, not 7."),
+            (
+                r#"{"text":7}"#,
+                "The arguments of slugify do not fit: `text` must be a string, not 7.",
+            ),
             ("[]", "the arguments must be an object"),
         ] {
             let line = format!(
@@ -284,7 +374,11 @@ mod tests {
     fn an_id_comes_back_in_its_own_bytes() {
         let line = br#"{"jsonrpc":"2.0","id":12345678901234567890123,"method":"ping"}"#;
         let store = tempfile::tempdir().unwrap();
-        let answer = answer_line(Server::Text.service(), &trial::context(store.path()), line).unwrap();
-        assert_eq!(answer, br#"{"jsonrpc":"2.0","id":12345678901234567890123,"result":{}}"#);
+        let answer =
+            answer_line(Server::Text.service(), &trial::context(store.path()), line).unwrap();
+        assert_eq!(
+            answer,
+            br#"{"jsonrpc":"2.0","id":12345678901234567890123,"result":{}}"#
+        );
     }
 }

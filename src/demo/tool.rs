@@ -130,9 +130,13 @@ mod tests {
 
     #[test]
     fn a_number_is_written_as_people_write_it() {
-        for (value, written) in
-            [(3.0, "3"), (0.1 + 0.2, "0.3"), (-2.5, "-2.5"), (1e20, "1e+20"), (1.0 / 3.0, "0.333333333333")]
-        {
+        for (value, written) in [
+            (3.0, "3"),
+            (0.1 + 0.2, "0.3"),
+            (-2.5, "-2.5"),
+            (1e20, "1e+20"),
+            (1.0 / 3.0, "0.333333333333"),
+        ] {
             assert_eq!(number(value).to_string(), written);
         }
     }

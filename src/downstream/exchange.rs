@@ -63,13 +63,22 @@ impl Exchange {
 impl Answer {
     /// The answer to a message by itself.
     pub(super) fn alone(exchange: Exchange) -> Self {
-        Self { exchange, batch: None }
+        Self {
+            exchange,
+            batch: None,
+        }
     }
 
     /// One of so many answers that go together.
     pub(super) fn of_batch(exchange: Exchange, answers: usize) -> Self {
-        let batch = Batch { answers: Mutex::default(), missing: answers.into() };
-        Self { exchange, batch: Some(Arc::new(batch)) }
+        let batch = Batch {
+            answers: Mutex::default(),
+            missing: answers.into(),
+        };
+        Self {
+            exchange,
+            batch: Some(Arc::new(batch)),
+        }
     }
 
     /// Sends a short answer at once.
@@ -110,11 +119,24 @@ impl Batch {
         if answers.is_empty() {
             return Some(None);
         }
-        let parts: Vec<_> =
-            answers.drain(..).map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat()).collect();
-        let all = Frame { head: b"[".to_vec(), body: parts.join(&b',').into(), tail: b"]".to_vec() };
+        let parts: Vec<_> = answers
+            .drain(..)
+            .map(|frame| [&frame.head[..], &frame.body, &frame.tail].concat())
+            .collect();
+        let all = Frame {
+            head: b"[".to_vec(),
+            body: parts.join(&b',').into(),
+            tail: b"]".to_vec(),
+        };
         // The places of its parts are free by now.
-        let refusal = || Frame::error(None, ErrorCode::TOO_MANY_REQUESTS, "there is no room for the answers", None);
+        let refusal = || {
+            Frame::error(
+                None,
+                ErrorCode::TOO_MANY_REQUESTS,
+                "there is no room for the answers",
+                None,
+            )
+        };
         Some(Some(outbox.hold(all).unwrap_or_else(|_| refusal())))
     }
 }

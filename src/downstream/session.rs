@@ -15,8 +15,8 @@ use super::exchange::{Answer, Exchange};
 use super::span::{self, Of, Traced};
 use crate::mcp::frame::quoted;
 use crate::mcp::{
-    ClientCapabilities, Envelope, ErrorCode, Frame, LogLevel, Malformed, Message, Object, Outbox, Request, RequestId,
-    Revision,
+    ClientCapabilities, Envelope, ErrorCode, Frame, LogLevel, Malformed, Message, Object, Outbox,
+    Request, RequestId, Revision,
 };
 use crate::proxy::{Caller, Client, Interests, Listener, Proxy, Reply, Shows};
 use crate::shutdown::Tasks;
@@ -92,7 +92,9 @@ impl Session {
     pub fn named_for(&self, id: &str) {
         let hash = Sha256::digest(id);
         // It has one id.
-        let _ = self.name.set(hash[..8].iter().map(|byte| format!("{byte:02x}")).collect());
+        let _ = self
+            .name
+            .set(hash[..8].iter().map(|byte| format!("{byte:02x}")).collect());
     }
 
     /// What traces call it.
@@ -115,7 +117,12 @@ impl Session {
     }
 
     /// The same for a text that was looked into already: `envelope` borrows from `line`.
-    pub fn receive_envelope(self: &Arc<Self>, line: &Bytes, envelope: Envelope<'_>, exchange: &Exchange) {
+    pub fn receive_envelope(
+        self: &Arc<Self>,
+        line: &Bytes,
+        envelope: Envelope<'_>,
+        exchange: &Exchange,
+    ) {
         telemetry::frame(None, "received", &[line]);
         match envelope {
             Envelope::Single(message) => self.take(line, message, Answer::alone(exchange.clone())),
@@ -124,15 +131,32 @@ impl Session {
     }
 
     /// Answers a line that was too long to be kept.
-    pub fn refuse_length(&self, length: u64, limit: usize, id: Option<RequestId>, exchange: &Exchange) {
+    pub fn refuse_length(
+        &self,
+        length: u64,
+        limit: usize,
+        id: Option<RequestId>,
+        exchange: &Exchange,
+    ) {
         let reason = format!("the message has {length} bytes, more than the limit of {limit}");
-        self.refuse(&Malformed { id, code: ErrorCode::INVALID_REQUEST, reason }, exchange);
+        self.refuse(
+            &Malformed {
+                id,
+                code: ErrorCode::INVALID_REQUEST,
+                reason,
+            },
+            exchange,
+        );
     }
 
     /// How many requests are under way that end by themselves.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.state().running.values().filter(|request| !request.is_endless).count()
+        self.state()
+            .running
+            .values()
+            .filter(|request| !request.is_endless)
+            .count()
     }
 
     /// Resolves when a request is through, now or next.
@@ -142,32 +166,56 @@ impl Session {
 
     /// Cancels all requests.
     pub fn cancel_all(&self) {
-        self.state().running.values().for_each(|request| request.cancelled.cancel());
+        self.state()
+            .running
+            .values()
+            .for_each(|request| request.cancelled.cancel());
     }
 
     fn refuse(&self, malformed: &Malformed, exchange: &Exchange) {
         let answer = Answer::alone(exchange.clone());
-        answer.push(Frame::error(malformed.id.as_ref(), malformed.code, &malformed.reason, None));
+        answer.push(Frame::error(
+            malformed.id.as_ref(),
+            malformed.code,
+            &malformed.reason,
+            None,
+        ));
     }
 
     fn take_batch(self: &Arc<Self>, line: &Bytes, batch: &[&RawValue], exchange: &Exchange) {
-        let refusal = |reason: String| Malformed { id: None, code: ErrorCode::INVALID_REQUEST, reason };
+        let refusal = |reason: String| Malformed {
+            id: None,
+            code: ErrorCode::INVALID_REQUEST,
+            reason,
+        };
         let revision = self.state().legacy;
         if !revision.is_some_and(Revision::has_batches) {
-            let of =
-                revision.map_or_else(|| "without a handshake".to_owned(), |revision| format!("in revision {revision}"));
-            return self.refuse(&refusal(format!("a batch is not allowed {of}; send one message per line")), exchange);
+            let of = revision.map_or_else(
+                || "without a handshake".to_owned(),
+                |revision| format!("in revision {revision}"),
+            );
+            return self.refuse(
+                &refusal(format!(
+                    "a batch is not allowed {of}; send one message per line"
+                )),
+                exchange,
+            );
         }
         if batch.is_empty() {
             return self.refuse(&refusal("a batch must not be empty".to_owned()), exchange);
         }
         let messages: Vec<_> = batch.iter().map(|raw| Message::parse(raw)).collect();
-        let answers = messages.iter().filter(|m| matches!(m, Ok(Message::Request(_)) | Err(_))).count();
+        let answers = messages
+            .iter()
+            .filter(|m| matches!(m, Ok(Message::Request(_)) | Err(_)))
+            .count();
         let together = Answer::of_batch(exchange.clone(), answers);
         for message in messages {
             match message {
                 Ok(message) => self.take(line, message, together.clone()),
-                Err(bad) => together.push(Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None)),
+                Err(bad) => {
+                    together.push(Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None))
+                }
             }
         }
     }
@@ -177,7 +225,10 @@ impl Session {
             Message::Request(request) => self.start(line, request, answer),
             Message::Notification { method, params } => self.notified(&method, params),
             Message::Response { id, outcome } => {
-                if let Some(id) = id.and_then(|id| id.as_integer()).and_then(|id| u64::try_from(id).ok()) {
+                if let Some(id) = id
+                    .and_then(|id| id.as_integer())
+                    .and_then(|id| u64::try_from(id).ok())
+                {
                     self.client.answered(id, &outcome);
                 }
             }
@@ -189,10 +240,19 @@ impl Session {
             // At once, because what follows in the same breath is read by what was agreed here.
             let params = span::object(request.params);
             let (exchange, id, method) = (&answer.exchange, &request.id, &*request.method);
-            let of = Of { session: self, exchange, id, method, params: &params };
+            let of = Of {
+                session: self,
+                exchange,
+                id,
+                method,
+                params: &params,
+            };
             let mut traced = Traced::begin(&self.proxy, &span::object(params.get("_meta")), &of);
             let reply = self.initialize(request.params);
-            traced.answered(self.state().legacy.unwrap_or(Revision::NEWEST_LEGACY), &reply);
+            traced.answered(
+                self.state().legacy.unwrap_or(Revision::NEWEST_LEGACY),
+                &reply,
+            );
             answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
             // The answer leaves before a task that waits for this runs.
             return self.proxy.refresh().begin();
@@ -204,15 +264,28 @@ impl Session {
         let refusal = {
             let mut state = self.state();
             if state.running.contains_key(&request.id) {
-                Some((ErrorCode::INVALID_REQUEST, "a request with this id is still under way".to_owned()))
+                Some((
+                    ErrorCode::INVALID_REQUEST,
+                    "a request with this id is still under way".to_owned(),
+                ))
             } else if state.running.len() >= MOST_REQUESTS {
-                Some((ErrorCode::TOO_MANY_REQUESTS, format!("{MOST_REQUESTS} requests are under way already")))
+                Some((
+                    ErrorCode::TOO_MANY_REQUESTS,
+                    format!("{MOST_REQUESTS} requests are under way already"),
+                ))
             } else if state.held > 0 && state.held + bytes > MOST_BYTES {
                 let message = format!("the requests under way have {} bytes already", state.held);
                 Some((ErrorCode::TOO_MANY_REQUESTS, message))
             } else {
                 state.held += bytes;
-                state.running.insert(request.id.clone(), UnderWay { cancelled: cancelled.clone(), is_endless, bytes });
+                state.running.insert(
+                    request.id.clone(),
+                    UnderWay {
+                        cancelled: cancelled.clone(),
+                        is_endless,
+                        bytes,
+                    },
+                );
                 None
             }
         };
@@ -224,7 +297,12 @@ impl Session {
         let method = method.into_owned();
         let params = params.map(|raw| line.slice_ref(raw.get().as_bytes()));
         let line = line.clone();
-        let log = tracing::debug_span!("request", client = self.client.number(), id = id.as_json(), method);
+        let log = tracing::debug_span!(
+            "request",
+            client = self.client.number(),
+            id = id.as_json(),
+            method
+        );
         self.tasks.spawn(async move {
             let _running = Running { session: &session, id: &id, answer: &answer };
             // What is no object has no members; the envelope has refused it already.
@@ -244,18 +322,33 @@ impl Session {
     }
 
     /// Runs a request to its answer.
-    async fn run(&self, id: &RequestId, method: &str, params: &Object<'_>, line: &Bytes, exchange: &Exchange) -> Frame {
+    async fn run(
+        &self,
+        id: &RequestId,
+        method: &str,
+        params: &Object<'_>,
+        line: &Bytes,
+        exchange: &Exchange,
+    ) -> Frame {
         let outbox = exchange.outbox();
         // Nobody asks how long it took, otherwise.
         let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
         let meta = span::object(params.get("_meta"));
-        let of = Of { session: self, exchange, id, method, params };
+        let of = Of {
+            session: self,
+            exchange,
+            id,
+            method,
+            params,
+        };
         let mut traced = Traced::begin(&self.proxy, &meta, &of);
         let (revision, reply) = match self.revision_of(method, &meta) {
             Err(refusal) => (Revision::V2026_07_28, refusal),
             Ok(revision) => {
                 let reply = match method {
-                    "subscriptions/listen" if revision.is_modern() => Box::pin(self.listen(id, params, outbox)).await,
+                    "subscriptions/listen" if revision.is_modern() => {
+                        Box::pin(self.listen(id, params, outbox)).await
+                    }
                     _ => {
                         let caller = self.caller(revision, &meta, outbox, traced.trace().clone());
                         self.proxy.handle(&caller, method, params, line).await
@@ -272,15 +365,27 @@ impl Session {
     }
 
     /// Who makes a request: in the modern era it says so itself, before that the handshake did.
-    fn caller(&self, revision: Revision, meta: &Object<'_>, outbox: &Outbox, trace: Trace) -> Caller {
+    fn caller(
+        &self,
+        revision: Revision,
+        meta: &Object<'_>,
+        outbox: &Outbox,
+        trace: Trace,
+    ) -> Caller {
         let (capabilities, log_level) = if revision.is_modern() {
             let declared = meta.get(CAPABILITIES_KEY).map(ClientCapabilities::parse);
-            (declared, meta.text(LOG_LEVEL_KEY).and_then(|level| LogLevel::parse(&level)))
+            (
+                declared,
+                meta.text(LOG_LEVEL_KEY)
+                    .and_then(|level| LogLevel::parse(&level)),
+            )
         } else {
             (self.client.capabilities(), None)
         };
         let shows = if revision.is_modern() {
-            meta.get(CLIENT_KEY).and_then(name_of).and_then(|name| Shows::of(&name))
+            meta.get(CLIENT_KEY)
+                .and_then(name_of)
+                .and_then(|name| Shows::of(&name))
         } else {
             self.client.shows()
         };
@@ -304,8 +409,13 @@ impl Session {
                     let supported = Revision::V2026_07_28;
                     return Err(Reply::Error {
                         code: ErrorCode::UNSUPPORTED_VERSION,
-                        message: format!("protocol revision `{requested}` is not served without a handshake"),
-                        data: Some(format!(r#"{{"supported":["{supported}"],"requested":{}}}"#, quoted(&requested))),
+                        message: format!(
+                            "protocol revision `{requested}` is not served without a handshake"
+                        ),
+                        data: Some(format!(
+                            r#"{{"supported":["{supported}"],"requested":{}}}"#,
+                            quoted(&requested)
+                        )),
                     });
                 }
                 if meta.get(CAPABILITIES_KEY).is_none() {
@@ -313,15 +423,22 @@ impl Session {
                 }
                 Ok(Revision::V2026_07_28)
             }
-            None if method == "server/discover" || method == "subscriptions/listen" => Err(missing(REVISION_KEY)),
+            None if method == "server/discover" || method == "subscriptions/listen" => {
+                Err(missing(REVISION_KEY))
+            }
             None => Ok(self.state().legacy.unwrap_or(Revision::NEWEST_LEGACY)),
         }
     }
 
     fn initialize(&self, params: Option<&RawValue>) -> Reply {
-        let params = params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let params = params
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
         let Some(requested) = params.text("protocolVersion") else {
-            return Reply::error(ErrorCode::INVALID_PARAMS, "`protocolVersion` must be a string".to_owned());
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`protocolVersion` must be a string".to_owned(),
+            );
         };
         let revision = Revision::negotiate_legacy(&requested);
         self.state().legacy = Some(revision);
@@ -329,27 +446,47 @@ impl Session {
             tracing::info!(client = name, %revision, "a client is here");
             self.client.named(&name);
         }
-        let capabilities = params.get("capabilities").map(ClientCapabilities::parse).unwrap_or_default();
+        let capabilities = params
+            .get("capabilities")
+            .map(ClientCapabilities::parse)
+            .unwrap_or_default();
         self.proxy.initialize(&self.client, revision, capabilities)
     }
 
     /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged, and open until it is cancelled or we end.
     async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
-        let filter = params.get("notifications").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        let interests = self.proxy.offered(&self.client, Interests::parse(&filter)).await;
+        let filter = params
+            .get("notifications")
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
+        let interests = self
+            .proxy
+            .offered(&self.client, Interests::parse(&filter))
+            .await;
         let mark = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
-        let acknowledged = format!(r#"{{"_meta":{mark},"notifications":{}}}"#, interests.to_json());
+        let acknowledged = format!(
+            r#"{{"_meta":{mark},"notifications":{}}}"#,
+            interests.to_json()
+        );
         // A client that is gone is noticed when its input ends.
-        let _ = outbox.send(Frame::notification("notifications/subscriptions/acknowledged", &acknowledged)).await;
+        let _ = outbox
+            .send(Frame::notification(
+                "notifications/subscriptions/acknowledged",
+                &acknowledged,
+            ))
+            .await;
         let listener = Listener::for_subscription(id.as_json(), interests, outbox.clone());
         self.proxy.listen(&listener);
         self.tasks.stopped().await;
-        Reply::Ended { meta: format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#) }
+        Reply::Ended {
+            meta: format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#),
+        }
     }
 
     fn notified(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
         if method == "notifications/cancelled"
-            && let Some(id) = params.and_then(|raw| RequestId::parse(Object::parse(raw).ok()?.get("requestId")?))
+            && let Some(id) =
+                params.and_then(|raw| RequestId::parse(Object::parse(raw).ok()?.get("requestId")?))
             && let Some(request) = self.state().running.get(&id)
         {
             request.cancelled.cancel();
@@ -357,10 +494,14 @@ impl Session {
         if method == "notifications/roots/list_changed" {
             self.client.moved();
         }
-        if matches!(method, "notifications/initialized" | "notifications/roots/list_changed") {
+        if matches!(
+            method,
+            "notifications/initialized" | "notifications/roots/list_changed"
+        ) {
             let session = self.clone();
             let meeting = async move { session.proxy.meet(&session.client).await };
-            self.tasks.spawn(self.tasks.stop().clone().run_until_cancelled_owned(meeting));
+            self.tasks
+                .spawn(self.tasks.stop().clone().run_until_cancelled_owned(meeting));
         }
     }
 
@@ -412,7 +553,12 @@ impl Drop for Running<'_> {
         if std::thread::panicking() {
             // The panic itself is in the log; the client must not wait for an answer that will never come.
             let message = "a fault inside mcpzip ended this request; the others go on";
-            self.answer.push(Frame::error(Some(self.id), ErrorCode::INTERNAL, message, None));
+            self.answer.push(Frame::error(
+                Some(self.id),
+                ErrorCode::INTERNAL,
+                message,
+                None,
+            ));
         }
         let mut state = self.session.state();
         if let Some(request) = state.running.remove(self.id) {
@@ -429,7 +575,10 @@ fn name_of(info: &RawValue) -> Option<String> {
 }
 
 fn missing(key: &str) -> Reply {
-    Reply::error(ErrorCode::INVALID_PARAMS, format!("`_meta` must have `{key}`"))
+    Reply::error(
+        ErrorCode::INVALID_PARAMS,
+        format!("`_meta` must have `{key}`"),
+    )
 }
 
 #[cfg(test)]
@@ -445,10 +594,20 @@ mod tests {
     async fn a_request_that_panics_is_answered_and_the_others_go_on() {
         let (config, environment) = (Config::default(), Environment::default());
         let tasks = Tasks::new();
-        let proxy = Proxy::new(config, &Places::default(), environment, &tasks, Start::Everything, Mode::MetaTools);
+        let proxy = Proxy::new(
+            config,
+            &Places::default(),
+            environment,
+            &tasks,
+            Start::Everything,
+            Mode::MetaTools,
+        );
         let session = Session::new(proxy, tasks.clone());
         let outbox = Outbox::new();
-        let (id, line) = (RequestId::parse(serde_json::from_str("6").unwrap()).unwrap(), Bytes::new());
+        let (id, line) = (
+            RequestId::parse(serde_json::from_str("6").unwrap()).unwrap(),
+            Bytes::new(),
+        );
         let exchange = Exchange::Shared(outbox.clone());
         let size = size_of_val(&session.run(&id, "ping", &Object::default(), &line, &exchange));
         assert!(size <= TASK, "{size}");
@@ -464,7 +623,10 @@ mod tests {
         });
         assert!(task.await.unwrap_err().is_panic());
         let said = String::from_utf8(outbox.next().await.unwrap().head).unwrap();
-        assert!(said.contains(r#""id":7"#) && said.contains("-32603"), "{said}");
+        assert!(
+            said.contains(r#""id":7"#) && said.contains("-32603"),
+            "{said}"
+        );
         let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#);
         session.receive(&ping, &Exchange::Shared(outbox.clone()));
         assert!(outbox.next().await.is_some());

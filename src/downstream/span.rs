@@ -26,10 +26,14 @@ impl Traced {
         let said = Context::of_meta(meta);
         let parent = said.as_ref().or(passed.map(|context| &**context));
         let name = match of.method {
-            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => of.params.text("uri"),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+                of.params.text("uri")
+            }
             _ => of.params.text("name"),
         };
-        let mut span = tracer.span(parent, Kind::Server, || watching::span_name(of.method, name.as_deref()));
+        let mut span = tracer.span(parent, Kind::Server, || {
+            watching::span_name(of.method, name.as_deref())
+        });
         if span.is_recorded() {
             watching::describe(&mut span, of.method, name.as_deref());
             of.describe(&mut span);
@@ -37,7 +41,10 @@ impl Traced {
             span.fail("cancelled", None);
         }
         let trace = Trace::Ours(span.context().clone());
-        Self { span: Some(Box::new(span)), trace }
+        Self {
+            span: Some(Box::new(span)),
+            trace,
+        }
     }
 
     /// What requests that are made for it belong to.
@@ -68,18 +75,26 @@ impl Of<'_> {
     fn describe(&self, span: &mut Span) {
         // The text of an id that is one, without the quotes.
         let id: Option<String> = serde_json::from_str(self.id.as_json()).ok();
-        span.set("jsonrpc.request.id", id.unwrap_or_else(|| self.id.as_json().to_owned()));
+        span.set(
+            "jsonrpc.request.id",
+            id.unwrap_or_else(|| self.id.as_json().to_owned()),
+        );
         if let Exchange::Own { .. } = self.exchange {
             span.set("network.transport", "tcp");
             span.set("network.protocol.name", "http");
         } else {
             span.set("network.transport", "pipe");
         }
-        self.session.name().into_iter().for_each(|name| span.set("mcp.session.id", name));
+        self.session
+            .name()
+            .into_iter()
+            .for_each(|name| span.set("mcp.session.id", name));
     }
 }
 
 /// What a request's parameters say, as far as they are an object.
 pub(super) fn object(params: Option<&RawValue>) -> Object<'_> {
-    params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default()
+    params
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default()
 }

@@ -44,7 +44,13 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
         AbortOnDropHandle::new(tasks.spawn(async move { outbox.write_to(output).await }))
     };
     let reading = async {
-        let ended = read(&session, LineReader::new(input, MESSAGE_LIMIT), &proxy, &exchange).await;
+        let ended = read(
+            &session,
+            LineReader::new(input, MESSAGE_LIMIT),
+            &proxy,
+            &exchange,
+        )
+        .await;
         drain(&session, &proxy).await;
         ended
     };
@@ -88,7 +94,9 @@ async fn read(
                 exchange.outbox().relieved().await;
                 session.receive(&line, exchange);
             }
-            Some(Line::TooLong { length, id }) => session.refuse_length(length, MESSAGE_LIMIT, id, exchange),
+            Some(Line::TooLong { length, id }) => {
+                session.refuse_length(length, MESSAGE_LIMIT, id, exchange)
+            }
             None => return Ok(()),
         }
     }
@@ -98,7 +106,11 @@ async fn read(
 async fn drain(session: &Session, proxy: &Proxy) {
     let start = Instant::now();
     while session.running() > 0 {
-        let limit = if proxy.is_connecting() { DRAIN_WHILE_STARTING } else { DRAIN };
+        let limit = if proxy.is_connecting() {
+            DRAIN_WHILE_STARTING
+        } else {
+            DRAIN
+        };
         if start.elapsed() > limit {
             return;
         }

@@ -53,11 +53,18 @@ impl From<io::Error> for Failure {
 impl Bus {
     /// Connects to the bus at `address`, a list in the bus's own notation, as the user `uid`.
     pub(super) fn connect(address: &str, uid: u32, limit: Duration) -> Result<Self, Failure> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the bus has no address of a kind that is known here");
+        let mut last = io::Error::new(
+            io::ErrorKind::NotFound,
+            "the bus has no address of a kind that is known here",
+        );
         for one in address.split(';').filter(|one| !one.is_empty()) {
             match open(one) {
                 Ok(stream) => {
-                    let mut bus = Self { stream, serial: 0, end: Instant::now() + limit };
+                    let mut bus = Self {
+                        stream,
+                        serial: 0,
+                        end: Instant::now() + limit,
+                    };
                     bus.authenticate(uid)?;
                     let hello = Call {
                         destination: "org.freedesktop.DBus",
@@ -78,7 +85,11 @@ impl Bus {
 
     /// Says who we are, which the socket itself confirms (section "Authentication Protocol", EXTERNAL).
     fn authenticate(&mut self, uid: u32) -> Result<(), Failure> {
-        let id: String = uid.to_string().bytes().map(|byte| format!("{byte:02x}")).collect();
+        let id: String = uid
+            .to_string()
+            .bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         self.write(format!("\0AUTH EXTERNAL {id}\r\n").as_bytes())?;
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
@@ -104,7 +115,9 @@ impl Bus {
             let (kind, answers, error, body) = self.receive()?;
             match kind {
                 RETURN if answers == Some(serial) => return Ok(body),
-                ERROR if answers == Some(serial) => return Err(Failure::Refused(error.unwrap_or_default())),
+                ERROR if answers == Some(serial) => {
+                    return Err(Failure::Refused(error.unwrap_or_default()));
+                }
                 // Signals, and answers to nobody.
                 _ => {}
             }
@@ -122,7 +135,11 @@ impl Bus {
         };
         let number = |at: usize| {
             let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
-            (if is_big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }) as usize
+            (if is_big {
+                u32::from_be_bytes(bytes)
+            } else {
+                u32::from_le_bytes(bytes)
+            }) as usize
         };
         let (body_length, fields_length) = (number(4), number(12));
         if body_length.saturating_add(fields_length) > LARGEST {
@@ -133,7 +150,11 @@ impl Bus {
         fields.truncate(fields_length);
         let mut body = vec![0; body_length];
         self.read(&mut body)?;
-        let mut fields = Reader { bytes: fields, at: 0, is_big };
+        let mut fields = Reader {
+            bytes: fields,
+            at: 0,
+            is_big,
+        };
         let (mut answers, mut error) = (None, None);
         while fields.at < fields.bytes.len() {
             fields.align(8)?;
@@ -147,7 +168,16 @@ impl Bus {
                 _ => return Err(Failure::Malformed),
             }
         }
-        Ok((head[1], answers, error, Reader { bytes: body, at: 0, is_big }))
+        Ok((
+            head[1],
+            answers,
+            error,
+            Reader {
+                bytes: body,
+                at: 0,
+                is_big,
+            },
+        ))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -172,13 +202,22 @@ impl Bus {
     fn left(&self) -> io::Result<Duration> {
         let left = self.end.saturating_duration_since(Instant::now());
         // A time-out of none would be none at all.
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+        if left.is_zero() {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(left)
+        }
     }
 }
 
 /// Opens one of a bus's addresses, `unix:path=…` or `unix:abstract=…`.
 fn open(address: &str) -> io::Result<UnixStream> {
-    let unknown = || io::Error::new(io::ErrorKind::Unsupported, "the bus is not behind a socket of this machine");
+    let unknown = || {
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the bus is not behind a socket of this machine",
+        )
+    };
     let pairs = address.strip_prefix("unix:").ok_or_else(unknown)?;
     for (key, value) in pairs.split(',').filter_map(|pair| pair.split_once('=')) {
         let value: Vec<u8> = percent_encoding::percent_decode_str(value).collect();
@@ -219,7 +258,11 @@ fn message(call: Call<'_>, serial: u32) -> Vec<u8> {
             fields.align(8);
             fields.0.push(code);
             fields.signature(kind);
-            if kind == "g" { fields.signature(value) } else { fields.text(value) }
+            if kind == "g" {
+                fields.signature(value)
+            } else {
+                fields.text(value)
+            }
         }
     });
     whole.align(8);
@@ -248,7 +291,8 @@ impl Writer {
     }
 
     pub(super) fn signature(&mut self, signature: &str) {
-        self.0.push(u8::try_from(signature.len()).expect("our own signatures are short"));
+        self.0
+            .push(u8::try_from(signature.len()).expect("our own signatures are short"));
         self.0.extend(signature.as_bytes());
         self.0.push(0);
     }
@@ -296,7 +340,11 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn align(&mut self, to: usize) -> Result<(), Failure> {
         self.at = self.at.next_multiple_of(to);
-        if self.at > self.bytes.len() { Err(Failure::Malformed) } else { Ok(()) }
+        if self.at > self.bytes.len() {
+            Err(Failure::Malformed)
+        } else {
+            Ok(())
+        }
     }
 
     fn take(&mut self, count: usize) -> Result<&[u8], Failure> {
@@ -314,7 +362,11 @@ impl Reader {
         self.align(4)?;
         let is_big = self.is_big;
         let bytes = <[u8; 4]>::try_from(self.take(4)?).map_err(|_| Failure::Malformed)?;
-        Ok(if is_big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+        Ok(if is_big {
+            u32::from_be_bytes(bytes)
+        } else {
+            u32::from_le_bytes(bytes)
+        })
     }
 
     /// A text, or the path of an object.
@@ -358,21 +410,48 @@ mod tests {
         let mut body = Writer::default();
         body.text("ab");
         body.texts(&[("k", "v")]);
-        let call = Call { destination: "d.e", path: "/", interface: "i.f", member: "M", signature: "sa{ss}", body };
+        let call = Call {
+            destination: "d.e",
+            path: "/",
+            interface: "i.f",
+            member: "M",
+            signature: "sa{ss}",
+            body,
+        };
         let bytes = message(call, 7);
         assert_eq!(&bytes[..12], b"l\x01\0\x01\x1e\0\0\0\x07\0\0\0");
         assert_eq!(&bytes[16..26], b"\x01\x01o\0\x01\0\0\0/\0");
         let body = &bytes[bytes.len() - 0x1e..];
-        assert_eq!(body, b"\x02\0\0\0ab\0\0\x0e\0\0\0\0\0\0\0\x01\0\0\0k\0\0\0\x01\0\0\0v\0");
+        assert_eq!(
+            body,
+            b"\x02\0\0\0ab\0\0\x0e\0\0\0\0\0\0\0\x01\0\0\0k\0\0\0\x01\0\0\0v\0"
+        );
     }
 
     #[test]
     fn what_is_too_short_or_lies_about_its_length_is_malformed() {
-        for bytes in [&b""[..], b"\xff\xff\xff\xff", b"\x05\0\0\0ab\0", b"\x02\0\0\0ab", b"\x01\0\0\0\xff\0"] {
-            let mut reader = Reader { bytes: bytes.to_vec(), at: 0, is_big: false };
-            assert!(matches!(reader.text(), Err(Failure::Malformed)), "{bytes:?}");
+        for bytes in [
+            &b""[..],
+            b"\xff\xff\xff\xff",
+            b"\x05\0\0\0ab\0",
+            b"\x02\0\0\0ab",
+            b"\x01\0\0\0\xff\0",
+        ] {
+            let mut reader = Reader {
+                bytes: bytes.to_vec(),
+                at: 0,
+                is_big: false,
+            };
+            assert!(
+                matches!(reader.text(), Err(Failure::Malformed)),
+                "{bytes:?}"
+            );
         }
-        let mut reader = Reader { bytes: b"\0\0\0\x02ab\0".to_vec(), at: 0, is_big: true };
+        let mut reader = Reader {
+            bytes: b"\0\0\0\x02ab\0".to_vec(),
+            at: 0,
+            is_big: true,
+        };
         assert_eq!(reader.text().unwrap(), "ab");
     }
 }

@@ -28,7 +28,9 @@ impl Place {
     }
 
     pub(super) fn set(&self, name: &str, _label: &str, secret: &[u8]) -> Result<(), KeychainError> {
-        entry(name).and_then(|entry| entry.set_secret(secret)).map_err(|error| failed(&error))
+        entry(name)
+            .and_then(|entry| entry.set_secret(secret))
+            .map_err(|error| failed(&error))
     }
 }
 
@@ -39,6 +41,8 @@ fn entry(name: &str) -> Result<Entry, Error> {
 fn failed(error: &Error) -> KeychainError {
     match error {
         Error::NoStorageAccess(_) => KeychainError::Locked,
-        other => KeychainError::Broken { reason: other.to_string() },
+        other => KeychainError::Broken {
+            reason: other.to_string(),
+        },
     }
 }

@@ -26,13 +26,21 @@ pub(super) struct Place {
 impl Place {
     /// The bus of the user's session, where there is one.
     pub(super) fn of(environment: &Environment) -> Option<Self> {
-        let named = environment.get("DBUS_SESSION_BUS_ADDRESS").filter(|address| !address.is_empty());
+        let named = environment
+            .get("DBUS_SESSION_BUS_ADDRESS")
+            .filter(|address| !address.is_empty());
         if let Some(address) = named {
-            return Some(Self { address: address.to_owned() });
+            return Some(Self {
+                address: address.to_owned(),
+            });
         }
-        let directory = environment.get("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty())?;
+        let directory = environment
+            .get("XDG_RUNTIME_DIR")
+            .filter(|directory| !directory.is_empty())?;
         let socket = std::path::Path::new(directory).join("bus");
-        socket.exists().then(|| Self { address: format!("unix:path={}", socket.display()) })
+        socket.exists().then(|| Self {
+            address: format!("unix:path={}", socket.display()),
+        })
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
@@ -59,14 +67,17 @@ impl Service {
     fn open(address: &str) -> Result<Self, KeychainError> {
         let uid = rustix::process::geteuid().as_raw();
         let mut bus = Bus::connect(address, uid, LIMIT).map_err(|failure| match failure {
-            Failure::Io(error) if !is_silence(&error) => KeychainError::Absent { reason: error.to_string() },
+            Failure::Io(error) if !is_silence(&error) => KeychainError::Absent {
+                reason: error.to_string(),
+            },
             other => unusable(other),
         })?;
         let mut body = Writer::default();
         body.text("plain");
         body.signature("s");
         body.text("");
-        let mut answer = call(&mut bus, ROOT, "Service", "OpenSession", "sv", body).map_err(unusable)?;
+        let mut answer =
+            call(&mut bus, ROOT, "Service", "OpenSession", "sv", body).map_err(unusable)?;
         let session = session_of(&mut answer).map_err(unusable)?;
         Ok(Self { bus, session })
     }
@@ -78,7 +89,11 @@ impl Service {
         let mut found = call(&mut self.bus, ROOT, "Service", "SearchItems", "a{ss}", body)?;
         let (unlocked, locked) = (found.paths()?, found.paths()?);
         let Some(item) = unlocked.first() else {
-            return if locked.is_empty() { Ok(None) } else { Err(Failure::Refused(LOCKED.to_owned())) };
+            return if locked.is_empty() {
+                Ok(None)
+            } else {
+                Err(Failure::Refused(LOCKED.to_owned()))
+            };
         };
         let mut body = Writer::default();
         body.text(&self.session);
@@ -115,7 +130,14 @@ impl Service {
         body.text("text/plain");
         // In place of the one there is.
         body.flag(true);
-        let mut created = call(&mut self.bus, &collection, "Collection", "CreateItem", "a{sv}(oayays)b", body)?;
+        let mut created = call(
+            &mut self.bus,
+            &collection,
+            "Collection",
+            "CreateItem",
+            "a{sv}(oayays)b",
+            body,
+        )?;
         Ok(created.text()? != NONE)
     }
 }
@@ -124,7 +146,11 @@ impl Service {
 const LOCKED: &str = "org.freedesktop.Secret.Error.IsLocked";
 
 fn attributes(name: &str) -> [(&str, &str); 3] {
-    [("xdg:schema", "org.freedesktop.Secret.Generic"), ("service", SERVICE), ("username", name)]
+    [
+        ("xdg:schema", "org.freedesktop.Secret.Generic"),
+        ("service", SERVICE),
+        ("username", name),
+    ]
 }
 
 fn call(
@@ -136,7 +162,14 @@ fn call(
     body: Writer,
 ) -> Result<Reader, Failure> {
     let interface = format!("org.freedesktop.Secret.{interface}");
-    bus.call(Call { destination: NAME, path, interface: &interface, member, signature, body })
+    bus.call(Call {
+        destination: NAME,
+        path,
+        interface: &interface,
+        member,
+        signature,
+        body,
+    })
 }
 
 /// The session in the answer to `OpenSession`, behind a variant that means nothing to `plain`.
@@ -152,18 +185,29 @@ fn session_of(answer: &mut Reader) -> Result<String, Failure> {
 fn unusable(failure: Failure) -> KeychainError {
     match failure {
         Failure::Io(error) if is_silence(&error) => KeychainError::Silent { limit: LIMIT },
-        Failure::Io(error) => KeychainError::Broken { reason: error.to_string() },
+        Failure::Io(error) => KeychainError::Broken {
+            reason: error.to_string(),
+        },
         Failure::Refused(name) if name == LOCKED => KeychainError::Locked,
         Failure::Refused(name)
-            if name.ends_with(".ServiceUnknown") || name.ends_with(".NameHasNoOwner") || name.contains(".Spawn.") =>
+            if name.ends_with(".ServiceUnknown")
+                || name.ends_with(".NameHasNoOwner")
+                || name.contains(".Spawn.") =>
         {
-            KeychainError::Absent { reason: "no Secret Service is on the bus".to_owned() }
+            KeychainError::Absent {
+                reason: "no Secret Service is on the bus".to_owned(),
+            }
         }
         Failure::Refused(name) => KeychainError::Broken { reason: name },
-        Failure::Malformed => KeychainError::Broken { reason: "its answer cannot be read".to_owned() },
+        Failure::Malformed => KeychainError::Broken {
+            reason: "its answer cannot be read".to_owned(),
+        },
     }
 }
 
 fn is_silence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }

@@ -27,13 +27,17 @@ impl ClientCapabilities {
     #[must_use]
     pub fn parse(raw: &RawValue) -> Self {
         let all = Object::parse(raw).unwrap_or_default();
-        let member = |object: &Object<'_>, key: &str| object.get(key).is_some_and(|raw| raw.get() != "null");
+        let member =
+            |object: &Object<'_>, key: &str| object.get(key).is_some_and(|raw| raw.get() != "null");
         let parts = |key: &str| all.get(key).and_then(|raw| Object::parse(raw).ok());
         let mut flags = 0;
         let mut add = |is_there: bool, flag: u8| flags |= if is_there { flag } else { 0 };
         if let Some(elicitation) = parts("elicitation") {
             // An empty object stands for forms alone (2025-11-25, client/elicitation).
-            add(member(&elicitation, "form") || !member(&elicitation, "url"), Self::FORM);
+            add(
+                member(&elicitation, "form") || !member(&elicitation, "url"),
+                Self::FORM,
+            );
             add(member(&elicitation, "url"), Self::URL);
         }
         if let Some(sampling) = parts("sampling") {
@@ -43,7 +47,12 @@ impl ClientCapabilities {
         }
         if let Some(roots) = parts("roots") {
             add(true, Self::ROOTS);
-            add(roots.get("listChanged").is_some_and(|raw| raw.get() == "true"), Self::ROOTS_CHANGE);
+            add(
+                roots
+                    .get("listChanged")
+                    .is_some_and(|raw| raw.get() == "true"),
+                Self::ROOTS_CHANGE,
+            );
         }
         Self(flags)
     }
@@ -94,12 +103,23 @@ impl fmt::Display for ClientCapabilities {
         };
         members.extend(elicitation.map(|modes| format!(r#""elicitation":{modes}"#)));
         if self.has(Self::SAMPLING) {
-            let parts = [(Self::SAMPLING_TOOLS, r#""tools":{}"#), (Self::SAMPLING_CONTEXT, r#""context":{}"#)];
-            let parts: Vec<_> = parts.into_iter().filter(|(flag, _)| self.has(*flag)).map(|(_, part)| part).collect();
+            let parts = [
+                (Self::SAMPLING_TOOLS, r#""tools":{}"#),
+                (Self::SAMPLING_CONTEXT, r#""context":{}"#),
+            ];
+            let parts: Vec<_> = parts
+                .into_iter()
+                .filter(|(flag, _)| self.has(*flag))
+                .map(|(_, part)| part)
+                .collect();
             members.push(format!(r#""sampling":{{{}}}"#, parts.join(",")));
         }
         if self.has(Self::ROOTS) {
-            let changes = if self.has(Self::ROOTS_CHANGE) { r#""listChanged":true"# } else { "" };
+            let changes = if self.has(Self::ROOTS_CHANGE) {
+                r#""listChanged":true"#
+            } else {
+                ""
+            };
             members.push(format!(r#""roots":{{{changes}}}"#));
         }
         write!(f, "{{{}}}", members.join(","))
@@ -139,7 +159,10 @@ impl ServerCapabilities {
 
     fn member(&self, feature: &str) -> Option<&RawValue> {
         let raw: &RawValue = serde_json::from_str(&self.0).ok()?;
-        Object::parse(raw).ok()?.get(feature).filter(|raw| raw.get() != "null")
+        Object::parse(raw)
+            .ok()?
+            .get(feature)
+            .filter(|raw| raw.get() != "null")
     }
 }
 
@@ -162,23 +185,35 @@ mod tests {
         }
         check("{}", "{}");
         check("[]", "{}");
-        check(r#"{"experimental":{},"extensions":{"x/tasks":{}},"elicitation":null}"#, "{}");
+        check(
+            r#"{"experimental":{},"extensions":{"x/tasks":{}},"elicitation":null}"#,
+            "{}",
+        );
         check(r#"{"elicitation":{}}"#, r#"{"elicitation":{}}"#);
-        check(r#"{"elicitation":{"url":{}}}"#, r#"{"elicitation":{"url":{}}}"#);
+        check(
+            r#"{"elicitation":{"url":{}}}"#,
+            r#"{"elicitation":{"url":{}}}"#,
+        );
         check(
             r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}"#,
             r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}"#,
         );
-        check(r#"{"roots":{"listChanged":true},"sampling":{}}"#, r#"{"sampling":{},"roots":{"listChanged":true}}"#);
+        check(
+            r#"{"roots":{"listChanged":true},"sampling":{}}"#,
+            r#"{"sampling":{},"roots":{"listChanged":true}}"#,
+        );
     }
 
     #[test]
     fn only_declared_methods_are_allowed() {
         let raw = RawValue::from_string(r#"{"elicitation":{},"roots":{}}"#.to_owned()).unwrap();
         let capabilities = ClientCapabilities::parse(&raw);
-        for (method, allowed) in
-            [("elicitation/create", true), ("roots/list", true), ("sampling/createMessage", false), ("ping", false)]
-        {
+        for (method, allowed) in [
+            ("elicitation/create", true),
+            ("roots/list", true),
+            ("sampling/createMessage", false),
+            ("ping", false),
+        ] {
             assert_eq!(capabilities.allow(method), allowed, "{method}");
         }
     }
@@ -186,13 +221,17 @@ mod tests {
     #[test]
     fn what_a_server_offers_is_looked_up_in_its_own_words() {
         let raw = RawValue::from_string(
-            r#"{"resources":{"subscribe":true,"listChanged":false},"prompts":{},"tools":null}"#.to_owned(),
+            r#"{"resources":{"subscribe":true,"listChanged":false},"prompts":{},"tools":null}"#
+                .to_owned(),
         )
         .unwrap();
         let capabilities = ServerCapabilities::new(&raw);
         assert!(capabilities.has("prompts") && capabilities.has("resources"));
         assert!(!capabilities.has("tools") && !capabilities.has("logging"));
         assert!(capabilities.has_part("resources", "subscribe"));
-        assert!(!capabilities.has_part("resources", "listChanged") && !capabilities.has_part("prompts", "listChanged"));
+        assert!(
+            !capabilities.has_part("resources", "listChanged")
+                && !capabilities.has_part("prompts", "listChanged")
+        );
     }
 }

@@ -76,11 +76,16 @@ impl<'a> Envelope<'a> {
     /// # Errors
     /// When it is not UTF-8, not JSON, or not a JSON-RPC message.
     pub fn parse(line: &'a [u8]) -> Result<Self, Malformed> {
-        let malformed = |reason: String| Malformed { id: IdScan::of(line), code: ErrorCode::PARSE, reason };
-        let json = std::str::from_utf8(line).map_err(|error| malformed(format!("the line is not UTF-8: {error}")))?;
+        let malformed = |reason: String| Malformed {
+            id: IdScan::of(line),
+            code: ErrorCode::PARSE,
+            reason,
+        };
+        let json = std::str::from_utf8(line)
+            .map_err(|error| malformed(format!("the line is not UTF-8: {error}")))?;
         if json.trim_start().starts_with('[') {
-            let batch: Vec<&RawValue> =
-                serde_json::from_str(json).map_err(|error| malformed(format!("the line is not JSON: {error}")))?;
+            let batch: Vec<&RawValue> = serde_json::from_str(json)
+                .map_err(|error| malformed(format!("the line is not JSON: {error}")))?;
             return Ok(Self::Batch(batch));
         }
         Message::parse_json(json).map(Self::Single)
@@ -98,13 +103,21 @@ impl<'a> Message<'a> {
 
     fn parse_json(json: &'a str) -> Result<Self, Malformed> {
         let object: Object<'a> = serde_json::from_str(json).map_err(|error| {
-            let code = if error.is_data() { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE };
+            let code = if error.is_data() {
+                ErrorCode::INVALID_REQUEST
+            } else {
+                ErrorCode::PARSE
+            };
             let reason = if error.is_data() {
                 "a message is a JSON object".to_owned()
             } else {
                 format!("the line is not JSON: {error}")
             };
-            Malformed { id: IdScan::of(json.as_bytes()), code, reason }
+            Malformed {
+                id: IdScan::of(json.as_bytes()),
+                code,
+                reason,
+            }
         })?;
         Self::classify(&object)
     }
@@ -142,7 +155,11 @@ struct Members<'a> {
 
 impl<'a> Members<'a> {
     fn invalid(&self, reason: impl Into<String>) -> Malformed {
-        Malformed { id: self.id.and_then(RequestId::parse), code: ErrorCode::INVALID_REQUEST, reason: reason.into() }
+        Malformed {
+            id: self.id.and_then(RequestId::parse),
+            code: ErrorCode::INVALID_REQUEST,
+            reason: reason.into(),
+        }
     }
 
     fn into_message(self) -> Result<Message<'a>, Malformed> {
@@ -151,33 +168,56 @@ impl<'a> Members<'a> {
         }
         let id = match self.id {
             Some(raw) if raw.get() == "null" => None,
-            Some(raw) => Some(RequestId::parse(raw).ok_or_else(|| self.invalid("`id` must be a string or a number"))?),
+            Some(raw) => Some(
+                RequestId::parse(raw)
+                    .ok_or_else(|| self.invalid("`id` must be a string or a number"))?,
+            ),
             None => None,
         };
         if let Some(method) = self.method {
-            let method = method_name(method).ok_or_else(|| self.invalid("`method` must be a string"))?;
+            let method =
+                method_name(method).ok_or_else(|| self.invalid("`method` must be a string"))?;
             if let Some(params) = self.params
                 && !params.get().starts_with('{')
             {
                 return Err(self.invalid("`params` must be an object"));
             }
             return match (id, self.id) {
-                (Some(id), _) => Ok(Message::Request(Request { id, method, params: self.params })),
+                (Some(id), _) => Ok(Message::Request(Request {
+                    id,
+                    method,
+                    params: self.params,
+                })),
                 (None, Some(_)) => Err(self.invalid("the `id` of a request must not be null")),
-                (None, None) => Ok(Message::Notification { method, params: self.params }),
+                (None, None) => Ok(Message::Notification {
+                    method,
+                    params: self.params,
+                }),
             };
         }
         match (self.error.filter(|raw| raw.get() != "null"), self.result) {
-            (Some(error), _) => Ok(Message::Response { id, outcome: Outcome::Error(error) }),
-            (None, Some(result)) => Ok(Message::Response { id, outcome: Outcome::Result(result) }),
-            (None, None) => Err(self.invalid("a message needs a `method`, a `result` or an `error`")),
+            (Some(error), _) => Ok(Message::Response {
+                id,
+                outcome: Outcome::Error(error),
+            }),
+            (None, Some(result)) => Ok(Message::Response {
+                id,
+                outcome: Outcome::Result(result),
+            }),
+            (None, None) => {
+                Err(self.invalid("a message needs a `method`, a `result` or an `error`"))
+            }
         }
     }
 }
 
 fn method_name(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { text(raw).map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        text(raw).map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 #[cfg(test)]
@@ -195,7 +235,13 @@ mod tests {
     fn payloads_stay_in_their_bytes() {
         let result = r#"{"x": 1e400,"b":"\ud83d","tools":[],"a":18446744073709551617,"a":2}"#;
         let line = format!(r#"{{"result":{result} ,"id":7,"jsonrpc":"2.0","extra":[]}}"#);
-        let Message::Response { id, outcome: Outcome::Result(raw) } = single(&line) else { panic!("no result") };
+        let Message::Response {
+            id,
+            outcome: Outcome::Result(raw),
+        } = single(&line)
+        else {
+            panic!("no result")
+        };
         assert_eq!(id.unwrap().as_integer(), Some(7));
         assert_eq!(raw.get(), result);
     }
@@ -203,8 +249,11 @@ mod tests {
     #[test]
     fn depth_costs_nothing() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let line = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"m","params":{{"deep":{deep}}}}}"#);
-        let Message::Request(request) = single(&line) else { panic!("no request") };
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":"a","method":"m","params":{{"deep":{deep}}}}}"#);
+        let Message::Request(request) = single(&line) else {
+            panic!("no request")
+        };
         assert!(request.params.unwrap().get().contains(&deep));
     }
 
@@ -218,29 +267,85 @@ mod tests {
                 Ok(other) => panic!("{:?}: {other:?}", String::from_utf8_lossy(line)),
             };
             assert_eq!(malformed.code, code, "{malformed:?}");
-            assert_eq!(malformed.id.as_ref().map(RequestId::as_json), id, "{malformed:?}");
+            assert_eq!(
+                malformed.id.as_ref().map(RequestId::as_json),
+                id,
+                "{malformed:?}"
+            );
         }
         check(b"{", ErrorCode::PARSE, None);
         check(b"nonsense", ErrorCode::PARSE, None);
-        check(br#"{"jsonrpc":"2.0","id":4,"method":"m","params":{"a":}}"#, ErrorCode::PARSE, Some("4"));
-        check(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}", ErrorCode::PARSE, Some("5"));
+        check(
+            br#"{"jsonrpc":"2.0","id":4,"method":"m","params":{"a":}}"#,
+            ErrorCode::PARSE,
+            Some("4"),
+        );
+        check(
+            b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}",
+            ErrorCode::PARSE,
+            Some("5"),
+        );
         check(b"7", ErrorCode::INVALID_REQUEST, None);
         check(br#"[7]"#, ErrorCode::INVALID_REQUEST, None);
-        check(br#"{"id":1,"method":"m"}"#, ErrorCode::INVALID_REQUEST, Some("1"));
-        check(br#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, ErrorCode::INVALID_REQUEST, Some("1"));
-        check(br#"{"jsonrpc":"2.0","id":1,"method":5}"#, ErrorCode::INVALID_REQUEST, Some("1"));
-        check(br#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#, ErrorCode::INVALID_REQUEST, Some("1"));
-        check(br#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, ErrorCode::INVALID_REQUEST, None);
-        check(br#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, ErrorCode::INVALID_REQUEST, None);
-        check(br#"{"jsonrpc":"2.0","id":1}"#, ErrorCode::INVALID_REQUEST, Some("1"));
-        check(br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#, ErrorCode::INVALID_REQUEST, Some("2"));
+        check(
+            br#"{"id":1,"method":"m"}"#,
+            ErrorCode::INVALID_REQUEST,
+            Some("1"),
+        );
+        check(
+            br#"{"jsonrpc":"1.0","id":1,"method":"m"}"#,
+            ErrorCode::INVALID_REQUEST,
+            Some("1"),
+        );
+        check(
+            br#"{"jsonrpc":"2.0","id":1,"method":5}"#,
+            ErrorCode::INVALID_REQUEST,
+            Some("1"),
+        );
+        check(
+            br#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#,
+            ErrorCode::INVALID_REQUEST,
+            Some("1"),
+        );
+        check(
+            br#"{"jsonrpc":"2.0","id":null,"method":"m"}"#,
+            ErrorCode::INVALID_REQUEST,
+            None,
+        );
+        check(
+            br#"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
+            ErrorCode::INVALID_REQUEST,
+            None,
+        );
+        check(
+            br#"{"jsonrpc":"2.0","id":1}"#,
+            ErrorCode::INVALID_REQUEST,
+            Some("1"),
+        );
+        check(
+            br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#,
+            ErrorCode::INVALID_REQUEST,
+            Some("2"),
+        );
     }
 
     #[test]
     fn an_error_beside_a_result_is_an_error() {
         let line = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"no"}}"#;
-        assert!(matches!(single(line), Message::Response { outcome: Outcome::Error(_), .. }));
+        assert!(matches!(
+            single(line),
+            Message::Response {
+                outcome: Outcome::Error(_),
+                ..
+            }
+        ));
         let line = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#;
-        assert!(matches!(single(line), Message::Response { outcome: Outcome::Result(_), .. }));
+        assert!(matches!(
+            single(line),
+            Message::Response {
+                outcome: Outcome::Result(_),
+                ..
+            }
+        ));
     }
 }

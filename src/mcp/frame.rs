@@ -39,14 +39,26 @@ impl Frame {
             }
             rest
         };
-        Self { head, body, tail: b"}".to_vec() }
+        Self {
+            head,
+            body,
+            tail: b"}".to_vec(),
+        }
     }
 
     /// The error answer to request `id`, or to one whose id could not be made out; `data` is JSON.
     #[must_use]
-    pub fn error(id: Option<&RequestId>, code: ErrorCode, message: &str, data: Option<&str>) -> Self {
+    pub fn error(
+        id: Option<&RequestId>,
+        code: ErrorCode,
+        message: &str,
+        data: Option<&str>,
+    ) -> Self {
         let id = id.map_or("null", RequestId::as_json);
-        let mut head = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{}"#, quoted(message));
+        let mut head = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{}"#,
+            quoted(message)
+        );
         if let Some(data) = data {
             let _ = write!(head, r#","data":{data}"#);
         }
@@ -58,7 +70,11 @@ impl Frame {
     #[must_use]
     pub fn relayed_error(id: &RequestId, error: Bytes) -> Self {
         let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#).into_bytes();
-        Self { head, body: error, tail: b"}".to_vec() }
+        Self {
+            head,
+            body: error,
+            tail: b"}".to_vec(),
+        }
     }
 
     /// A request of ours; `params` is what stands before, in and behind the part that is relayed.
@@ -67,17 +83,26 @@ impl Frame {
         // Room for the envelope with any number.
         let mut head = Vec::with_capacity(96 + method.len() + params.head.len());
         // Writing to memory cannot fail.
-        let _ = write!(head, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#);
+        let _ = write!(
+            head,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#
+        );
         head.extend_from_slice(&params.head);
         let mut tail = params.tail;
         tail.push(b'}');
-        Self { head, body: params.body, tail }
+        Self {
+            head,
+            body: params.body,
+            tail,
+        }
     }
 
     /// A notification with JSON `params`.
     #[must_use]
     pub fn notification(method: &str, params: &str) -> Self {
-        Self::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#))
+        Self::from(format!(
+            r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#
+        ))
     }
 
     /// The code of an error of our own, or of one that is passed on; `None` for every other message.
@@ -91,7 +116,12 @@ impl Frame {
         } else {
             None
         };
-        let code = Object::parse(error?).ok()?.get("code")?.get().parse().ok()?;
+        let code = Object::parse(error?)
+            .ok()?
+            .get("code")?
+            .get()
+            .parse()
+            .ok()?;
         Some(ErrorCode(code))
     }
 
@@ -99,7 +129,10 @@ impl Frame {
     #[must_use]
     pub(super) fn into_payload(self) -> Self {
         if self.body.is_empty() && self.tail.is_empty() {
-            Self { body: self.head.into(), ..Self::default() }
+            Self {
+                body: self.head.into(),
+                ..Self::default()
+            }
         } else {
             self
         }
@@ -120,7 +153,10 @@ impl Frame {
 
 impl From<String> for Frame {
     fn from(text: String) -> Self {
-        Self { head: text.into_bytes(), ..Self::default() }
+        Self {
+            head: text.into_bytes(),
+            ..Self::default()
+        }
     }
 }
 
@@ -137,13 +173,25 @@ pub fn one_line(json: Bytes) -> Bytes {
     if memchr2(b'\n', b'\r', &json).is_none() {
         return json;
     }
-    json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect::<Vec<u8>>().into()
+    json.iter()
+        .map(|byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                *byte
+            }
+        })
+        .collect::<Vec<u8>>()
+        .into()
 }
 
 /// What follows the opening brace of a JSON object, without leading space.
 fn rest_of_object(object: &Bytes) -> Bytes {
     debug_assert!(object.starts_with(b"{"), "only objects are spliced into");
-    let space = object[1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let space = object[1..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace())
+        .count();
     object.slice(1 + space..)
 }
 
@@ -163,8 +211,15 @@ mod tests {
     fn members_are_put_in_front_and_the_rest_is_copied() {
         #[track_caller]
         fn check(members: &str, result: &str, expected: &str) {
-            let frame = Frame::result(&id("1.0"), members, Bytes::copy_from_slice(result.as_bytes()));
-            assert_eq!(text(&frame), format!(r#"{{"jsonrpc":"2.0","id":1.0,"result":{expected}}}"#));
+            let frame = Frame::result(
+                &id("1.0"),
+                members,
+                Bytes::copy_from_slice(result.as_bytes()),
+            );
+            assert_eq!(
+                text(&frame),
+                format!(r#"{{"jsonrpc":"2.0","id":1.0,"result":{expected}}}"#)
+            );
         }
         let odd = r#"{"n":1e400,"s":"\ud83d", "n":2}"#;
         check("", odd, odd);
@@ -184,12 +239,21 @@ mod tests {
 
     #[test]
     fn an_error_has_a_code_and_nothing_else_has() {
-        let relayed = Frame::relayed_error(&id("1"), Bytes::from_static(br#"{"message":"no","code":-32021}"#));
+        let relayed = Frame::relayed_error(
+            &id("1"),
+            Bytes::from_static(br#"{"message":"no","code":-32021}"#),
+        );
         assert_eq!(relayed.error_code(), Some(ErrorCode(-32021)));
-        assert_eq!(Frame::error(None, ErrorCode::PARSE, "no", None).error_code(), Some(ErrorCode::PARSE));
+        assert_eq!(
+            Frame::error(None, ErrorCode::PARSE, "no", None).error_code(),
+            Some(ErrorCode::PARSE)
+        );
         let result = Frame::result(&id("1"), "", Bytes::from_static(br#"{"error":{"code":1}}"#));
         assert_eq!(result.error_code(), None);
-        assert_eq!(Frame::notification("m", r#"{"error":{"code":1}}"#).error_code(), None);
+        assert_eq!(
+            Frame::notification("m", r#"{"error":{"code":1}}"#).error_code(),
+            None
+        );
     }
 
     #[test]

@@ -9,7 +9,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::frame::{one_line, quoted};
 use super::object::text;
-use super::{Envelope, Frame, IdScan, Line, LineReader, Malformed, Message, Object, Outcome, RequestId};
+use super::{
+    Envelope, Frame, IdScan, Line, LineReader, Malformed, Message, Object, Outcome, RequestId,
+};
 
 /// A line from a peer: payloads are slices of it, and an id is the same however it is found.
 pub(crate) fn envelope(line: &[u8]) {
@@ -17,11 +19,17 @@ pub(crate) fn envelope(line: &[u8]) {
         Ok(Envelope::Single(message)) => {
             check_message(line, &message);
             let found = IdScan::of(line);
-            assert!(found.is_none() || found.as_ref() == id_of(&message), "the scan found {found:?} in {message:?}");
+            assert!(
+                found.is_none() || found.as_ref() == id_of(&message),
+                "the scan found {found:?} in {message:?}"
+            );
         }
         Ok(Envelope::Batch(messages)) => {
             for raw in messages {
-                assert!(within(line, raw.get().as_bytes()), "an element of the batch was copied");
+                assert!(
+                    within(line, raw.get().as_bytes()),
+                    "an element of the batch was copied"
+                );
                 match Message::parse(raw) {
                     Ok(message) => check_message(line, &message),
                     Err(malformed) => check_malformed(&malformed),
@@ -41,12 +49,15 @@ pub(crate) fn envelope(line: &[u8]) {
 /// A stream of lines, cut into pieces as its first byte says: the same lines as in one piece, and none over the limit.
 pub(crate) fn lines(data: &[u8]) {
     const LIMIT: usize = 64;
-    let Some((first, stream)) = data.split_first() else { return };
+    let Some((first, stream)) = data.split_first() else {
+        return;
+    };
     let whole = read(stream, stream.len().max(1), LIMIT);
     let pieces = read(stream, usize::from(*first % 40) + 1, LIMIT);
     assert_eq!(pieces, whole);
-    let mut expected =
-        stream.split(|byte| *byte == b'\n').filter(|line| line.len() > LIMIT || !line.trim_ascii().is_empty());
+    let mut expected = stream
+        .split(|byte| *byte == b'\n')
+        .filter(|line| line.len() > LIMIT || !line.trim_ascii().is_empty());
     for line in &whole {
         let expected = expected.next().expect("no line was made up");
         match line {
@@ -62,37 +73,60 @@ pub(crate) fn lines(data: &[u8]) {
 
 /// An object that something is spliced into: what stands outside of the splice keeps its bytes. The first line is text.
 pub(crate) fn splice(data: &[u8]) {
-    let Ok(data) = std::str::from_utf8(data) else { return };
+    let Ok(data) = std::str::from_utf8(data) else {
+        return;
+    };
     let (key, json) = data.split_once('\n').unwrap_or(("", data));
     let told = quoted(key);
     let raw: &RawValue = serde_json::from_str(&told).expect("quoted text is JSON");
-    assert_eq!(text(raw).as_deref(), Some(key), "text is quoted so that it comes back");
+    assert_eq!(
+        text(raw).as_deref(),
+        Some(key),
+        "text is quoted so that it comes back"
+    );
     assert!(!told.contains(['\n', '\r']));
     let line = one_line(Bytes::copy_from_slice(json.as_bytes()));
     assert!(line.len() == json.len() && !line.contains(&b'\n') && !line.contains(&b'\r'));
-    let Ok(raw) = serde_json::from_str::<&RawValue>(json) else { return };
-    let Ok(object) = Object::parse(raw) else { return };
+    let Ok(raw) = serde_json::from_str::<&RawValue>(json) else {
+        return;
+    };
+    let Ok(object) = Object::parse(raw) else {
+        return;
+    };
     check_result(raw, key);
     check_members(&object, key, &told);
 }
 
 /// A result with members put in front: these, then the object's own, byte for byte.
 fn check_result(raw: &RawValue, key: &str) {
-    let id = serde_json::from_str(&quoted(key)).ok().and_then(RequestId::parse).expect("text is an id");
+    let id = serde_json::from_str(&quoted(key))
+        .ok()
+        .and_then(RequestId::parse)
+        .expect("text is an id");
     let own = raw.get();
     for members in ["", r#""resultType":"complete""#] {
         let frame = Frame::result(&id, members, Bytes::copy_from_slice(own.as_bytes()));
         let whole = [&frame.head[..], &frame.body, &frame.tail].concat();
         assert_eq!(frame.len(), whole.len());
-        let Ok(Envelope::Single(Message::Response { id: back, outcome: Outcome::Result(result) })) =
-            Envelope::parse(&whole)
+        let Ok(Envelope::Single(Message::Response {
+            id: back,
+            outcome: Outcome::Result(result),
+        })) = Envelope::parse(&whole)
         else {
             panic!("no result: {}", String::from_utf8_lossy(&whole));
         };
         assert_eq!(back.as_ref(), Some(&id));
         let rest = own[1..].trim_ascii_start();
-        let comma = if members.is_empty() || rest == "}" { "" } else { "," };
-        let expected = if members.is_empty() { own.to_owned() } else { format!("{{{members}{comma}{rest}") };
+        let comma = if members.is_empty() || rest == "}" {
+            ""
+        } else {
+            ","
+        };
+        let expected = if members.is_empty() {
+            own.to_owned()
+        } else {
+            format!("{{{members}{comma}{rest}")
+        };
         assert_eq!(result.get(), expected);
     }
 }
@@ -100,8 +134,14 @@ fn check_result(raw: &RawValue, key: &str) {
 /// An object with a member replaced, added or taken out: all others stay as they are, in their order.
 fn check_members(object: &Object<'_>, key: &str, told: &str) {
     let others = |object: &Object<'_>| -> Vec<(String, String)> {
-        let pairs = object.members().iter().zip(object.iter()).filter(|(_, (name, _))| name != key);
-        pairs.map(|((raw_key, raw), _)| (raw_key.get().to_owned(), raw.get().to_owned())).collect()
+        let pairs = object
+            .members()
+            .iter()
+            .zip(object.iter())
+            .filter(|(_, (name, _))| name != key);
+        pairs
+            .map(|((raw_key, raw), _)| (raw_key.get().to_owned(), raw.get().to_owned()))
+            .collect()
     };
     let before = others(object);
     let with = object.with(key, told);
@@ -110,7 +150,8 @@ fn check_members(object: &Object<'_>, key: &str, told: &str) {
     assert_eq!(others(&with), before);
     assert_eq!(with.text(key).as_deref(), Some(key));
     let without = object.without(key);
-    let raw: &RawValue = serde_json::from_str(&without).expect("an object without a member is JSON");
+    let raw: &RawValue =
+        serde_json::from_str(&without).expect("an object without a member is JSON");
     let without = Object::parse(raw).expect("an object without a member is one");
     assert_eq!(others(&without), before);
     assert!(without.get(key).is_none());
@@ -120,10 +161,16 @@ fn check_message(line: &[u8], message: &Message<'_>) {
     let payload = match message {
         Message::Request(request) => request.params,
         Message::Notification { params, .. } => *params,
-        Message::Response { outcome: Outcome::Result(raw) | Outcome::Error(raw), .. } => Some(*raw),
+        Message::Response {
+            outcome: Outcome::Result(raw) | Outcome::Error(raw),
+            ..
+        } => Some(*raw),
     };
     if let Some(payload) = payload {
-        assert!(within(line, payload.get().as_bytes()), "a payload was copied");
+        assert!(
+            within(line, payload.get().as_bytes()),
+            "a payload was copied"
+        );
     }
     if let Some(id) = id_of(message) {
         check_id(id);
@@ -132,7 +179,12 @@ fn check_message(line: &[u8], message: &Message<'_>) {
 
 /// What was wrong has to have an answer.
 fn check_malformed(malformed: &Malformed) {
-    let answer = Frame::error(malformed.id.as_ref(), malformed.code, &malformed.reason, None);
+    let answer = Frame::error(
+        malformed.id.as_ref(),
+        malformed.code,
+        &malformed.reason,
+        None,
+    );
     assert_eq!(answer.error_code(), Some(malformed.code));
     if let Some(id) = &malformed.id {
         check_id(id);

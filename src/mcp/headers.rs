@@ -39,8 +39,13 @@ pub fn wrapped(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn unwrapped(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);
-    match value.strip_prefix(START).and_then(|rest| rest.strip_suffix(END)) {
-        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok().map(Cow::Owned),
+    match value
+        .strip_prefix(START)
+        .and_then(|rest| rest.strip_suffix(END))
+    {
+        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?)
+            .ok()
+            .map(Cow::Owned),
         None => Some(Cow::Borrowed(value)),
     }
 }
@@ -67,7 +72,11 @@ mod tests {
 
     #[test]
     fn what_is_wrapped_badly_is_nothing_and_what_is_not_wrapped_is_itself() {
-        for value in ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?/w==?="] {
+        for value in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs!!!bG8=?=",
+            "=?base64?/w==?=",
+        ] {
             assert_eq!(unwrapped(value), None, "{value:?}");
         }
         for value in ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?="] {

@@ -29,11 +29,16 @@ impl RequestId {
             b'"' => Meaning::Text(super::object::text(raw)?.into()),
             b'-' | b'0'..=b'9' => match json.parse::<i64>() {
                 Ok(integer) => Meaning::Integer(integer),
-                Err(_) => integral(json).map_or_else(|| Meaning::Other(json.into()), Meaning::Integer),
+                Err(_) => {
+                    integral(json).map_or_else(|| Meaning::Other(json.into()), Meaning::Integer)
+                }
             },
             _ => return None,
         };
-        Some(Self { raw: json.into(), meaning })
+        Some(Self {
+            raw: json.into(),
+            meaning,
+        })
     }
 
     /// The id as the sender wrote it.
@@ -56,7 +61,10 @@ impl RequestId {
 fn integral(json: &str) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number: f64 = json.parse().ok()?;
-    #[expect(clippy::cast_possible_truncation, reason = "within 2^53 and without a fraction")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "within 2^53 and without a fraction"
+    )]
     (number.abs() <= EXACT && number.fract() == 0.0).then_some(number as i64)
 }
 
@@ -100,7 +108,11 @@ mod tests {
         assert_eq!(id("1000"), id("1e3"));
         assert_eq!(id(r#""a""#), id(r#""\u0061""#));
         assert_ne!(id("1"), id(r#""1""#));
-        assert_ne!(id("18446744073709551617"), id("18446744073709551616"), "2^64+1 is not 2^64");
+        assert_ne!(
+            id("18446744073709551617"),
+            id("18446744073709551616"),
+            "2^64+1 is not 2^64"
+        );
         assert_eq!(id("1.0").unwrap().as_json(), "1.0");
     }
 

@@ -153,10 +153,16 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     fn finish(&mut self, line: BytesMut) -> Option<Line> {
         if let Some(mut oversized) = self.oversized.take() {
             oversized.scan.feed(&line);
-            return Some(Line::TooLong { length: oversized.length + line.len() as u64, id: oversized.scan.id() });
+            return Some(Line::TooLong {
+                length: oversized.length + line.len() as u64,
+                id: oversized.scan.id(),
+            });
         }
         if line.len() > self.limit {
-            return Some(Line::TooLong { length: line.len() as u64, id: IdScan::of(&line) });
+            return Some(Line::TooLong {
+                length: line.len() as u64,
+                id: IdScan::of(&line),
+            });
         }
         let line = line.freeze();
         let trimmed = line.trim_ascii();
@@ -194,15 +200,24 @@ mod tests {
     async fn a_line_over_the_limit_is_dropped_and_named_and_the_next_one_is_read() {
         let long = format!("{{\"id\":7,\"x\":\"{}\"}}", "y".repeat(300_000));
         let input = format!("{long}\nnext\n");
-        assert_eq!(lines(input.as_bytes(), 1000).await, [format!("too long: {} Some(7)", long.len()), "next".into()]);
+        assert_eq!(
+            lines(input.as_bytes(), 1000).await,
+            [format!("too long: {} Some(7)", long.len()), "next".into()]
+        );
         let short = "z".repeat(1001);
-        assert_eq!(lines(format!("{short}\nnext").as_bytes(), 1000).await, ["too long: 1001 None", "next"]);
+        assert_eq!(
+            lines(format!("{short}\nnext").as_bytes(), 1000).await,
+            ["too long: 1001 None", "next"]
+        );
     }
 
     #[tokio::test]
     async fn a_large_line_within_the_limit_comes_whole() {
         let long = "x".repeat(1_000_000);
-        assert_eq!(lines(format!("{long}\n").as_bytes(), 2_000_000).await, [long]);
+        assert_eq!(
+            lines(format!("{long}\n").as_bytes(), 2_000_000).await,
+            [long]
+        );
     }
 
     #[tokio::test]
@@ -219,7 +234,11 @@ mod tests {
             assert!(reader.is_grown);
         }
         assert_eq!(TOLD.take(), [true], "once, however many come");
-        assert!(tokio::time::timeout(2 * FOLLOWING, reader.next()).await.is_err());
+        assert!(
+            tokio::time::timeout(2 * FOLLOWING, reader.next())
+                .await
+                .is_err()
+        );
         assert!(!reader.is_grown && reader.buffer.capacity() <= 2 * CHUNK);
         assert_eq!(TOLD.take(), [false]);
         let (written, line) = tokio::join!(near.write_all(b"short\n"), reader.next());

@@ -34,7 +34,10 @@ impl LogLevel {
     /// Reads a level's name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, name)| *name == text).map(|(level, _)| level)
+        Self::ALL
+            .into_iter()
+            .find(|(_, name)| *name == text)
+            .map(|(level, _)| level)
     }
 
     /// Its name on the wire.

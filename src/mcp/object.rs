@@ -29,7 +29,10 @@ impl<'a> Object<'a> {
     /// The value of `key`, if it is there.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
-        self.iter().filter(|(k, _)| k == key).map(|(_, value)| value).last()
+        self.iter()
+            .filter(|(k, _)| k == key)
+            .map(|(_, value)| value)
+            .last()
     }
 
     /// The value of `key` as text, if it is a string; parts that are no Unicode (a lone surrogate) become `U+FFFD`.
@@ -40,18 +43,24 @@ impl<'a> Object<'a> {
 
     /// The members, keys as text.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> + '_ {
-        self.members.iter().map(|(key, value)| (key_text(key), *value))
+        self.members
+            .iter()
+            .map(|(key, value)| (key_text(key), *value))
     }
 
     /// The object with `value`, which is JSON, for `key`, in its place or at the end; everything else in its own bytes.
     #[must_use]
     pub fn with(&self, key: &str, value: &str) -> String {
         let mut found = false;
-        let members = self.members.iter().zip(self.iter()).map(|((raw_key, raw), (name, _))| {
-            let replaced = name == key;
-            found |= replaced;
-            format!("{raw_key}:{}", if replaced { value } else { raw.get() })
-        });
+        let members = self
+            .members
+            .iter()
+            .zip(self.iter())
+            .map(|((raw_key, raw), (name, _))| {
+                let replaced = name == key;
+                found |= replaced;
+                format!("{raw_key}:{}", if replaced { value } else { raw.get() })
+            });
         let mut members: Vec<String> = members.collect();
         if !found {
             members.push(format!("{}:{value}", quoted(key)));
@@ -62,8 +71,14 @@ impl<'a> Object<'a> {
     /// The object without `key`; everything else in its own bytes.
     #[must_use]
     pub fn without(&self, key: &str) -> String {
-        let kept = self.members.iter().zip(self.iter()).filter(|(_, (name, _))| name != key);
-        let kept: Vec<String> = kept.map(|((raw_key, raw), _)| format!("{raw_key}:{raw}")).collect();
+        let kept = self
+            .members
+            .iter()
+            .zip(self.iter())
+            .filter(|(_, (name, _))| name != key);
+        let kept: Vec<String> = kept
+            .map(|((raw_key, raw), _)| format!("{raw_key}:{raw}"))
+            .collect();
         format!("{{{}}}", kept.join(","))
     }
 
@@ -120,13 +135,19 @@ fn lossy_text(json: &str) -> Option<String> {
             Ok(String::from_utf8_lossy(bytes).into_owned())
         }
     }
-    serde_json::Deserializer::from_str(json).deserialize_bytes(Bytes).ok()
+    serde_json::Deserializer::from_str(json)
+        .deserialize_bytes(Bytes)
+        .ok()
 }
 
 fn key_text(key: &RawValue) -> Cow<'_, str> {
     let json = key.get();
     let inner = &json[1..json.len() - 1];
-    if inner.contains('\\') { Cow::Owned(text(key).unwrap_or_default()) } else { Cow::Borrowed(inner) }
+    if inner.contains('\\') {
+        Cow::Owned(text(key).unwrap_or_default())
+    } else {
+        Cow::Borrowed(inner)
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +171,10 @@ mod tests {
     fn members_keep_order_duplicates_and_bytes() {
         let json = raw(r#"{"b": 1e400, "a":[ 1 ],"b":"\ud83d", "\u0063":{"\ud83d":0}}"#);
         let object = Object::parse(&json).unwrap();
-        let keys: Vec<_> = object.iter().map(|(key, value)| (key.into_owned(), value.get())).collect();
+        let keys: Vec<_> = object
+            .iter()
+            .map(|(key, value)| (key.into_owned(), value.get()))
+            .collect();
         assert_eq!(
             keys,
             [
@@ -165,7 +189,10 @@ mod tests {
 
     #[test]
     fn a_lone_surrogate_costs_one_character_only() {
-        assert_eq!(text(&raw(r#""a\ud83db""#)).unwrap(), "a\u{fffd}\u{fffd}\u{fffd}b");
+        assert_eq!(
+            text(&raw(r#""a\ud83db""#)).unwrap(),
+            "a\u{fffd}\u{fffd}\u{fffd}b"
+        );
         assert_eq!(text(&raw(r#""\u00e9""#)).unwrap(), "é");
         assert_eq!(text(&raw("7")), None);
     }

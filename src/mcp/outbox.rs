@@ -77,13 +77,19 @@ impl Outbox {
     /// The outbox of the only client there is: others can be made to wait for it, as nobody else waits for them.
     #[must_use]
     pub fn of_only_client() -> Self {
-        Self(Arc::new(Shared { is_alone: true, ..Shared::default() }))
+        Self(Arc::new(Shared {
+            is_alone: true,
+            ..Shared::default()
+        }))
     }
 
     /// The outbox of one of several peers, who share `room` for what waits for them.
     #[must_use]
     pub fn within(room: Room) -> Self {
-        Self(Arc::new(Shared { room_of_all: Some(room), ..Shared::default() }))
+        Self(Arc::new(Shared {
+            room_of_all: Some(room),
+            ..Shared::default()
+        }))
     }
 
     /// Gives the payload of `frame` a place in the room that is shared with other peers, if there is one. Whatever is large, or
@@ -163,7 +169,12 @@ impl Outbox {
 
     /// Appends a message that may be lost, a progress notification say, unless too much is waiting already.
     pub fn offer(&self, frame: Frame) {
-        if self.0.room_of_all.as_ref().is_none_or(|room| !room.is_scarce()) {
+        if self
+            .0
+            .room_of_all
+            .as_ref()
+            .is_none_or(|room| !room.is_scarce())
+        {
             self.append_below(LIMIT, |queue| queue.waiting, frame);
         }
     }
@@ -175,7 +186,9 @@ impl Outbox {
     }
 
     fn append_below(&self, limit: usize, waiting: impl Fn(&Queue) -> usize, frame: Frame) {
-        let Ok(frame) = self.hold(frame.into_payload()) else { return };
+        let Ok(frame) = self.hold(frame.into_payload()) else {
+            return;
+        };
         let mut queue = self.queue();
         if queue.state == State::Open && waiting(&queue) < limit {
             queue.append(frame);
@@ -275,7 +288,10 @@ impl Outbox {
         loop {
             let (frames, ends) = {
                 let mut queue = self.queue();
-                (std::mem::take(&mut queue.frames), queue.state != State::Open)
+                (
+                    std::mem::take(&mut queue.frames),
+                    queue.state != State::Open,
+                )
             };
             if frames.is_empty() {
                 if ends {
@@ -401,7 +417,11 @@ mod tests {
     use super::*;
 
     fn frame(body: &str) -> Frame {
-        Frame { head: b"<".to_vec(), body: Bytes::copy_from_slice(body.as_bytes()), tail: b">".to_vec() }
+        Frame {
+            head: b"<".to_vec(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            tail: b">".to_vec(),
+        }
     }
 
     #[tokio::test]
@@ -414,7 +434,10 @@ mod tests {
         outbox.close();
         let mut written = Vec::new();
         outbox.write_to(&mut written).await.unwrap();
-        assert_eq!(String::from_utf8(written).unwrap(), format!("<a>\n<{large}>\n<b>\n"));
+        assert_eq!(
+            String::from_utf8(written).unwrap(),
+            format!("<a>\n<{large}>\n<b>\n")
+        );
         assert_eq!(outbox.send(frame("c")).await, Err(Closed));
     }
 
@@ -438,7 +461,11 @@ mod tests {
         let outbox = Outbox::new();
         let large = "x".repeat(LIMIT);
         outbox.send(frame(&large)).await.unwrap();
-        let blocked = tokio::time::timeout(std::time::Duration::from_millis(20), outbox.send(frame("late"))).await;
+        let blocked = tokio::time::timeout(
+            std::time::Duration::from_millis(20),
+            outbox.send(frame("late")),
+        )
+        .await;
         assert!(blocked.is_err(), "the sender did not wait");
         outbox.push(frame("cancel")).unwrap();
     }
@@ -462,7 +489,9 @@ mod tests {
             let frame = frame(&large);
             tasks.spawn(async move { outbox.send(frame).await })
         };
-        let senders: Vec<_> = (0..CONGESTED / LIMIT).map(|_| sender(outbox.clone())).collect();
+        let senders: Vec<_> = (0..CONGESTED / LIMIT)
+            .map(|_| sender(outbox.clone()))
+            .collect();
         while !outbox.is_congested() {
             tokio::task::yield_now().await;
         }

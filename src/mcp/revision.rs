@@ -17,8 +17,13 @@ pub enum Revision {
 
 impl Revision {
     /// All of them, the newest first.
-    pub const ALL: [Self; 5] =
-        [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26, Self::V2024_11_05];
+    pub const ALL: [Self; 5] = [
+        Self::V2026_07_28,
+        Self::V2025_11_25,
+        Self::V2025_06_18,
+        Self::V2025_03_26,
+        Self::V2024_11_05,
+    ];
 
     /// The newest that is opened by `initialize`.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
@@ -26,7 +31,9 @@ impl Revision {
     /// Reads a revision's date.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|revision| revision.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|revision| revision.as_str() == text)
     }
 
     /// The date that names it on the wire.
@@ -52,7 +59,9 @@ impl Revision {
     /// the newest such revision otherwise.
     #[must_use]
     pub fn negotiate_legacy(requested: &str) -> Self {
-        Self::parse(requested).filter(|revision| !revision.is_modern()).unwrap_or(Self::NEWEST_LEGACY)
+        Self::parse(requested)
+            .filter(|revision| !revision.is_modern())
+            .unwrap_or(Self::NEWEST_LEGACY)
     }
 
     /// Whether a client may send several messages in one array (2025-03-26, basic).
@@ -74,9 +83,18 @@ mod tests {
 
     #[test]
     fn initialize_never_agrees_to_a_modern_revision() {
-        assert_eq!(Revision::negotiate_legacy("2024-11-05"), Revision::V2024_11_05);
-        assert_eq!(Revision::negotiate_legacy("2026-07-28"), Revision::V2025_11_25);
-        assert_eq!(Revision::negotiate_legacy("2031-01-01"), Revision::V2025_11_25);
+        assert_eq!(
+            Revision::negotiate_legacy("2024-11-05"),
+            Revision::V2024_11_05
+        );
+        assert_eq!(
+            Revision::negotiate_legacy("2026-07-28"),
+            Revision::V2025_11_25
+        );
+        assert_eq!(
+            Revision::negotiate_legacy("2031-01-01"),
+            Revision::V2025_11_25
+        );
         assert_eq!(Revision::negotiate_legacy(""), Revision::V2025_11_25);
     }
 }

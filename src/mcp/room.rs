@@ -50,8 +50,14 @@ impl Room {
     /// Room for so many bytes of large messages, and of short ones.
     #[must_use]
     pub fn new(large: usize, short: usize) -> Self {
-        let half = |most| Half { free: Arc::new(Semaphore::new(most)), most };
-        Self(Arc::new(Halves { large: half(large), short: half(short) }))
+        let half = |most| Half {
+            free: Arc::new(Semaphore::new(most)),
+            most,
+        };
+        Self(Arc::new(Halves {
+            large: half(large),
+            short: half(short),
+        }))
     }
 
     /// A place for the next `length` bytes of a message of `total` bytes that comes in, as soon as there is one.
@@ -59,7 +65,12 @@ impl Room {
     /// # Cancel safety
     /// A dropped future has taken nothing.
     pub async fn take(&self, length: usize, total: usize) -> Place {
-        let place = self.half(total).free.clone().acquire_many_owned(permits(length)).await;
+        let place = self
+            .half(total)
+            .free
+            .clone()
+            .acquire_many_owned(permits(length))
+            .await;
         Place(place.expect("the semaphore is never closed"))
     }
 
@@ -70,20 +81,35 @@ impl Room {
     pub fn hold(&self, bytes: Bytes) -> Result<Bytes, NoRoom> {
         let half = self.half(bytes.len());
         let is_first = half.free.available_permits() == half.most;
-        let place = Place(half.free.clone().try_acquire_many_owned(permits(bytes.len())).map_err(|_| NoRoom)?);
+        let place = Place(
+            half.free
+                .clone()
+                .try_acquire_many_owned(permits(bytes.len()))
+                .map_err(|_| NoRoom)?,
+        );
         // What came in a row with others shares its memory with them, which is as much again. One by itself is not worth a copy.
-        let bytes = if bytes.len() > SHORT && !is_first { Bytes::copy_from_slice(&bytes) } else { bytes };
+        let bytes = if bytes.len() > SHORT && !is_first {
+            Bytes::copy_from_slice(&bytes)
+        } else {
+            bytes
+        };
         Ok(place.with(bytes))
     }
 
     /// Whether more than half of it is taken, by large messages or by short ones.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
-        [&self.0.large, &self.0.short].iter().any(|half| half.free.available_permits() < half.most / 2)
+        [&self.0.large, &self.0.short]
+            .iter()
+            .any(|half| half.free.available_permits() < half.most / 2)
     }
 
     fn half(&self, total: usize) -> &Half {
-        if total > SHORT { &self.0.large } else { &self.0.short }
+        if total > SHORT {
+            &self.0.large
+        } else {
+            &self.0.short
+        }
     }
 }
 
@@ -101,7 +127,10 @@ impl Place {
     /// `bytes`, which give the place back when the last of them is dropped.
     #[must_use]
     pub fn with(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Held { bytes, _place: self })
+        Bytes::from_owner(Held {
+            bytes,
+            _place: self,
+        })
     }
 }
 
@@ -149,7 +178,12 @@ mod tests {
         place.add(room.take(LARGE, 2 * LARGE).await);
         let held = place.with(bytes(2 * LARGE));
         let mut later = std::pin::pin!(room.take(2 * LARGE, 2 * LARGE));
-        assert!(tokio::time::timeout(std::time::Duration::ZERO, later.as_mut()).await.is_err(), "it did not wait");
+        assert!(
+            tokio::time::timeout(std::time::Duration::ZERO, later.as_mut())
+                .await
+                .is_err(),
+            "it did not wait"
+        );
         drop(held);
         later.await;
     }

@@ -69,7 +69,9 @@ impl IdScan {
             b'}' | b']' if self.depth <= 1 => self.complete = self.id.is_some(),
             b'}' | b']' => self.depth -= 1,
             b',' if self.depth == 1 && self.id.is_some() => self.complete = true,
-            b':' if self.depth == 1 && self.text == b"id" && self.id.is_none() => self.id = Some(Vec::new()),
+            b':' if self.depth == 1 && self.text == b"id" && self.id.is_none() => {
+                self.id = Some(Vec::new())
+            }
             b',' | b':' => self.text.clear(),
             _ => self.note(byte),
         }
@@ -102,16 +104,30 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: Option<&str>) {
-        assert_eq!(IdScan::of(line.as_bytes()).as_ref().map(RequestId::as_json), expected, "{line}");
+        assert_eq!(
+            IdScan::of(line.as_bytes()).as_ref().map(RequestId::as_json),
+            expected,
+            "{line}"
+        );
         let mut scan = IdScan::default();
         line.as_bytes().chunks(1).for_each(|piece| scan.feed(piece));
-        assert_eq!(scan.id().as_ref().map(RequestId::as_json), expected, "{line} in pieces");
+        assert_eq!(
+            scan.id().as_ref().map(RequestId::as_json),
+            expected,
+            "{line} in pieces"
+        );
     }
 
     #[test]
     fn the_top_level_id_is_found_wherever_it_stands() {
-        check(r#"{"jsonrpc":"2.0","id":12,"method":"m","params":{"broken"#, Some("12"));
-        check(r#"{"jsonrpc":"2.0", "id" : "a\"b,}" , "result":{{{"#, Some(r#""a\"b,}""#));
+        check(
+            r#"{"jsonrpc":"2.0","id":12,"method":"m","params":{"broken"#,
+            Some("12"),
+        );
+        check(
+            r#"{"jsonrpc":"2.0", "id" : "a\"b,}" , "result":{{{"#,
+            Some(r#""a\"b,}""#),
+        );
         check(r#"{"params":{"id":1,"x":[{"id":2}]},"id":3}"#, Some("3"));
         check(r#"{"note":"\"id\":9","id":-4}"#, Some("-4"));
         check(r#"{"x":"id","id":5,"y":6}"#, Some("5"));

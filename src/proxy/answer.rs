@@ -35,31 +35,52 @@ impl Proxy {
             return Reply::Relayed(result);
         }
         let options = self.config().results;
-        let budget = if options.budget == 0 { usize::MAX } else { options.budget };
+        let budget = if options.budget == 0 {
+            usize::MAX
+        } else {
+            options.budget
+        };
         let kept = Kept::of(options.duplicates, asked.caller.shows);
         if asked.select.is_none() && result.len() <= budget {
-            return Reply::Relayed(kept.and_then(|kept| without_duplicate(&result, kept)).unwrap_or(result));
+            return Reply::Relayed(
+                kept.and_then(|kept| without_duplicate(&result, kept))
+                    .unwrap_or(result),
+            );
         }
         Box::pin(self.less(result, asked, budget, kept)).await
     }
 
     /// The part that `select` makes of a result, or its head.
-    async fn less(&self, result: Bytes, asked: &Asked<'_>, budget: usize, kept: Option<Kept>) -> Reply {
+    async fn less(
+        &self,
+        result: Bytes,
+        asked: &Asked<'_>,
+        budget: usize,
+        kept: Option<Kept>,
+    ) -> Reply {
         let options = self.config().results;
         let looked = self.looked_into(&result, asked.select.is_some()).await;
         let shelf = shelf_of(options.kept_for, asked.caller);
         let (reply, is_stored) = match asked.select {
             // What went wrong must not be filtered away.
-            Some(filter) if !looked.failed => (self.projected(&result, &looked, filter, budget, shelf).await, false),
+            Some(filter) if !looked.failed => (
+                self.projected(&result, &looked, filter, budget, shelf)
+                    .await,
+                false,
+            ),
             _ if looked.characters <= budget => {
-                return Reply::Relayed(kept.and_then(|kept| without_duplicate(&result, kept)).unwrap_or(result));
+                return Reply::Relayed(
+                    kept.and_then(|kept| without_duplicate(&result, kept))
+                        .unwrap_or(result),
+                );
             }
             _ => (self.shortened(&result, &looked, shelf).await, true),
         };
         if let Reply::Result(body) = &reply {
             let shown = tokens_of(&String::from_utf8_lossy(body));
             let (server, tool) = (asked.name.server.as_str(), asked.name.tool.as_str());
-            self.statistics.reduced(server, tool, is_stored, looked.tokens, shown);
+            self.statistics
+                .reduced(server, tool, is_stored, looked.tokens, shown);
         }
         reply
     }
@@ -72,46 +93,82 @@ impl Proxy {
         if result.len() <= LARGE {
             return look();
         }
-        self.tasks.spawn_blocking(look).await.expect("looking into what was read as JSON does not panic")
+        self.tasks
+            .spawn_blocking(look)
+            .await
+            .expect("looking into what was read as JSON does not panic")
     }
 
-    async fn projected(&self, result: &Bytes, looked: &Looked, filter: &str, budget: usize, shelf: Shelf) -> Reply {
+    async fn projected(
+        &self,
+        result: &Bytes,
+        looked: &Looked,
+        filter: &str,
+        budget: usize,
+        shelf: Shelf,
+    ) -> Reply {
         let Some(data) = &looked.data else {
             let whole = self.kept(shelf, result).await;
-            let text = format!("nothing was selected: the result is text, not JSON. {whole}\n{}", looked.head);
+            let text = format!(
+                "nothing was selected: the result is text, not JSON. {whole}\n{}",
+                looked.head
+            );
             return looked.with_text(&text, true);
         };
         match self.projection.select(filter, data).await {
             Ok(text) if text.chars().count() <= budget => {
                 let is_less = result.len() > text.len() + WORTH_STORING;
-                let note = if is_less { self.source(shelf, result, looked.length).await } else { String::new() };
+                let note = if is_less {
+                    self.source(shelf, result, looked.length).await
+                } else {
+                    String::new()
+                };
                 looked.with_text(&format!("{text}{note}"), false)
             }
             Ok(text) => {
                 let whole = self.kept(shelf, result).await;
                 let length = text.chars().count();
                 let head = head(&text, HEAD);
-                looked.with_text(&format!("{head}\n… the selection has {length} characters. {whole}"), false)
+                looked.with_text(
+                    &format!("{head}\n… the selection has {length} characters. {whole}"),
+                    false,
+                )
             }
             Err(error) => {
                 let whole = self.kept(shelf, result).await;
                 let shape = shape_of(data);
-                looked.with_text(&format!("{error}. The call was made. {whole}\nThe data: {shape}"), true)
+                looked.with_text(
+                    &format!("{error}. The call was made. {whole}\nThe data: {shape}"),
+                    true,
+                )
             }
         }
     }
 
     async fn shortened(&self, result: &Bytes, looked: &Looked, shelf: Shelf) -> Reply {
-        let shape = looked.shape.as_deref().map(|shape| format!("\nThe data: {shape}")).unwrap_or_default();
+        let shape = looked
+            .shape
+            .as_deref()
+            .map(|shape| format!("\nThe data: {shape}"))
+            .unwrap_or_default();
         let whole = self.kept(shelf, result).await;
-        let Looked { head, length, failed, .. } = looked;
-        looked.with_text(&format!("{head}\n… these are the first of {length} characters. {whole}{shape}"), *failed)
+        let Looked {
+            head,
+            length,
+            failed,
+            ..
+        } = looked;
+        looked.with_text(
+            &format!("{head}\n… these are the first of {length} characters. {whole}{shape}"),
+            *failed,
+        )
     }
 
     /// Stores a result of which a part was enough, and says so in few words.
     async fn source(&self, shelf: Shelf, result: &Bytes, length: usize) -> String {
         let id = self.stored(shelf, result).await;
-        id.map(|id| format!("\n… of {length} characters, all in mcpzip__read_result `{id}`")).unwrap_or_default()
+        id.map(|id| format!("\n… of {length} characters, all in mcpzip__read_result `{id}`"))
+            .unwrap_or_default()
     }
 
     /// Stores a result and says how to read on; or that it is not possible.
@@ -126,7 +183,10 @@ impl Proxy {
 
     async fn stored(&self, shelf: Shelf, result: &Bytes) -> Option<ResultId> {
         let (results, bytes) = (self.results.clone(), result.clone());
-        let kept = self.tasks.spawn_blocking(move || results.keep(shelf, &bytes)).await;
+        let kept = self
+            .tasks
+            .spawn_blocking(move || results.keep(shelf, &bytes))
+            .await;
         match kept {
             Ok(Ok(id)) => Some(id),
             Ok(Err(error)) => {

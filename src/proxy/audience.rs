@@ -71,7 +71,12 @@ pub enum Change {
 impl Listener {
     /// One that hears what a handshake promises.
     pub(super) fn for_session() -> Arc<Self> {
-        let interests = Interests { tools: true, prompts: true, resources: true, uris: BTreeSet::new() };
+        let interests = Interests {
+            tools: true,
+            prompts: true,
+            resources: true,
+            uris: BTreeSet::new(),
+        };
         Arc::new(Self {
             outbox: Mutex::default(),
             interests: Mutex::new(interests),
@@ -84,7 +89,12 @@ impl Listener {
     #[must_use]
     pub fn for_subscription(id: &str, interests: Interests, outbox: Outbox) -> Arc<Self> {
         let (outbox, interests) = (Mutex::new(Some(outbox)), Mutex::new(interests));
-        Arc::new(Self { outbox, interests, subscription: Some(id.to_owned()), gone: OnceLock::new() })
+        Arc::new(Self {
+            outbox,
+            interests,
+            subscription: Some(id.to_owned()),
+            gone: OnceLock::new(),
+        })
     }
 
     /// From now on, messages go to `outbox`.
@@ -94,12 +104,18 @@ impl Listener {
 
     /// Where messages go, if anywhere.
     pub(super) fn outbox(&self) -> Option<Outbox> {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(Outbox::is_open)
+        self.outbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .filter(Outbox::is_open)
     }
 
     /// What it wants to hear of.
     pub(super) fn interests(&self) -> MutexGuard<'_, Interests> {
-        self.interests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.interests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells it of a change, if it wants to know.
@@ -108,11 +124,21 @@ impl Listener {
         let interests = self.interests();
         let (wanted, method, params) = match change {
             Change::Tools => (interests.tools, "notifications/tools/list_changed", "{}"),
-            Change::Prompts => (interests.prompts, "notifications/prompts/list_changed", "{}"),
-            Change::Resources => (interests.resources, "notifications/resources/list_changed", "{}"),
-            Change::Resource { uri, params } => {
-                (interests.uris.contains(uri), "notifications/resources/updated", params.as_str())
-            }
+            Change::Prompts => (
+                interests.prompts,
+                "notifications/prompts/list_changed",
+                "{}",
+            ),
+            Change::Resources => (
+                interests.resources,
+                "notifications/resources/list_changed",
+                "{}",
+            ),
+            Change::Resource { uri, params } => (
+                interests.uris.contains(uri),
+                "notifications/resources/updated",
+                params.as_str(),
+            ),
         };
         if !wanted {
             return;
@@ -122,7 +148,10 @@ impl Listener {
             let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
             Object::parse(raw).unwrap_or_default().with("_meta", &meta)
         });
-        outbox.push_unless_congested(Frame::notification(method, marked.as_deref().unwrap_or(params)));
+        outbox.push_unless_congested(Frame::notification(
+            method,
+            marked.as_deref().unwrap_or(params),
+        ));
     }
 }
 
@@ -142,7 +171,10 @@ impl Audience {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = capabilities;
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|client| client.strong_count() > 0);
-        if !clients.iter().any(|known| known.as_ptr() == Arc::as_ptr(client)) {
+        if !clients
+            .iter()
+            .any(|known| known.as_ptr() == Arc::as_ptr(client))
+        {
             clients.push(Arc::downgrade(client));
             self.add(client.listener());
         }
@@ -155,7 +187,10 @@ impl Audience {
 
     /// Tells `listener` of changes from now on.
     pub(super) fn add(&self, listener: &Arc<Listener>) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.strong_count() > 0);
         listeners.push(Arc::downgrade(listener));
         drop(listeners);
@@ -176,26 +211,45 @@ impl Audience {
 
     /// Tells all who want to know.
     pub(super) fn tell(&self, change: &Change) {
-        self.listeners().iter().for_each(|listener| listener.tell(change));
+        self.listeners()
+            .iter()
+            .for_each(|listener| listener.tell(change));
     }
 
     /// All URIs that somebody wants to hear of.
     pub(super) fn wanted_uris(&self) -> BTreeSet<String> {
-        self.listeners().iter().flat_map(|listener| listener.interests().uris.clone()).collect()
+        self.listeners()
+            .iter()
+            .flat_map(|listener| listener.interests().uris.clone())
+            .collect()
     }
 
     /// The lowest level at which a client with a handshake wants log messages, if all of them said one.
     pub(super) fn log_level(&self) -> Option<LogLevel> {
-        self.clients().iter().map(|client| client.log_level()).min().flatten()
+        self.clients()
+            .iter()
+            .map(|client| client.log_level())
+            .min()
+            .flatten()
     }
 
     /// The clients that have introduced themselves and are still there.
     pub(super) fn clients(&self) -> Vec<Arc<Client>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+        self.clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
     }
 
     fn listeners(&self) -> Vec<Arc<Listener>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
     }
 }
 
@@ -206,7 +260,11 @@ impl upstream::Audience for Hearing {
     fn capabilities(&self) -> ClientCapabilities {
         let proxy = self.0.upgrade();
         proxy.map_or(ClientCapabilities::NONE, |proxy| {
-            *proxy.audience.latest.lock().unwrap_or_else(PoisonError::into_inner)
+            *proxy
+                .audience
+                .latest
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
         })
     }
 
@@ -216,19 +274,37 @@ impl upstream::Audience for Hearing {
 
     fn host(&self, server: &ServerName, method: &str) -> Option<Arc<dyn Host>> {
         let proxy = self.0.upgrade()?;
-        let clients = proxy.audience.clients().into_iter().filter(|client| proxy.sees(client, server));
-        let mut able = clients.filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
+        let clients = proxy
+            .audience
+            .clients()
+            .into_iter()
+            .filter(|client| proxy.sees(client, server));
+        let mut able =
+            clients.filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
         let client = able.next()?;
-        if able.next().is_some() { None } else { Some(Arc::new(StandingHost(client))) }
+        if able.next().is_some() {
+            None
+        } else {
+            Some(Arc::new(StandingHost(client)))
+        }
     }
 
     fn noticed(&self, server: &ServerName, notice: Notice<'_>) {
-        let Some(proxy) = self.0.upgrade() else { return };
+        let Some(proxy) = self.0.upgrade() else {
+            return;
+        };
         match notice {
-            Notice::ToolsChanged | Notice::PromptsChanged | Notice::ResourcesChanged => proxy.refresh.poke(server),
+            Notice::ToolsChanged | Notice::PromptsChanged | Notice::ResourcesChanged => {
+                proxy.refresh.poke(server)
+            }
             Notice::ResourceUpdated(params) => proxy.resource_updated(server, params),
             Notice::Message(params) => {
-                for client in proxy.audience.clients().into_iter().filter(|client| proxy.sees(client, server)) {
+                for client in proxy
+                    .audience
+                    .clients()
+                    .into_iter()
+                    .filter(|client| proxy.sees(client, server))
+                {
                     let frame = named_log(server, params, client.log_level());
                     if let (Some(frame), Some(outbox)) = (frame, client.listener().outbox()) {
                         outbox.offer(frame);
@@ -237,11 +313,16 @@ impl upstream::Audience for Hearing {
             }
             Notice::ElicitationComplete(params) => {
                 let clients = proxy.audience.clients();
-                let able =
-                    clients.iter().filter(|client| client.capabilities().is_some_and(ClientCapabilities::elicits_urls));
+                let able = clients.iter().filter(|client| {
+                    client
+                        .capabilities()
+                        .is_some_and(ClientCapabilities::elicits_urls)
+                });
                 for outbox in able.filter_map(|client| client.listener().outbox()) {
-                    outbox
-                        .push_unless_congested(Frame::notification("notifications/elicitation/complete", params.get()));
+                    outbox.push_unless_congested(Frame::notification(
+                        "notifications/elicitation/complete",
+                        params.get(),
+                    ));
                 }
             }
         }
@@ -253,7 +334,9 @@ impl Interests {
     #[must_use]
     pub fn parse(filter: &Object<'_>) -> Self {
         let wants = |key: &str| filter.get(key).is_some_and(|raw| raw.get() == "true");
-        let uris = filter.get("resourceSubscriptions").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let uris = filter
+            .get("resourceSubscriptions")
+            .and_then(|raw| serde_json::from_str(raw.get()).ok());
         Self {
             tools: wants("toolsListChanged"),
             prompts: wants("promptsListChanged"),

@@ -14,7 +14,12 @@ use crate::upstream::{self, CallError};
 impl Proxy {
     /// Answers a request for prompts, resources or completions; `None` for any other method, and where the configuration
     /// shows none of them.
-    pub(super) async fn answer_beside(&self, caller: &Caller, method: &str, params: &Object<'_>) -> Option<Reply> {
+    pub(super) async fn answer_beside(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: &Object<'_>,
+    ) -> Option<Reply> {
         let exposed = self.config().exposes_any();
         let legacy = !caller.revision.is_modern();
         let list = |list: List| self.page(caller, params, list);
@@ -24,9 +29,15 @@ impl Proxy {
             "resources/list" if exposed.resources => list(RESOURCES).await,
             "resources/templates/list" if exposed.resources => list(TEMPLATES).await,
             "resources/read" if exposed.resources => self.read_resource(caller, params).await,
-            "resources/subscribe" if exposed.resources && legacy => self.subscribe(caller, params).await,
-            "resources/unsubscribe" if exposed.resources && legacy => self.unsubscribe(caller, params),
-            "completion/complete" if exposed.prompts || exposed.resources => self.complete(caller, params).await,
+            "resources/subscribe" if exposed.resources && legacy => {
+                self.subscribe(caller, params).await
+            }
+            "resources/unsubscribe" if exposed.resources && legacy => {
+                self.unsubscribe(caller, params)
+            }
+            "completion/complete" if exposed.prompts || exposed.resources => {
+                self.complete(caller, params).await
+            }
             _ => return None,
         })
     }
@@ -58,7 +69,15 @@ impl Proxy {
         (key, value): (&str, String),
     ) -> Reply {
         let errand = Errand::of(caller, params);
-        let outcome = self.send_on(server, method, name, parameters(params, key, &value), &errand).await;
+        let outcome = self
+            .send_on(
+                server,
+                method,
+                name,
+                parameters(params, key, &value),
+                &errand,
+            )
+            .await;
         self.relayed(outcome, &format!("`{}`", name.unwrap_or(method)))
     }
 
@@ -71,36 +90,70 @@ impl Proxy {
         params: Frame,
         errand: &Errand,
     ) -> Result<upstream::Reply, CallError> {
-        let limit = self.pool.timeout_of(server).unwrap_or(self.config().call_timeout);
-        self.relay(server, Relayed { method, name, params, limit, is_repeatable: true }, Some(errand)).await
+        let limit = self
+            .pool
+            .timeout_of(server)
+            .unwrap_or(self.config().call_timeout);
+        self.relay(
+            server,
+            Relayed {
+                method,
+                name,
+                params,
+                limit,
+                is_repeatable: true,
+            },
+            Some(errand),
+        )
+        .await
     }
 
     /// The answer to a request for `what`, from what came of it.
     pub(super) fn relayed(&self, outcome: Result<upstream::Reply, CallError>, what: &str) -> Reply {
         match outcome {
-            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Reply::Relayed(result),
-            Ok(upstream::Reply::Result(_)) => {
-                Reply::error(ErrorCode::INTERNAL, format!("the server's result for {what} is not a JSON object"))
+            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
+                Reply::Relayed(result)
             }
+            Ok(upstream::Reply::Result(_)) => Reply::error(
+                ErrorCode::INTERNAL,
+                format!("the server's result for {what} is not a JSON object"),
+            ),
             Ok(upstream::Reply::Error(error)) => Reply::RelayedError(error),
-            Err(failure) => Reply::error(ErrorCode::INTERNAL, self.masked(&error::failed_request(what, &failure))),
+            Err(failure) => Reply::error(
+                ErrorCode::INTERNAL,
+                self.masked(&error::failed_request(what, &failure)),
+            ),
         }
     }
 }
 
 /// Which lists look different because the configuration shows others.
 pub(super) fn changes(before: &Config, now: &Config) -> &'static [Change] {
-    let shown = |config: &Config| -> Vec<_> { config.servers.keys().map(|server| config.exposes(server)).collect() };
-    if shown(before) == shown(now) { &[] } else { &[Change::Prompts, Change::Resources] }
+    let shown = |config: &Config| -> Vec<_> {
+        config
+            .servers
+            .keys()
+            .map(|server| config.exposes(server))
+            .collect()
+    };
+    if shown(before) == shown(now) {
+        &[]
+    } else {
+        &[Change::Prompts, Change::Resources]
+    }
 }
 
 /// The parameters of a request as its server gets them: `value`, which is JSON, for `key`, everything else in its own
 /// bytes, and nothing of what belongs to this hop.
 pub(super) fn parameters(params: &Object<'_>, key: &str, value: &str) -> Frame {
     let own = params.members().iter().zip(params.iter());
-    let own = own.filter(|(_, (name, _))| !matches!(name.as_ref(), "_meta" | "inputResponses" | "requestState"));
+    let own = own.filter(|(_, (name, _))| {
+        !matches!(name.as_ref(), "_meta" | "inputResponses" | "requestState")
+    });
     let members: Vec<String> = own
-        .map(|((raw_key, raw), (name, _))| format!("{raw_key}:{}", if name == key { value } else { raw.get() }))
+        .map(|((raw_key, raw), (name, _))| {
+            format!("{raw_key}:{}", if name == key { value } else { raw.get() })
+        })
         .collect();
     Frame::from(format!("{{{}", members.join(",")))
 }
@@ -112,8 +165,7 @@ mod tests {
 
     #[test]
     fn a_servers_parameters_are_the_clients_with_one_replaced() {
-        let json =
-            r#"{"uri":"a","x": 1e400,"_meta":{"progressToken":1},"requestState":"s","inputResponses":{},"y":"\ud83d"}"#;
+        let json = r#"{"uri":"a","x": 1e400,"_meta":{"progressToken":1},"requestState":"s","inputResponses":{},"y":"\ud83d"}"#;
         let raw = RawValue::from_string(json.to_owned()).unwrap();
         let frame = parameters(&Object::parse(&raw).unwrap(), "uri", r#""b""#);
         assert_eq!(frame.head, br#"{"uri":"b","x":1e400,"y":"\ud83d""#);

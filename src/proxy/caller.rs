@@ -65,14 +65,28 @@ struct Line {
 }
 
 impl CallHost {
-    pub(super) fn new(caller: &Caller, progress_token: Option<&str>, questions: Questions) -> Arc<Self> {
-        let now = Line { caller: caller.clone(), progress_token: progress_token.map(str::to_owned) };
-        Arc::new(Self { capabilities: caller.capabilities, now: Mutex::new(now), questions })
+    pub(super) fn new(
+        caller: &Caller,
+        progress_token: Option<&str>,
+        questions: Questions,
+    ) -> Arc<Self> {
+        let now = Line {
+            caller: caller.clone(),
+            progress_token: progress_token.map(str::to_owned),
+        };
+        Arc::new(Self {
+            capabilities: caller.capabilities,
+            now: Mutex::new(now),
+            questions,
+        })
     }
 
     /// The request goes on as another one of the same client.
     pub(super) fn goes_on(&self, caller: &Caller, progress_token: Option<&str>) {
-        *self.line() = Line { caller: caller.clone(), progress_token: progress_token.map(str::to_owned) };
+        *self.line() = Line {
+            caller: caller.clone(),
+            progress_token: progress_token.map(str::to_owned),
+        };
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -114,14 +128,21 @@ impl Host for CallHost {
 
     fn progress(&self, params: &RawValue) {
         let line = self.line().clone();
-        let (Some(token), Ok(object)) = (line.progress_token, Object::parse(params)) else { return };
-        line.caller.outbox.offer(Frame::notification("notifications/progress", &object.with("progressToken", &token)));
+        let (Some(token), Ok(object)) = (line.progress_token, Object::parse(params)) else {
+            return;
+        };
+        line.caller.outbox.offer(Frame::notification(
+            "notifications/progress",
+            &object.with("progressToken", &token),
+        ));
     }
 
     fn log(&self, server: &ServerName, params: &RawValue) {
         let Line { caller, .. } = self.line().clone();
         let level = if caller.revision.is_modern() {
-            let Some(level) = caller.log_level else { return };
+            let Some(level) = caller.log_level else {
+                return;
+            };
             Some(level)
         } else {
             caller.client.log_level()
@@ -133,16 +154,27 @@ impl Host for CallHost {
 
     fn ask(&self, question: Question) -> Asking {
         match &self.questions {
-            Questions::Refused => Box::pin(async { refusal("the client cannot be asked in this request") }),
+            Questions::Refused => {
+                Box::pin(async { refusal("the client cannot be asked in this request") })
+            }
             Questions::Answered(questions) => {
                 let (answer, answered) = oneshot::channel();
                 // Where nobody takes questions any more, the answer says so.
                 let _ = questions.send(Asked { question, answer });
-                Box::pin(async move { answered.await.unwrap_or_else(|_| refusal("the request was given up")) })
+                Box::pin(async move {
+                    answered
+                        .await
+                        .unwrap_or_else(|_| refusal("the request was given up"))
+                })
             }
             Questions::Requested => {
                 let Line { caller, .. } = self.line().clone();
-                Box::pin(async move { caller.client.ask(&caller.outbox, &question.method, named(&question)).await })
+                Box::pin(async move {
+                    caller
+                        .client
+                        .ask(&caller.outbox, &question.method, named(&question))
+                        .await
+                })
             }
         }
     }
@@ -181,7 +213,11 @@ impl Host for StandingHost {
         let client = self.0.clone();
         Box::pin(async move {
             match client.listener().outbox() {
-                Some(outbox) => client.ask(&outbox, &question.method, named(&question)).await,
+                Some(outbox) => {
+                    client
+                        .ask(&outbox, &question.method, named(&question))
+                        .await
+                }
                 None => refusal("the client has opened no stream for requests"),
             }
         })
@@ -192,30 +228,54 @@ impl Host for StandingHost {
 /// `_meta`. Everything else in its own bytes.
 pub(super) fn named(question: &Question) -> Bytes {
     let empty = Bytes::from_static(b"{}");
-    let raw: &RawValue =
-        serde_json::from_slice(question.params.as_ref().unwrap_or(&empty)).expect("they were read as JSON");
-    let Ok(object) = Object::parse(raw) else { return empty };
-    let meta = object.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    let raw: &RawValue = serde_json::from_slice(question.params.as_ref().unwrap_or(&empty))
+        .expect("they were read as JSON");
+    let Ok(object) = Object::parse(raw) else {
+        return empty;
+    };
+    let meta = object
+        .get("_meta")
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default();
     let meta = meta.with("mcpzip/server", &quoted(question.server.as_str()));
     let marked = object.with("_meta", &meta);
-    let message = object.text("message").filter(|_| question.method == "elicitation/create");
-    let Some(message) = message else { return marked.into() };
-    let raw: &RawValue = serde_json::from_str(&marked).expect("an object with a member replaced is one");
+    let message = object
+        .text("message")
+        .filter(|_| question.method == "elicitation/create");
+    let Some(message) = message else {
+        return marked.into();
+    };
+    let raw: &RawValue =
+        serde_json::from_str(&marked).expect("an object with a member replaced is one");
     let message = format!("{}: {message}", question.server);
-    Object::parse(raw).unwrap_or_default().with("message", &quoted(&message)).into()
+    Object::parse(raw)
+        .unwrap_or_default()
+        .with("message", &quoted(&message))
+        .into()
 }
 
 /// A server's log message for a client that wants messages from `level` on; its `logger` says which server.
-pub(super) fn named_log(server: &ServerName, params: &RawValue, level: Option<LogLevel>) -> Option<Frame> {
+pub(super) fn named_log(
+    server: &ServerName,
+    params: &RawValue,
+    level: Option<LogLevel>,
+) -> Option<Frame> {
     let object = Object::parse(params).ok()?;
-    let own = object.text("level").and_then(|level| LogLevel::parse(&level));
+    let own = object
+        .text("level")
+        .and_then(|level| LogLevel::parse(&level));
     if let (Some(level), Some(own)) = (level, own)
         && own < level
     {
         return None;
     }
-    let logger = object.text("logger").map_or_else(|| server.to_string(), |logger| format!("{server}/{logger}"));
-    Some(Frame::notification("notifications/message", &object.with("logger", &quoted(&logger))))
+    let logger = object
+        .text("logger")
+        .map_or_else(|| server.to_string(), |logger| format!("{server}/{logger}"));
+    Some(Frame::notification(
+        "notifications/message",
+        &object.with("logger", &quoted(&logger)),
+    ))
 }
 
 #[cfg(test)]
@@ -233,13 +293,22 @@ mod tests {
             method: method.to_owned(),
             params: Some(Bytes::from_static(params.as_bytes())),
         };
-        let elicitation = question("elicitation/create", r#"{"requestedSchema":{"n":1e400},"message":"Which?"}"#);
+        let elicitation = question(
+            "elicitation/create",
+            r#"{"requestedSchema":{"n":1e400},"message":"Which?"}"#,
+        );
         assert_eq!(
             named(&elicitation),
             r#"{"requestedSchema":{"n":1e400},"message":"github: Which?","_meta":{"mcpzip/server":"github"}}"#
         );
-        let sampling = question("sampling/createMessage", r#"{"messages":[],"_meta":{"a":1}}"#);
-        assert_eq!(named(&sampling), r#"{"messages":[],"_meta":{"a":1,"mcpzip/server":"github"}}"#);
+        let sampling = question(
+            "sampling/createMessage",
+            r#"{"messages":[],"_meta":{"a":1}}"#,
+        );
+        assert_eq!(
+            named(&sampling),
+            r#"{"messages":[],"_meta":{"a":1,"mcpzip/server":"github"}}"#
+        );
     }
 
     #[test]
@@ -248,7 +317,11 @@ mod tests {
         let info = raw(r#"{"level":"info","logger":"db","data":{}}"#);
         assert!(named_log(&server, &info, Some(LogLevel::Error)).is_none());
         let frame = named_log(&server, &info, Some(LogLevel::Info)).unwrap();
-        assert!(String::from_utf8(frame.head).unwrap().contains(r#""logger":"s/db""#));
+        assert!(
+            String::from_utf8(frame.head)
+                .unwrap()
+                .contains(r#""logger":"s/db""#)
+        );
         assert!(named_log(&server, &raw(r#"{"data":1}"#), Some(LogLevel::Error)).is_some());
     }
 }

@@ -163,8 +163,19 @@ impl Client {
         let id = self.next_question.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.questions().insert(id, answer);
-        let _open = OpenQuestion { client: self, outbox, id };
-        let question = Frame::request(id, method, Frame { body: params, ..Frame::default() });
+        let _open = OpenQuestion {
+            client: self,
+            outbox,
+            id,
+        };
+        let question = Frame::request(
+            id,
+            method,
+            Frame {
+                body: params,
+                ..Frame::default()
+            },
+        );
         let Ok(question) = outbox.hold(question) else {
             return refusal("the clients have too much to read already");
         };
@@ -177,7 +188,8 @@ impl Client {
     /// Takes an answer to question `id`; nobody waits for one that comes late or twice.
     pub fn answered(&self, id: u64, outcome: &Outcome<'_>) {
         let question = self.questions().remove(&id);
-        let copied = |raw: &serde_json::value::RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
+        let copied =
+            |raw: &serde_json::value::RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
         let answer = match outcome {
             Outcome::Result(raw) if raw.get().starts_with('{') => Reply::Result(copied(raw)),
             Outcome::Result(_) => refusal("the client's answer is not an object"),
@@ -190,7 +202,9 @@ impl Client {
     }
 
     fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Reply>>> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -211,7 +225,9 @@ impl Drop for OpenQuestion<'_> {
         if self.client.questions().remove(&self.id).is_some() {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
             // A client that is gone needs no telling.
-            let _ = self.outbox.push(Frame::notification("notifications/cancelled", &params));
+            let _ = self
+                .outbox
+                .push(Frame::notification("notifications/cancelled", &params));
         }
     }
 }

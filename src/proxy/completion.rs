@@ -20,14 +20,18 @@ impl Proxy {
         };
         let (server, key, own) = match reference.text("type").as_deref() {
             Some("ref/prompt") => {
-                let Some(name) = reference.text("name") else { return invalid("`ref.name` must be a string") };
+                let Some(name) = reference.text("name") else {
+                    return invalid("`ref.name` must be a string");
+                };
                 match self.prompt(&name).await {
                     Ok(Prompt { server, name }) => (server, "name", name),
                     Err(reason) => return invalid(&reason),
                 }
             }
             Some("ref/resource") => {
-                let Some(uri) = reference.text("uri") else { return invalid("`ref.uri` must be a string") };
+                let Some(uri) = reference.text("uri") else {
+                    return invalid("`ref.uri` must be a string");
+                };
                 match self.template(&uri).await {
                     Ok((server, own)) => (server, "uri", own),
                     Err(reason) => return invalid(&reason),
@@ -40,8 +44,13 @@ impl Proxy {
         }
         let errand = Errand::of(caller, params);
         let params = beside::parameters(params, "ref", &reference.with(key, &quoted(&own)));
-        match self.send_on(&server, "completion/complete", None, params, &errand).await {
-            Ok(upstream::Reply::Error(error)) if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) => {
+        match self
+            .send_on(&server, "completion/complete", None, params, &errand)
+            .await
+        {
+            Ok(upstream::Reply::Error(error))
+                if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) =>
+            {
                 Reply::Result(NOTHING.into())
             }
             outcome => self.relayed(outcome, &format!("the completion of `{own}`")),
@@ -51,7 +60,8 @@ impl Proxy {
     /// Whether a server may have completions; the first revision had no word for it.
     fn completes(&self, server: &ServerName) -> bool {
         self.snapshot().server(server).is_some_and(|known| {
-            known.capabilities().has("completions") || known.revision() == Some(Revision::V2024_11_05)
+            known.capabilities().has("completions")
+                || known.revision() == Some(Revision::V2024_11_05)
         })
     }
 }

@@ -76,7 +76,9 @@ impl Proxy {
             return Ok(Consent::Needless);
         }
         let question = question(&name, arguments);
-        let Some(errand) = errand else { return Err(Failure::Consent(question)) };
+        let Some(errand) = errand else {
+            return Err(Failure::Consent(question));
+        };
         let refused = |reason: &str| {
             Err(Failure::Refused(format!(
                 "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and {reason}"
@@ -87,8 +89,10 @@ impl Proxy {
                 "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user",
             );
         }
-        let params =
-            format!(r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#, quoted(&question));
+        let params = format!(
+            r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#,
+            quoted(&question)
+        );
         let question = Question {
             server: name.server.clone(),
             method: "elicitation/create".to_owned(),
@@ -97,30 +101,44 @@ impl Proxy {
         if !errand.caller.revision.is_modern() {
             let host = CallHost::new(&errand.caller, None, Questions::Requested);
             return match host.ask(question).await {
-                upstream::Reply::Result(answer) if is_accepted(&answer) => Ok(Consent::Given(errand.clone())),
-                upstream::Reply::Result(_) => refused("the user did not agree"),
-                upstream::Reply::Error(error) => {
-                    refused(&format!("the client could not ask ({})", upstream::message_of(&error)))
+                upstream::Reply::Result(answer) if is_accepted(&answer) => {
+                    Ok(Consent::Given(errand.clone()))
                 }
+                upstream::Reply::Result(_) => refused("the user did not agree"),
+                upstream::Reply::Error(error) => refused(&format!(
+                    "the client could not ask ({})",
+                    upstream::message_of(&error)
+                )),
             };
         }
         if !errand.is_askable {
             return refused("it cannot be asked for among several calls; call it by itself");
         }
         let call = fingerprint(&name, arguments);
-        let state: Option<String> = errand.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
+        let state: Option<String> = errand
+            .state
+            .as_deref()
+            .and_then(|state| serde_json::from_str(state).ok());
         match state {
             // A call that waits for the client was agreed to before it went out, and its state opens no other.
             Some(state) if self.open_calls.has(&state) => Ok(Consent::Given(errand.clone())),
             Some(state) => match self.consents.take(state, call) {
-                Some(Known { is_agreed: true, .. }) => Ok(Consent::Given(errand.clone())),
+                Some(Known {
+                    is_agreed: true, ..
+                }) => Ok(Consent::Given(errand.clone())),
                 Some(_) if errand.responses.as_deref().is_some_and(has_accepted) => {
-                    Ok(Consent::Given(Errand { responses: None, state: None, ..errand.clone() }))
+                    Ok(Consent::Given(Errand {
+                        responses: None,
+                        state: None,
+                        ..errand.clone()
+                    }))
                 }
                 Some(_) => refused("the user did not agree"),
                 // What was asked before is not what is asked now.
                 None if errand.answers_login() => Ok(self.asked(&question, call)),
-                None => refused("the `requestState` is unknown or has expired, or belongs to another request"),
+                None => refused(
+                    "the `requestState` is unknown or has expired, or belongs to another request",
+                ),
             },
             None => Ok(self.asked(&question, call)),
         }
@@ -140,9 +158,12 @@ impl Proxy {
 
     /// Notes what the client will repeat a call with that the user has agreed to.
     pub(super) fn agreed(&self, name: &QualifiedName, arguments: &str, reply: &upstream::Reply) {
-        let upstream::Reply::Result(result) = reply else { return };
+        let upstream::Reply::Result(result) = reply else {
+            return;
+        };
         if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {
-            self.consents.keep(state, fingerprint(name, arguments), true);
+            self.consents
+                .keep(state, fingerprint(name, arguments), true);
         }
     }
 }
@@ -155,11 +176,19 @@ impl Consents {
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert((state, call), Known { is_agreed, since: Instant::now() });
+        known.insert(
+            (state, call),
+            Known {
+                is_agreed,
+                since: Instant::now(),
+            },
+        );
     }
 
     fn take(&self, state: String, call: u64) -> Option<Known> {
-        self.known().remove(&(state, call)).filter(|known| known.since.elapsed() < PATIENCE)
+        self.known()
+            .remove(&(state, call))
+            .filter(|known| known.since.elapsed() < PATIENCE)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<(String, u64), Known>> {
@@ -171,19 +200,33 @@ impl Consents {
 /// What the user reads.
 fn question(name: &QualifiedName, arguments: &str) -> String {
     let shown: String = arguments.chars().take(SHOWN).collect();
-    let rest = if shown.len() < arguments.len() { "…" } else { "" };
-    format!("May the tool `{}` be called with these arguments?\n{shown}{rest}", name.tool)
+    let rest = if shown.len() < arguments.len() {
+        "…"
+    } else {
+        ""
+    };
+    format!(
+        "May the tool `{}` be called with these arguments?\n{shown}{rest}",
+        name.tool
+    )
 }
 
 fn is_accepted(answer: &[u8]) -> bool {
     let raw: Option<&RawValue> = serde_json::from_slice(answer).ok();
-    raw.and_then(|raw| Object::parse(raw).ok()?.text("action")).as_deref() == Some("accept")
+    raw.and_then(|raw| Object::parse(raw).ok()?.text("action"))
+        .as_deref()
+        == Some("accept")
 }
 
 /// Whether `inputResponses` hold the user's consent.
 fn has_accepted(responses: &str) -> bool {
     let raw: Option<&RawValue> = serde_json::from_str(responses).ok();
-    let answer = raw.and_then(|raw| Object::parse(raw).ok()?.get(KEY).map(|raw| raw.get().to_owned()));
+    let answer = raw.and_then(|raw| {
+        Object::parse(raw)
+            .ok()?
+            .get(KEY)
+            .map(|raw| raw.get().to_owned())
+    });
     answer.is_some_and(|answer| is_accepted(answer.as_bytes()))
 }
 

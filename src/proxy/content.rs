@@ -22,10 +22,19 @@ pub(super) struct Content<'a> {
 
 impl<'a> Content<'a> {
     pub(super) fn of(result: &Object<'a>) -> Self {
-        let structured = result.get("structuredContent").filter(|raw| raw.get() != "null");
-        let is_double =
-            structured.is_some_and(|structured| blocks(result).iter().any(|block| repeats(block, structured)));
-        Self { texts: texts_of(result), structured, is_double }
+        let structured = result
+            .get("structuredContent")
+            .filter(|raw| raw.get() != "null");
+        let is_double = structured.is_some_and(|structured| {
+            blocks(result)
+                .iter()
+                .any(|block| repeats(block, structured))
+        });
+        Self {
+            texts: texts_of(result),
+            structured,
+            is_double,
+        }
     }
 
     /// All that it says: the texts, and the structured content where that says something else.
@@ -39,7 +48,10 @@ impl<'a> Content<'a> {
     }
 
     fn parts(&self) -> impl Iterator<Item = &str> {
-        let structured = self.structured.filter(|_| !self.is_double).map(RawValue::get);
+        let structured = self
+            .structured
+            .filter(|_| !self.is_double)
+            .map(RawValue::get);
         self.texts.iter().map(String::as_str).chain(structured)
     }
 
@@ -54,9 +66,14 @@ impl<'a> Content<'a> {
 }
 
 fn in_lines(text: &str) -> std::borrow::Cow<'_, str> {
-    let value: Option<serde_json::Value> =
-        if text.trim_start().starts_with(['{', '[']) { serde_json::from_str(text).ok() } else { None };
-    value.and_then(|value| serde_json::to_string_pretty(&value).ok()).map_or(text.into(), Into::into)
+    let value: Option<serde_json::Value> = if text.trim_start().starts_with(['{', '[']) {
+        serde_json::from_str(text).ok()
+    } else {
+        None
+    };
+    value
+        .and_then(|value| serde_json::to_string_pretty(&value).ok())
+        .map_or(text.into(), Into::into)
 }
 
 /// What has to be known of a result to answer by something else.
@@ -82,7 +99,8 @@ pub(super) struct Looked {
 impl Looked {
     /// Reads a result, which is JSON; what is no object has nothing in it.
     pub(super) fn into(result: &[u8], with_data: bool) -> Self {
-        let raw: &RawValue = serde_json::from_slice(result).expect("a reply's payload was read as JSON");
+        let raw: &RawValue =
+            serde_json::from_slice(result).expect("a reply's payload was read as JSON");
         let object = Object::parse(raw).unwrap_or_default();
         let content = Content::of(&object);
         let (text, shown) = (content.text(), content.shown());
@@ -103,12 +121,21 @@ impl Looked {
     pub(super) fn with_text(&self, text: &str, is_error: bool) -> Reply {
         let error = if is_error { r#","isError":true"# } else { "" };
         let others = &self.others;
-        Reply::Result(format!(r#"{{"content":[{{"type":"text","text":{}}}{others}]{error}}}"#, quoted(text)).into())
+        Reply::Result(
+            format!(
+                r#"{{"content":[{{"type":"text","text":{}}}{others}]{error}}}"#,
+                quoted(text)
+            )
+            .into(),
+        )
     }
 }
 
 fn blocks<'a>(result: &Object<'a>) -> Vec<&'a RawValue> {
-    result.get("content").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    result
+        .get("content")
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default()
 }
 
 fn others(result: &Object<'_>) -> String {
@@ -123,9 +150,14 @@ fn others(result: &Object<'_>) -> String {
 /// The first `length` characters at most, cut at the end of a line where there is one in the second half, else at a comma or
 /// space.
 pub(super) fn head(text: &str, length: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(length) else { return text.to_owned() };
+    let Some((end, _)) = text.char_indices().nth(length) else {
+        return text.to_owned();
+    };
     let part = &text[..end];
-    let cut = part.rfind('\n').filter(|at| *at > end / 2).or_else(|| part.rfind([',', ' ']).filter(|at| *at > end / 2));
+    let cut = part
+        .rfind('\n')
+        .filter(|at| *at > end / 2)
+        .or_else(|| part.rfind([',', ' ']).filter(|at| *at > end / 2));
     part[..cut.unwrap_or(end)].to_owned()
 }
 
@@ -143,9 +175,9 @@ mod tests {
 
     #[test]
     fn blocks_that_are_no_text_stay() {
-        let result =
-            r#"{"content":[{"type":"text","text":"long"},{"type":"image","data":"x"},{"type":"new","n":1e400}]}"#;
-        let Reply::Result(body) = Looked::into(result.as_bytes(), false).with_text("short", true) else {
+        let result = r#"{"content":[{"type":"text","text":"long"},{"type":"image","data":"x"},{"type":"new","n":1e400}]}"#;
+        let Reply::Result(body) = Looked::into(result.as_bytes(), false).with_text("short", true)
+        else {
             panic!("no result")
         };
         assert_eq!(
@@ -160,7 +192,8 @@ mod tests {
         let looked = Looked::into(result.as_bytes(), true);
         assert_eq!((looked.characters, looked.length), (21, 31));
         assert_eq!(looked.head, "a summary\n{\"items\":[1,2,3,4,5]}");
-        let twice = r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"structuredContent":{"a":1}}"#;
+        let twice =
+            r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"structuredContent":{"a":1}}"#;
         assert_eq!(Looked::into(twice.as_bytes(), false).head, "{\"a\": 1}");
         assert_eq!(looked.data.unwrap().get(), r#"{"items":[1,2,3,4,5]}"#);
     }

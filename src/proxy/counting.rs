@@ -25,8 +25,12 @@ impl Proxy {
         if caller.client.lists() {
             let config = self.config();
             let servers = config.servers.iter().filter(|(_, entry)| !entry.disabled);
-            self.statistics.listed(servers.map(|(name, _)| name.as_str()));
-            self.statistics.answered(Answer::Own, tokens_of(DEFINITIONS) + tokens_of(&self.instructions()));
+            self.statistics
+                .listed(servers.map(|(name, _)| name.as_str()));
+            self.statistics.answered(
+                Answer::Own,
+                tokens_of(DEFINITIONS) + tokens_of(&self.instructions()),
+            );
         }
     }
 
@@ -34,7 +38,9 @@ impl Proxy {
     pub(super) fn counted(&self, answer: Answer, reply: Reply) -> Reply {
         if let Reply::Result(body) = &reply {
             let raw: Option<&RawValue> = serde_json::from_slice(body).ok();
-            let object = raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+            let object = raw
+                .and_then(|raw| Object::parse(raw).ok())
+                .unwrap_or_default();
             let tokens = texts_of(&object).iter().map(|text| tokens_of(text)).sum();
             self.statistics.answered(answer, tokens);
         }
@@ -42,10 +48,21 @@ impl Proxy {
     }
 
     /// Counts a call with `sent` bytes of arguments, and its result, if one came.
-    pub(super) fn count_call(&self, name: &QualifiedName, latency: Duration, sent: usize, result: Option<&[u8]>) {
-        let outcome =
-            CallOutcome { failed: result.is_none_or(is_error), latency, sent, received: result.map_or(0, <[u8]>::len) };
-        self.statistics.called(name.server.as_str(), name.tool.as_str(), &outcome);
+    pub(super) fn count_call(
+        &self,
+        name: &QualifiedName,
+        latency: Duration,
+        sent: usize,
+        result: Option<&[u8]>,
+    ) {
+        let outcome = CallOutcome {
+            failed: result.is_none_or(is_error),
+            latency,
+            sent,
+            received: result.map_or(0, <[u8]>::len),
+        };
+        self.statistics
+            .called(name.server.as_str(), name.tool.as_str(), &outcome);
     }
 }
 
@@ -54,10 +71,16 @@ pub(super) fn is_error(result: &[u8]) -> bool {
     static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"isError\""));
     let may_be = WORD.find_iter(result).any(|at| {
         let rest = result[at + 9..].trim_ascii_start();
-        rest.strip_prefix(b":").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"true"))
+        rest.strip_prefix(b":")
+            .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"true"))
     });
     let raw = || serde_json::from_slice::<&RawValue>(result).ok();
-    let says_so = |raw| Object::parse(raw).ok()?.get("isError").map(|raw| raw.get() == "true");
+    let says_so = |raw| {
+        Object::parse(raw)
+            .ok()?
+            .get("isError")
+            .map(|raw| raw.get() == "true")
+    };
     may_be && raw().and_then(says_so).unwrap_or(false)
 }
 
@@ -71,7 +94,10 @@ mod tests {
             (r#"{"content":[],"isError":true}"#, true),
             (r#"{"isError" : true,"content":[]}"#, true),
             (r#"{"content":[],"isError":false}"#, false),
-            (r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#, false),
+            (
+                r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#,
+                false,
+            ),
             (r#"{"structuredContent":{"isError":true}}"#, false),
             (r#"{}"#, false),
         ] {

@@ -16,7 +16,10 @@ pub const DEFINITIONS: &str = concat!(
 
 /// Who we are (specification, `Implementation`).
 pub(super) fn server_info() -> String {
-    format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
+    format!(
+        r#"{{"name":"mcpzip","version":{}}}"#,
+        quoted(env!("CARGO_PKG_VERSION"))
+    )
 }
 
 /// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
@@ -30,15 +33,27 @@ fn capabilities(mode: Mode, exposed: Exposure, is_modern: bool) -> String {
         // Without a handshake the level comes with each request.
         (!is_modern, r#","logging":{}"#),
         (exposed.prompts, r#","prompts":{"listChanged":true}"#),
-        (exposed.resources, r#","resources":{"subscribe":true,"listChanged":true}"#),
+        (
+            exposed.resources,
+            r#","resources":{"subscribe":true,"listChanged":true}"#,
+        ),
         (exposed.prompts || exposed.resources, r#","completions":{}"#),
     ];
-    let parts: String = parts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, part)| part).collect();
+    let parts: String = parts
+        .into_iter()
+        .filter(|(is_there, _)| *is_there)
+        .map(|(_, part)| part)
+        .collect();
     format!(r#"{{"tools":{tools}{parts}}}"#)
 }
 
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
-pub(super) fn initialize(revision: Revision, mode: Mode, exposed: Exposure, instructions: &str) -> String {
+pub(super) fn initialize(
+    revision: Revision,
+    mode: Mode,
+    exposed: Exposure,
+    instructions: &str,
+) -> String {
     format!(
         r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
         capabilities(mode, exposed, false),
@@ -64,9 +79,17 @@ mod tests {
     #[test]
     fn the_three_definitions_cost_less_than_450_tokens() {
         let tools: serde_json::Value = serde_json::from_str(DEFINITIONS).unwrap();
-        let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        let names: Vec<_> = tools["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].clone())
+            .collect();
         assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
-        let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&tools["tools"].to_string()).len();
+        let tokens = tiktoken_rs::o200k_base()
+            .unwrap()
+            .encode_ordinary(&tools["tools"].to_string())
+            .len();
         assert!(tokens <= 450, "{tokens} tokens");
         assert!(DEFINITIONS.len() <= 1800, "{} bytes", DEFINITIONS.len());
     }

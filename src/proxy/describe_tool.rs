@@ -27,7 +27,9 @@ impl Proxy {
             }
         }
         if names.is_empty() || names.len() > MOST_NAMES {
-            return Reply::tool_error(&format!("describe_tool needs a `name`, or 1 to {MOST_NAMES} `names`"));
+            return Reply::tool_error(&format!(
+                "describe_tool needs a `name`, or 1 to {MOST_NAMES} `names`"
+            ));
         }
         let mut texts = Vec::new();
         let mut failed = 0;
@@ -37,7 +39,10 @@ impl Proxy {
                 Ok((tool, json)) => {
                     let server = tool.server();
                     let mut text = format!("{}\n{}", tool.qualified_name(), json.get());
-                    if let Some(instructions) = server.instructions().filter(|_| !introduced.contains(server.name())) {
+                    if let Some(instructions) = server
+                        .instructions()
+                        .filter(|_| !introduced.contains(server.name()))
+                    {
                         text.push_str(&format!(
                             "\nThe server `{}` says of itself:\n{}",
                             server.name(),
@@ -54,7 +59,11 @@ impl Proxy {
             }
         }
         let text = texts.join("\n\n");
-        if failed == names.len() { Reply::tool_error(&text) } else { Reply::text(&text) }
+        if failed == names.len() {
+            Reply::tool_error(&text)
+        } else {
+            Reply::text(&text)
+        }
     }
 
     /// The tool that `name` means, and its definition in its server's own bytes.
@@ -96,7 +105,11 @@ impl Proxy {
         if matches!(resolution, Resolution::Unknown) {
             let server = self.unlisted_server(&snapshot, name);
             if server.is_some() || snapshot.servers().count() <= 1 {
-                Box::pin(self.refresh.known_now(server.as_ref(), limit.min(FIRST_LISTING))).await;
+                Box::pin(
+                    self.refresh
+                        .known_now(server.as_ref(), limit.min(FIRST_LISTING)),
+                )
+                .await;
                 resolution = self.snapshot().resolve(name);
             }
         }
@@ -104,7 +117,10 @@ impl Proxy {
             Resolution::Tool(tool) => Ok(tool),
             Resolution::Ambiguous(names) => {
                 let names: Vec<String> = names.iter().take(10).map(ToString::to_string).collect();
-                Err(Failure::Unknown(format!("`{name}` could be {}: say which", names.join(" or "))))
+                Err(Failure::Unknown(format!(
+                    "`{name}` could be {}: say which",
+                    names.join(" or ")
+                )))
             }
             Resolution::Unknown => Err(Box::pin(self.explain_unknown(name)).await),
         }
@@ -113,9 +129,14 @@ impl Proxy {
     /// The configured server whose tool `name` would be, if its tools are not known.
     pub(super) fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
         let config = self.config();
-        let known = |server: &ServerName| config.servers.contains_key(server) && snapshot.server(server).is_none();
+        let known = |server: &ServerName| {
+            config.servers.contains_key(server) && snapshot.server(server).is_none()
+        };
         let joined = QualifiedName::readings(name).map(|name| name.server);
-        let separated = name.split([':', '/', '.']).next().and_then(|server| ServerName::new(server).ok());
+        let separated = name
+            .split([':', '/', '.'])
+            .next()
+            .and_then(|server| ServerName::new(server).ok());
         joined.chain(separated).find(known)
     }
 
@@ -125,26 +146,55 @@ impl Proxy {
             let reason = match self.refresh.progress().remove(&server) {
                 Some(super::Progress::Failed(reason)) => config.masker.mask(&reason).into_owned(),
                 Some(_) => "it is still being listed".to_owned(),
-                None if self.is_reachable(&server) => "it is disabled in the configuration".to_owned(),
+                None if self.is_reachable(&server) => {
+                    "it is disabled in the configuration".to_owned()
+                }
                 None => format!("it is there {}", config.servers[&server].projects),
             };
-            return Failure::Unavailable(format!("the tools of server `{server}` are not known: {reason}"));
+            return Failure::Unavailable(format!(
+                "the tools of server `{server}` are not known: {reason}"
+            ));
         }
         if let Resolution::Tool(tool) = self.snapshot().unrestricted().resolve(name) {
             let name = tool.qualified_name();
             let is_held = config.judge(&name, tool.entry().hints) != Verdict::Denied;
-            return Failure::Refused(if is_held { held_tool(&name) } else { denied_tool(&name) });
+            return Failure::Refused(if is_held {
+                held_tool(&name)
+            } else {
+                denied_tool(&name)
+            });
         }
-        if let Some(fault) = config.faults.iter().find(|fault| name.starts_with(&format!("{}__", fault.name))) {
-            return Failure::Unavailable(format!("server `{}` cannot be used: {}", fault.name, fault.fault));
+        if let Some(fault) = config
+            .faults
+            .iter()
+            .find(|fault| name.starts_with(&format!("{}__", fault.name)))
+        {
+            return Failure::Unavailable(format!(
+                "server `{}` cannot be used: {}",
+                fault.name, fault.fault
+            ));
         }
         self.index.wait(Duration::from_secs(1)).await;
         // Without an index there is nothing to suggest.
         let without = self.unseen();
-        let hits = self.index.search(&Request { query: name, limit: 3, server: None, without: &without }).await.ok();
+        let hits = self
+            .index
+            .search(&Request {
+                query: name,
+                limit: 3,
+                server: None,
+                without: &without,
+            })
+            .await
+            .ok();
         let nearest = hits.iter().flat_map(|hits| hits.iter());
-        let nearest =
-            nearest.map(|hit| QualifiedName { server: hit.server.clone(), tool: hit.tool.clone() }.to_string());
+        let nearest = nearest.map(|hit| {
+            QualifiedName {
+                server: hit.server.clone(),
+                tool: hit.tool.clone(),
+            }
+            .to_string()
+        });
         Failure::Unknown(unknown_tool(name, &nearest.collect::<Vec<_>>()))
     }
 }

@@ -38,12 +38,21 @@ impl DirectNames {
     /// The names of `snapshot`, made once.
     fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<HashMap<String, Tool>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(named) = known.as_ref().filter(|named| Arc::ptr_eq(&named.of, snapshot)) {
+        if let Some(named) = known
+            .as_ref()
+            .filter(|named| Arc::ptr_eq(&named.of, snapshot))
+        {
             return named.tools.clone();
         }
-        let foreign = snapshot.tools().filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
-        let tools: Arc<HashMap<_, _>> = Arc::new(foreign.map(|tool| (direct_name(&tool), tool)).collect());
-        *known = Some(Named { of: snapshot.clone(), tools: tools.clone() });
+        let foreign = snapshot
+            .tools()
+            .filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
+        let tools: Arc<HashMap<_, _>> =
+            Arc::new(foreign.map(|tool| (direct_name(&tool), tool)).collect());
+        *known = Some(Named {
+            of: snapshot.clone(),
+            tools: tools.clone(),
+        });
         tools
     }
 }
@@ -60,9 +69,13 @@ impl Proxy {
         let snapshot = self.snapshot();
         let start = |server: &ServerTools| match &cursor {
             None => Some(0),
-            Some(cursor) => cursor.start(server.name(), |key| server.position(&ToolName::new(key).ok()?)),
+            Some(cursor) => cursor.start(server.name(), |key| {
+                server.position(&ToolName::new(key).ok()?)
+            }),
         };
-        let servers = snapshot.servers().filter(|server| server.name().as_str() != BUILT_IN_SERVER);
+        let servers = snapshot
+            .servers()
+            .filter(|server| server.name().as_str() != BUILT_IN_SERVER);
         let behind = servers.flat_map(|server| {
             let count = server.entries().len();
             (start(server).unwrap_or(count)..count).map(move |index| (server, index))
@@ -72,25 +85,46 @@ impl Proxy {
         places.truncate(PAGE);
         let next = places.last().filter(|_| has_more).map(|(server, index)| {
             let key = server.entries()[*index].name.to_string();
-            Cursor { server: server.name().clone(), index: *index, key }.next_member()
+            Cursor {
+                server: server.name().clone(),
+                index: *index,
+                key,
+            }
+            .next_member()
         });
-        let tools =
-            places.iter().filter_map(|(server, index)| snapshot.tool(server.name(), &server.entries()[*index].name));
+        let tools = places.iter().filter_map(|(server, index)| {
+            snapshot.tool(server.name(), &server.entries()[*index].name)
+        });
         let entries: Vec<String> = tools
             .filter_map(|tool| {
                 let json = self.definition(&tool)?;
                 // What is in the catalog was read as an object.
-                Some(Object::parse(&json).ok()?.with("name", &quoted(&direct_name(&tool))))
+                Some(
+                    Object::parse(&json)
+                        .ok()?
+                        .with("name", &quoted(&direct_name(&tool))),
+                )
             })
             .collect();
         let next = next.unwrap_or_default();
-        Reply::changing(format!(r#"{{"tools":[{}]{next}}}"#, entries.join(",")).into(), modern)
+        Reply::changing(
+            format!(r#"{{"tools":[{}]{next}}}"#, entries.join(",")).into(),
+            modern,
+        )
     }
 
     /// Calls a tool with what the client gave, and brings what its server answers.
-    pub(super) async fn direct_call(&self, caller: &Caller, params: &Object<'_>, line: &Bytes) -> Reply {
+    pub(super) async fn direct_call(
+        &self,
+        caller: &Caller,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Reply {
         let Some(name) = params.text("name") else {
-            return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`name` must be a string".to_owned(),
+            );
         };
         let tool = match self.direct_tool(&name).await {
             Ok(tool) => tool,
@@ -107,7 +141,11 @@ impl Proxy {
             Ok(consent) => consent,
             Err(failure) => return Reply::tool_error(failure.text()),
         };
-        let errand = if let Consent::Given(errand) = &consent { errand } else { &errand };
+        let errand = if let Consent::Given(errand) = &consent {
+            errand
+        } else {
+            &errand
+        };
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
         let frame = match params.get("arguments") {
             None => Frame::from(head),
@@ -121,7 +159,10 @@ impl Proxy {
             method: "tools/call",
             name: Some(name.tool.as_str()),
             params: frame,
-            limit: self.pool.timeout_of(&name.server).unwrap_or(self.config().call_timeout),
+            limit: self
+                .pool
+                .timeout_of(&name.server)
+                .unwrap_or(self.config().call_timeout),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
         let outcome = self.relay(&name.server, relayed, Some(errand)).await;
@@ -129,10 +170,15 @@ impl Proxy {
             self.agreed(&name, sent, reply);
         }
         match outcome {
-            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Reply::Relayed(result),
+            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
+                Reply::Relayed(result)
+            }
             Ok(upstream::Reply::Result(_)) => Reply::error(
                 ErrorCode::INTERNAL,
-                format!("the result of server `{}` is not a JSON object", name.server),
+                format!(
+                    "the result of server `{}` is not a JSON object",
+                    name.server
+                ),
             ),
             Ok(upstream::Reply::Error(error)) => Reply::RelayedError(error),
             Err(error) => Reply::tool_error(&self.masked(&failed_call(&name, &error))),
@@ -167,8 +213,11 @@ fn shortened(name: &str) -> String {
     }
     let hash = Sha256::digest(name);
     let mark: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let plain: String =
-        name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST - mark.len() - 1).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .take(LONGEST - mark.len() - 1)
+        .collect();
     format!("{plain}_{mark}")
 }
 
@@ -180,14 +229,22 @@ mod tests {
     fn names_are_kept_or_shortened_stably_and_apart() {
         assert_eq!(shortened("github__create_issue"), "github__create_issue");
         let long = format!("server__{}", "x".repeat(70));
-        let (one, other) = (shortened(&format!("{long}a")), shortened(&format!("{long}b")));
+        let (one, other) = (
+            shortened(&format!("{long}a")),
+            shortened(&format!("{long}b")),
+        );
         assert_eq!((one.len(), other.len()), (LONGEST, LONGEST));
         assert_ne!(one, other);
         assert_eq!(one, shortened(&format!("{long}a")));
         assert_ne!(shortened("a__b.c"), shortened("a__b_c"));
         for name in ["a__b.c", "a__ü", "a__b/c d"] {
             let short = shortened(name);
-            assert!(short.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')), "{short}");
+            assert!(
+                short
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')),
+                "{short}"
+            );
         }
     }
 }

@@ -23,8 +23,12 @@ impl Kept {
     pub(super) fn of(setting: Duplicates, shows: Option<Shows>) -> Option<Self> {
         match (setting, shows) {
             (Duplicates::Keep, _) | (Duplicates::Auto, None) => None,
-            (Duplicates::Text, _) | (Duplicates::Auto, Some(Shows::Text | Shows::Both)) => Some(Self::Text),
-            (Duplicates::Structured, _) | (Duplicates::Auto, Some(Shows::Structured)) => Some(Self::Structured),
+            (Duplicates::Text, _) | (Duplicates::Auto, Some(Shows::Text | Shows::Both)) => {
+                Some(Self::Text)
+            }
+            (Duplicates::Structured, _) | (Duplicates::Auto, Some(Shows::Structured)) => {
+                Some(Self::Structured)
+            }
         }
     }
 }
@@ -35,9 +39,13 @@ pub(super) fn without_duplicate(result: &[u8], kept: Kept) -> Option<Bytes> {
     memchr::memmem::find(result, b"structuredContent")?;
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
     let object = Object::parse(raw).ok()?;
-    let structured = object.get("structuredContent").filter(|raw| raw.get() != "null")?;
+    let structured = object
+        .get("structuredContent")
+        .filter(|raw| raw.get() != "null")?;
     let blocks: Vec<&RawValue> = serde_json::from_str(object.get("content")?.get()).ok()?;
-    let (same, others): (Vec<&RawValue>, Vec<_>) = blocks.into_iter().partition(|block| repeats(block, structured));
+    let (same, others): (Vec<&RawValue>, Vec<_>) = blocks
+        .into_iter()
+        .partition(|block| repeats(block, structured));
     if same.is_empty() {
         return None;
     }
@@ -53,19 +61,27 @@ pub(super) fn without_duplicate(result: &[u8], kept: Kept) -> Option<Bytes> {
 
 /// Whether a text block says what `structured` says, and nothing beside it.
 pub(super) fn repeats(block: &RawValue, structured: &RawValue) -> bool {
-    let Ok(block) = Object::parse(block) else { return false };
+    let Ok(block) = Object::parse(block) else {
+        return false;
+    };
     // Annotations and other members are something that the other does not say.
     if block.members().len() != 2 || block.text("type").as_deref() != Some("text") {
         return false;
     }
-    let Some(written) = block.text("text") else { return false };
+    let Some(written) = block.text("text") else {
+        return false;
+    };
     if is_same(&written, structured.get()) {
         return true;
     }
     // What is no object is put into one: {"result": …} (Python SDK), {"content": …} (server-filesystem).
-    let wrapped = Object::parse(structured).ok().filter(|object| object.members().len() == 1);
+    let wrapped = Object::parse(structured)
+        .ok()
+        .filter(|object| object.members().len() == 1);
     let wrapped = wrapped.and_then(|object| object.members().first().map(|(_, value)| *value));
-    wrapped.is_some_and(|value| is_same(&written, value.get()) || text(value).is_some_and(|value| value == written))
+    wrapped.is_some_and(|value| {
+        is_same(&written, value.get()) || text(value).is_some_and(|value| value == written)
+    })
 }
 
 /// Whether two JSON texts have the same tokens.
@@ -83,7 +99,9 @@ fn is_same(one: &str, other: &str) -> bool {
 /// Whether two JSON strings are the same but for their escapes.
 fn is_same_text(one: &str, other: &str) -> bool {
     let parsed = |json: &str| serde_json::from_str::<String>(json).ok();
-    one.starts_with('"') && other.starts_with('"') && parsed(one).is_some_and(|one| Some(one) == parsed(other))
+    one.starts_with('"')
+        && other.starts_with('"')
+        && parsed(one).is_some_and(|one| Some(one) == parsed(other))
 }
 
 /// Takes the first token off `text`: a mark, a string with its quotes, or a word.
@@ -100,7 +118,9 @@ fn token<'t>(text: &mut &'t str) -> Option<&'t str> {
             });
             end.map_or(rest.len(), |end| end + 2)
         }
-        _ => rest.find(|c: char| "{}[],:\" \t\r\n".contains(c)).unwrap_or(rest.len()),
+        _ => rest
+            .find(|c: char| "{}[],:\" \t\r\n".contains(c))
+            .unwrap_or(rest.len()),
     };
     let (token, rest) = rest.split_at(end);
     *text = rest;
@@ -138,10 +158,17 @@ mod tests {
         check(
             wrapped,
             Kept::Structured,
-            Some(r#"{"content":[],"structuredContent":{"result":"three words here"},"isError":false}"#),
+            Some(
+                r#"{"content":[],"structuredContent":{"result":"three words here"},"isError":false}"#,
+            ),
         );
-        let list = r#"{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2]}}"#;
-        check(list, Kept::Text, Some(r#"{"content":[{"type":"text","text":"[1, 2]"}]}"#));
+        let list =
+            r#"{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2]}}"#;
+        check(
+            list,
+            Kept::Text,
+            Some(r#"{"content":[{"type":"text","text":"[1, 2]"}]}"#),
+        );
     }
 
     #[test]
@@ -175,7 +202,10 @@ mod tests {
         assert_eq!(kept(Auto, "somebody"), None);
         for client in ["claude-code", "opencode", "somebody"] {
             assert_eq!(kept(Keep, client), None);
-            assert_eq!((kept(Text, client), kept(Structured, client)), (Some(Kept::Text), Some(Kept::Structured)));
+            assert_eq!(
+                (kept(Text, client), kept(Structured, client)),
+                (Some(Kept::Text), Some(Kept::Structured))
+            );
         }
     }
 }

@@ -55,27 +55,39 @@ pub(super) fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature:
             path => format!("- {path}: {}", fault.message),
         })
         .collect();
-    format!("`{name}` was not called, its arguments do not fit:\n{}\nCall it as {signature}", faults.join("\n"))
+    format!(
+        "`{name}` was not called, its arguments do not fit:\n{}\nCall it as {signature}",
+        faults.join("\n")
+    )
 }
 
 /// A call has no answer; what to do about it.
 pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
     let next = match error {
         CallError::Connect(error) => match &**error {
-            ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => "check its entry in the configuration",
+            ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => {
+                "check its entry in the configuration"
+            }
             ConnectError::Disabled { .. } | ConnectError::Unknown { .. } => "use another tool",
             ConnectError::Http { error, .. } => after_http(error),
             ConnectError::ShuttingDown => "nothing more can be called",
-            ConnectError::Ended { .. } | ConnectError::Timeout { .. } | ConnectError::Handshake { .. } => {
-                "a new call tries to connect again"
-            }
+            ConnectError::Ended { .. }
+            | ConnectError::Timeout { .. }
+            | ConnectError::Handshake { .. } => "a new call tries to connect again",
         },
-        CallError::Connecting { .. } => "nothing was sent, and its start goes on; call again in a moment",
-        CallError::Lost { may_have_acted: true, .. } => {
+        CallError::Connecting { .. } => {
+            "nothing was sent, and its start goes on; call again in a moment"
+        }
+        CallError::Lost {
+            may_have_acted: true,
+            ..
+        } => {
             "it may or may not have acted, so the call was not repeated; check before calling again, which starts it anew"
         }
         CallError::Lost { .. } => "call again to start it anew",
-        CallError::Timeout { .. } => "the call was cancelled; it may have acted; `timeout` (seconds) allows more",
+        CallError::Timeout { .. } => {
+            "the call was cancelled; it may have acted; `timeout` (seconds) allows more"
+        }
         CallError::TooLarge { .. } => "ask for less at once",
         CallError::Malformed { .. } => "the tool may have acted",
         CallError::Http { error, .. } => after_http(error),
@@ -88,27 +100,41 @@ fn after_http(error: &HttpError) -> &'static str {
     match error {
         HttpError::Unreachable { .. } => "nothing was sent; a new call tries to connect again",
         HttpError::Insecure { .. } => "nothing was sent; check its entry in the configuration",
-        HttpError::Login { need: Need::Credentials, .. } => {
-            "a person has to give it valid credentials in the configuration"
-        }
-        HttpError::Command { .. } | HttpError::Login { need: Need::Command, .. } => {
-            "a person has to look after that command, which is run again with the next call"
-        }
-        HttpError::Login { need: Need::Rights, .. } => "use another tool",
-        HttpError::Login { need: Need::Patience(_), .. } => "call again later",
+        HttpError::Login {
+            need: Need::Credentials,
+            ..
+        } => "a person has to give it valid credentials in the configuration",
+        HttpError::Command { .. }
+        | HttpError::Login {
+            need: Need::Command,
+            ..
+        } => "a person has to look after that command, which is run again with the next call",
+        HttpError::Login {
+            need: Need::Rights, ..
+        } => "use another tool",
+        HttpError::Login {
+            need: Need::Patience(_),
+            ..
+        } => "call again later",
         HttpError::Login { .. } => "call again when a person has done that",
-        HttpError::Status { status: 429 | 503, .. } => "call again later",
+        HttpError::Status {
+            status: 429 | 503, ..
+        } => "call again later",
         HttpError::Status { status: 500.., .. } => "it may have acted; check before calling again",
         HttpError::Status { .. } | HttpError::Redirect { .. } | HttpError::NoEndpoint { .. } => {
             "check its entry in the configuration"
         }
-        HttpError::ContentType { .. } => "it may have acted; check that its URL is that of an MCP server",
+        HttpError::ContentType { .. } => {
+            "it may have acted; check that its URL is that of an MCP server"
+        }
     }
 }
 
 /// The server answered with a JSON-RPC error.
 pub(super) fn refused_call(name: &QualifiedName, message: &str, data: Option<&str>) -> String {
-    let data = data.map(|data| format!(" {}", shortened(data, 500))).unwrap_or_default();
+    let data = data
+        .map(|data| format!(" {}", shortened(data, 500)))
+        .unwrap_or_default();
     format!("`{name}` was refused by its server: {message}{data}")
 }
 

@@ -99,27 +99,58 @@ impl Proxy {
         params: &Object<'_>,
         line: &Bytes,
     ) -> Reply {
-        let limit = match arguments.get("timeout").map(|raw| raw.get().trim_matches('"')) {
+        let limit = match arguments
+            .get("timeout")
+            .map(|raw| raw.get().trim_matches('"'))
+        {
             None | Some("null") => None,
             Some(text) => match text.parse::<f64>() {
-                Ok(seconds) if TIMEOUTS.contains(&seconds) => Some(Duration::from_secs_f64(seconds)),
-                _ => return Reply::tool_error("`timeout` must be a number of seconds from 0.1 to 3600"),
+                Ok(seconds) if TIMEOUTS.contains(&seconds) => {
+                    Some(Duration::from_secs_f64(seconds))
+                }
+                _ => {
+                    return Reply::tool_error(
+                        "`timeout` must be a number of seconds from 0.1 to 3600",
+                    );
+                }
             },
         };
         let errand = Errand::of(caller, params);
         match arguments.get("calls").filter(|raw| raw.get() != "null") {
             Some(calls) => {
-                Box::pin(self.execute_all(calls, &Shared { line, limit, errand: errand.in_company() })).await
+                Box::pin(self.execute_all(
+                    calls,
+                    &Shared {
+                        line,
+                        limit,
+                        errand: errand.in_company(),
+                    },
+                ))
+                .await
             }
-            None => self.execute_one(arguments, &Shared { line, limit, errand }).await,
+            None => {
+                self.execute_one(
+                    arguments,
+                    &Shared {
+                        line,
+                        limit,
+                        errand,
+                    },
+                )
+                .await
+            }
         }
     }
 
     async fn execute_one(&self, call: &Object<'_>, shared: &Shared<'_>) -> Reply {
         let Some(name) = call.text("name").filter(|name| !name.trim().is_empty()) else {
-            return Reply::tool_error("execute_tool needs the `name` of a tool, as search_tools shows it");
+            return Reply::tool_error(
+                "execute_tool needs the `name` of a tool, as search_tools shows it",
+            );
         };
-        let select = call.text("select").filter(|filter| !filter.trim().is_empty());
+        let select = call
+            .text("select")
+            .filter(|filter| !filter.trim().is_empty());
         let call = Call {
             name: &name,
             arguments: call.get("arguments"),
@@ -128,32 +159,50 @@ impl Proxy {
             errand: Some(&shared.errand),
             is_agreed: false,
         };
-        let Ran { name, reply, repairs } = match self.run(call).await {
+        let Ran {
+            name,
+            reply,
+            repairs,
+        } = match self.run(call).await {
             Ok(ran) => ran,
             Err(failure) => return Reply::tool_error(failure.text()),
         };
         let reply = match (reply, &name) {
             (Reply::Relayed(result), Some(name)) => {
-                let asked = Asked { name, select: select.as_deref(), caller: &shared.errand.caller };
+                let asked = Asked {
+                    name,
+                    select: select.as_deref(),
+                    caller: &shared.errand.caller,
+                };
                 self.answer(result, &asked).await
             }
             (reply, _) => reply,
         };
-        if repairs.is_empty() { reply } else { reply.with_meta(REPAIRS, &listed(&repairs)) }
+        if repairs.is_empty() {
+            reply
+        } else {
+            reply.with_meta(REPAIRS, &listed(&repairs))
+        }
     }
 
     /// Several calls side by side; one answer with the results in order, each under a line that names it.
     async fn execute_all(&self, calls: &RawValue, shared: &Shared<'_>) -> Reply {
         let calls: Result<Vec<&RawValue>, _> = serde_json::from_str(calls.get());
-        let calls: Option<Vec<Object<'_>>> =
-            calls.ok().and_then(|calls| calls.into_iter().map(|raw| Object::parse(raw).ok()).collect());
+        let calls: Option<Vec<Object<'_>>> = calls.ok().and_then(|calls| {
+            calls
+                .into_iter()
+                .map(|raw| Object::parse(raw).ok())
+                .collect()
+        });
         let Some(calls) = calls.filter(|calls| (1..=MOST_CALLS).contains(&calls.len())) else {
             return Reply::tool_error(&format!(
                 "`calls` must be an array of 1 to {MOST_CALLS} objects, each with a `name`"
             ));
         };
         let replies = join_all(calls.iter().map(|call| self.execute_one(call, shared))).await;
-        let names = calls.iter().map(|call| call.text("name").unwrap_or_default());
+        let names = calls
+            .iter()
+            .map(|call| call.text("name").unwrap_or_default());
         together(names.zip(replies))
     }
 
@@ -168,25 +217,45 @@ impl Proxy {
     async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
         let tool = match self.known_tool(call.name) {
             Some(tool) => tool,
-            None => match Box::pin(self.find_logged_in(call.name, call.limit, call.errand)).await? {
-                Ok(tool) => tool,
-                Err(question) => return Ok(Ran { name: None, reply: question, repairs: Vec::new() }),
-            },
+            None => {
+                match Box::pin(self.find_logged_in(call.name, call.limit, call.errand)).await? {
+                    Ok(tool) => tool,
+                    Err(question) => {
+                        return Ok(Ran {
+                            name: None,
+                            reply: question,
+                            repairs: Vec::new(),
+                        });
+                    }
+                }
+            }
         };
         let schema = match self.schemas.get(tool.entry().hash) {
             Some(schema) => schema,
             None => Box::pin(self.compiled(&tool)).await,
         };
-        let checked = self.check(&schema, &tool, call.arguments).map_err(Failure::Arguments)?;
+        let checked = self
+            .check(&schema, &tool, call.arguments)
+            .map_err(Failure::Arguments)?;
         let (arguments, repairs) = match checked {
             Checked::AsSent(raw) => (raw.get(), Vec::new()),
-            Checked::Repaired { ref arguments, ref repairs } => (arguments.get(), repairs.clone()),
+            Checked::Repaired {
+                ref arguments,
+                ref repairs,
+            } => (arguments.get(), repairs.clone()),
         };
         if let Some(builtin) = builtin::Tool::of(&tool) {
-            let raw: &RawValue = serde_json::from_str(arguments).expect("checked arguments are JSON");
+            let raw: &RawValue =
+                serde_json::from_str(arguments).expect("checked arguments are JSON");
             let caller = call.errand.map(|errand| &errand.caller);
-            let reply = Box::pin(self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller)).await;
-            return Ok(Ran { name: Some(tool.qualified_name()), reply, repairs });
+            let reply =
+                Box::pin(self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller))
+                    .await;
+            return Ok(Ran {
+                name: Some(tool.qualified_name()),
+                reply,
+                repairs,
+            });
         }
         let name = tool.qualified_name();
         let written = arguments;
@@ -198,13 +267,25 @@ impl Proxy {
         let errand = match &consent {
             Consent::Needless => call.errand,
             Consent::Given(errand) => Some(errand),
-            Consent::Asked(reply) => return Ok(Ran { name: Some(name), reply: reply.clone(), repairs }),
+            Consent::Asked(reply) => {
+                return Ok(Ran {
+                    name: Some(name),
+                    reply: reply.clone(),
+                    repairs,
+                });
+            }
         };
         for repair in &repairs {
             tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
         }
-        let limit = call.limit.or_else(|| self.pool.timeout_of(&name.server)).unwrap_or(self.config().call_timeout);
-        let arguments = match call.line.filter(|line| line.as_ptr_range().contains(&arguments.as_ptr())) {
+        let limit = call
+            .limit
+            .or_else(|| self.pool.timeout_of(&name.server))
+            .unwrap_or(self.config().call_timeout);
+        let arguments = match call
+            .line
+            .filter(|line| line.as_ptr_range().contains(&arguments.as_ptr()))
+        {
             Some(line) => line.slice_ref(arguments.as_bytes()),
             None => Bytes::copy_from_slice(arguments.as_bytes()),
         };
@@ -212,7 +293,8 @@ impl Proxy {
             method: "tools/call",
             name: Some(name.tool.as_str()),
             params: Frame {
-                head: format!(r#"{{"name":{},"arguments":"#, quoted(name.tool.as_str())).into_bytes(),
+                head: format!(r#"{{"name":{},"arguments":"#, quoted(name.tool.as_str()))
+                    .into_bytes(),
                 body: arguments,
                 tail: Vec::new(),
             },
@@ -230,22 +312,40 @@ impl Proxy {
         };
         self.count_call(&name, start.elapsed(), sent, result);
         match answered {
-            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
-                Ok(Ran { name: Some(name), reply: Reply::Relayed(result), repairs })
-            }
-            Ok(upstream::Reply::Result(_)) => {
-                Err(Failure::Refused(refused_call(&name, "its result is not a JSON object", None)))
-            }
-            Ok(upstream::Reply::Error(error)) if errand.is_some_and(|errand| errand.concerns_client(&error)) => {
-                Ok(Ran { name: Some(name), reply: Reply::RelayedError(error), repairs })
+            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Ok(Ran {
+                name: Some(name),
+                reply: Reply::Relayed(result),
+                repairs,
+            }),
+            Ok(upstream::Reply::Result(_)) => Err(Failure::Refused(refused_call(
+                &name,
+                "its result is not a JSON object",
+                None,
+            ))),
+            Ok(upstream::Reply::Error(error))
+                if errand.is_some_and(|errand| errand.concerns_client(&error)) =>
+            {
+                Ok(Ran {
+                    name: Some(name),
+                    reply: Reply::RelayedError(error),
+                    repairs,
+                })
             }
             Ok(upstream::Reply::Error(error)) => {
                 let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
-                let object = raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+                let object = raw
+                    .and_then(|raw| Object::parse(raw).ok())
+                    .unwrap_or_default();
                 let data = object.get("data").map(RawValue::get);
-                Err(Failure::Refused(self.masked(&refused_call(&name, &message_of(&error), data))))
+                Err(Failure::Refused(self.masked(&refused_call(
+                    &name,
+                    &message_of(&error),
+                    data,
+                ))))
             }
-            Err(error) => Err(Failure::Unavailable(self.masked(&failed_call(&name, &error)))),
+            Err(error) => Err(Failure::Unavailable(
+                self.masked(&failed_call(&name, &error)),
+            )),
         }
     }
 
@@ -253,21 +353,39 @@ impl Proxy {
     async fn compiled(&self, tool: &Tool) -> Arc<Schema> {
         let json = self.definition(tool);
         let compile = move || {
-            let definition = json.as_deref().and_then(|json| Definition::parse(json).ok());
+            let definition = json
+                .as_deref()
+                .and_then(|json| Definition::parse(json).ok());
             Schema::compile(definition.and_then(|definition| definition.input_schema))
         };
         // A compilation that panics says nothing about the arguments.
-        let schema = self.tasks.spawn_blocking(compile).await.unwrap_or_else(|_| Schema::compile(None));
+        let schema = self
+            .tasks
+            .spawn_blocking(compile)
+            .await
+            .unwrap_or_else(|_| Schema::compile(None));
         self.schemas.insert(tool.entry().hash, schema)
     }
 
     /// Checks arguments against the tool's schema, and mends what has one meaning.
-    fn check<'a>(&self, schema: &Schema, tool: &Tool, arguments: Option<&'a RawValue>) -> Result<Checked<'a>, String> {
+    fn check<'a>(
+        &self,
+        schema: &Schema,
+        tool: &Tool,
+        arguments: Option<&'a RawValue>,
+    ) -> Result<Checked<'a>, String> {
         schema.check(arguments).map_err(|faults| {
             let json = self.definition(tool);
-            let definition = json.as_deref().and_then(|json| Definition::parse(json).ok());
-            let signature = definition.map(|definition| Signature::of(tool.server().name(), &definition).to_string());
-            unfit_arguments(&tool.qualified_name(), &faults, &signature.unwrap_or_default())
+            let definition = json
+                .as_deref()
+                .and_then(|json| Definition::parse(json).ok());
+            let signature = definition
+                .map(|definition| Signature::of(tool.server().name(), &definition).to_string());
+            unfit_arguments(
+                &tool.qualified_name(),
+                &faults,
+                &signature.unwrap_or_default(),
+            )
         })
     }
 
@@ -283,7 +401,11 @@ pub(super) struct Schemas(Mutex<HashMap<ToolHash, Arc<Schema>>>);
 
 impl Schemas {
     fn get(&self, hash: ToolHash) -> Option<Arc<Schema>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&hash)
+            .cloned()
     }
 
     fn insert(&self, hash: ToolHash, schema: Schema) -> Arc<Schema> {
@@ -300,8 +422,13 @@ impl Schemas {
 
 /// Repairs as JSON.
 fn listed(repairs: &[Repair]) -> String {
-    let repairs =
-        repairs.iter().map(|repair| format!(r#"{{"path":{},"what":{}}}"#, quoted(&repair.path), quoted(&repair.what)));
+    let repairs = repairs.iter().map(|repair| {
+        format!(
+            r#"{{"path":{},"what":{}}}"#,
+            quoted(&repair.path),
+            quoted(&repair.what)
+        )
+    });
     format!("[{}]", repairs.collect::<Vec<_>>().join(","))
 }
 
@@ -311,7 +438,9 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
     let (mut blocks, mut failed, mut count) = (Vec::new(), 0, 0);
     let mut repairs: Vec<String> = Vec::new();
     for (name, reply) in replies {
-        let (Reply::Result(body) | Reply::Relayed(body)) = reply else { continue };
+        let (Reply::Result(body) | Reply::Relayed(body)) = reply else {
+            continue;
+        };
         let raw: &RawValue = serde_json::from_slice(&body).expect("a result is JSON");
         let result = Object::parse(raw).unwrap_or_default();
         let is_error = result.get("isError").is_some_and(|raw| raw.get() == "true");
@@ -319,22 +448,38 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
         failed += usize::from(is_error);
         let mark = if is_error { " failed" } else { "" };
         blocks.push(text_block(&format!("[{count}] {name}{mark}")));
-        let content = result.get("content").and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+        let content = result
+            .get("content")
+            .and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
         let content = content.unwrap_or_default();
         blocks.extend(content.iter().map(ToString::to_string));
-        let structured = result.get("structuredContent").filter(|raw| raw.get() != "null");
+        let structured = result
+            .get("structuredContent")
+            .filter(|raw| raw.get() != "null");
         if let Some(structured) =
             structured.filter(|structured| !content.iter().any(|block| repeats(block, structured)))
         {
             blocks.push(text_block(structured.get()));
         }
         let meta = result.get("_meta").and_then(|raw| Object::parse(raw).ok());
-        repairs.push(meta.and_then(|meta| meta.get(REPAIRS)).map_or("[]", RawValue::get).to_owned());
+        repairs.push(
+            meta.and_then(|meta| meta.get(REPAIRS))
+                .map_or("[]", RawValue::get)
+                .to_owned(),
+        );
     }
-    let error = if failed == count { r#","isError":true"# } else { "" };
+    let error = if failed == count {
+        r#","isError":true"#
+    } else {
+        ""
+    };
     let reply = Reply::Result(format!(r#"{{"content":[{}]{error}}}"#, blocks.join(",")).into());
     let is_repaired = repairs.iter().any(|repairs| repairs != "[]");
-    if is_repaired { reply.with_meta(REPAIRS, &format!("[{}]", repairs.join(","))) } else { reply }
+    if is_repaired {
+        reply.with_meta(REPAIRS, &format!("[{}]", repairs.join(",")))
+    } else {
+        reply
+    }
 }
 
 fn text_block(text: &str) -> String {
@@ -356,7 +501,9 @@ mod tests {
             ("b".to_owned(), Reply::tool_error("no")),
             ("c".to_owned(), Reply::Relayed(structured)),
         ];
-        let Reply::Result(body) = together(replies.into_iter()) else { panic!("no result") };
+        let Reply::Result(body) = together(replies.into_iter()) else {
+            panic!("no result")
+        };
         assert_eq!(
             body,
             concat!(

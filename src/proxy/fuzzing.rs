@@ -9,17 +9,27 @@ pub(crate) use super::projection::fuzzing::select;
 /// Arguments, in JSON on the first line, for a tool whose schema is the rest. What is sent is what came, or a repair that
 /// the same schema takes as it is.
 pub(crate) fn arguments(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let (arguments, schema) = text.split_once('\n').unwrap_or((text, ""));
     let raw = |json: &'static str| serde_json::from_str::<&RawValue>(json).expect("it is JSON");
-    let Ok(arguments) = serde_json::from_str::<&RawValue>(arguments) else { return };
+    let Ok(arguments) = serde_json::from_str::<&RawValue>(arguments) else {
+        return;
+    };
     let schema = Schema::compile(serde_json::from_str(schema).ok());
     match schema.check(Some(arguments)) {
         Ok(Checked::AsSent(sent)) => {
-            assert!(sent.get() == arguments.get() || arguments.get() == "null" && sent.get() == raw("{}").get());
+            assert!(
+                sent.get() == arguments.get()
+                    || arguments.get() == "null" && sent.get() == raw("{}").get()
+            );
             assert!(sent.get().starts_with('{'));
         }
-        Ok(Checked::Repaired { arguments: repaired, repairs }) => {
+        Ok(Checked::Repaired {
+            arguments: repaired,
+            repairs,
+        }) => {
             assert!(!repairs.is_empty(), "a repair is told");
             assert!(repaired.get().starts_with('{'));
             match schema.check(Some(&repaired)) {
@@ -29,7 +39,12 @@ pub(crate) fn arguments(data: &[u8]) {
         }
         Err(faults) => {
             assert!(!faults.is_empty() && faults.len() <= 8, "{faults:?}");
-            assert!(faults.iter().all(|fault| !fault.message.is_empty() && fault.message.len() < 4000), "{faults:?}");
+            assert!(
+                faults
+                    .iter()
+                    .all(|fault| !fault.message.is_empty() && fault.message.len() < 4000),
+                "{faults:?}"
+            );
         }
     }
 }

@@ -42,7 +42,9 @@ struct Built {
 
 impl std::fmt::Debug for Index {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Index").field("built", &*self.built.borrow()).finish_non_exhaustive()
+        f.debug_struct("Index")
+            .field("built", &*self.built.borrow())
+            .finish_non_exhaustive()
     }
 }
 
@@ -51,8 +53,15 @@ impl Index {
     pub(super) fn new(catalog: Arc<Catalog>, search: Search, tasks: Tasks) -> Arc<Self> {
         let (built, search) = (watch::Sender::new(None), Arc::new(search));
         let vectors = Vectors::new(catalog.clone(), search.clone(), tasks.clone());
-        let index =
-            Arc::new(Self { catalog, search, wanted: Notify::new(), built, vectors, cached: AtomicU64::new(0), tasks });
+        let index = Arc::new(Self {
+            catalog,
+            search,
+            wanted: Notify::new(),
+            built,
+            vectors,
+            cached: AtomicU64::new(0),
+            tasks,
+        });
         let keeper = index.clone();
         index.tasks.spawn(async move {
             tokio::select! {
@@ -73,7 +82,11 @@ impl Index {
     pub(super) async fn wait(&self, limit: Duration) {
         let snapshot = self.catalog.snapshot();
         let holds_all = |built: &Option<Built>| {
-            built.as_ref().is_some_and(|built| snapshot.servers().all(|server| built.servers.contains(server.name())))
+            built.as_ref().is_some_and(|built| {
+                snapshot
+                    .servers()
+                    .all(|server| built.servers.contains(server.name()))
+            })
         };
         let mut built = self.built.subscribe();
         // What is not there by then is missing from the answer, which says so where there is no index at all.
@@ -85,7 +98,11 @@ impl Index {
         let wanted = fingerprint(&self.catalog.snapshot());
         let mut built = self.built.subscribe();
         // An index of another state answers well enough.
-        let is_wanted = |built: &Option<Built>| built.as_ref().is_some_and(|built| built.fingerprint == wanted);
+        let is_wanted = |built: &Option<Built>| {
+            built
+                .as_ref()
+                .is_some_and(|built| built.fingerprint == wanted)
+        };
         let _ = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
     }
 
@@ -137,12 +154,29 @@ impl Index {
         request: &Request<'_>,
         run: impl FnOnce(&Search, &Request<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let Request { query, limit, server, without } = *request;
-        let (search, query, server) = (self.search.clone(), query.to_owned(), server.map(str::to_owned));
+        let Request {
+            query,
+            limit,
+            server,
+            without,
+        } = *request;
+        let (search, query, server) = (
+            self.search.clone(),
+            query.to_owned(),
+            server.map(str::to_owned),
+        );
         let without = without.to_vec();
         self.tasks
             .spawn_blocking(move || {
-                run(&search, &Request { query: &query, limit, server: server.as_deref(), without: &without })
+                run(
+                    &search,
+                    &Request {
+                        query: &query,
+                        limit,
+                        server: server.as_deref(),
+                        without: &without,
+                    },
+                )
             })
             .await
             .unwrap_or(Err(Error::Damaged))
@@ -156,7 +190,10 @@ impl Index {
                 tokio::time::sleep(PAUSE).await;
             }
             let (catalog, search) = (self.catalog.clone(), self.search.clone());
-            let outcome = self.tasks.spawn_blocking(move || build(&catalog.snapshot(), &search)).await;
+            let outcome = self
+                .tasks
+                .spawn_blocking(move || build(&catalog.snapshot(), &search))
+                .await;
             match outcome {
                 Ok(Ok(built)) => {
                     self.built.send_replace(Some(built));
@@ -175,21 +212,40 @@ fn fingerprint(snapshot: &Snapshot) -> Fingerprint {
 
 fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
     let whole = fingerprint(snapshot);
-    let servers = snapshot.servers().map(|server| server.name().clone()).collect();
+    let servers = snapshot
+        .servers()
+        .map(|server| server.name().clone())
+        .collect();
     // A directory that cannot be read is as good as none: the index is then built in memory.
     if search.open(&whole).unwrap_or(false) {
-        return Ok(Built { fingerprint: whole, servers });
+        return Ok(Built {
+            fingerprint: whole,
+            servers,
+        });
     }
-    let documents: Vec<Document> = snapshot.tools().filter_map(|tool| document(&tool)).collect();
+    let documents: Vec<Document> = snapshot
+        .tools()
+        .filter_map(|tool| document(&tool))
+        .collect();
     // Named by what is in it: one that lacks a tool, whose definition is damaged, must not pass for the whole one later.
-    let fingerprint = Fingerprint::of(documents.iter().map(|found| (&found.server, &found.tool, found.hash)));
+    let fingerprint = Fingerprint::of(
+        documents
+            .iter()
+            .map(|found| (&found.server, &found.tool, found.hash)),
+    );
     search.rebuild(&fingerprint, &documents)?;
-    Ok(Built { fingerprint, servers })
+    Ok(Built {
+        fingerprint,
+        servers,
+    })
 }
 
 /// What the index is told of a tool; nothing of one whose definition cannot be read.
 pub(super) fn document(tool: &Tool) -> Option<Document> {
-    let json = tool.json().inspect_err(|error| tracing::warn!(%error, "left out of the search index")).ok()?;
+    let json = tool
+        .json()
+        .inspect_err(|error| tracing::warn!(%error, "left out of the search index"))
+        .ok()?;
     let definition = Definition::parse(&json).ok()?;
     Some(Document {
         server: tool.server().name().clone(),
@@ -197,6 +253,10 @@ pub(super) fn document(tool: &Tool) -> Option<Document> {
         tool: definition.name,
         title: definition.title,
         description: definition.description,
-        parameters: definition.parameters.into_iter().map(|p| (p.name, p.description)).collect(),
+        parameters: definition
+            .parameters
+            .into_iter()
+            .map(|p| (p.name, p.description))
+            .collect(),
     })
 }

@@ -15,7 +15,8 @@ use crate::tool::ServerName;
 
 const LONGEST: usize = 2000;
 const WORDS_PER_SERVER: usize = 4;
-const HOW: &str = "Search here first for any of this: search_tools finds the tool, execute_tool calls it.";
+const HOW: &str =
+    "Search here first for any of this: search_tools finds the tool, execute_tool calls it.";
 
 /// Words that tools of all kinds begin with: they say what is done, not what it is about.
 const VERBS: &[&str] = &[
@@ -110,20 +111,32 @@ impl Topics {
     pub(super) fn load(cache: Option<&Path>) -> Self {
         let path = cache.map(|cache| cache.join("catalog").join("topics.json"));
         // Nothing is lost when it is missing or damaged: it is derived, and written anew with the next listing.
-        let words = path.as_deref().and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
-        Self { path, words: Mutex::new(words.unwrap_or_default()) }
+        let words = path
+            .as_deref()
+            .and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
+        Self {
+            path,
+            words: Mutex::new(words.unwrap_or_default()),
+        }
     }
 
     /// Notes the words of all servers in `snapshot`.
     pub(super) fn note(&self, snapshot: &Snapshot) {
         let mut words: BTreeMap<_, _> = snapshot
             .servers()
-            .map(|server| (server.name().to_string(), topics(server.name(), server.entries())))
+            .map(|server| {
+                (
+                    server.name().to_string(),
+                    topics(server.name(), server.entries()),
+                )
+            })
             .collect();
         words.remove(crate::config::BUILT_IN_SERVER);
         let (changed, json) = {
             let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-            let changed = words.iter().any(|(server, words)| known.get(server) != Some(words));
+            let changed = words
+                .iter()
+                .any(|(server, words)| known.get(server) != Some(words));
             // Those of servers that are not seen from here stay: another run notes them.
             known.extend(words);
             (changed, serde_json::to_vec(&*known).expect("text is JSON"))
@@ -139,13 +152,23 @@ impl Topics {
     pub(super) fn instructions(&self, config: &Config, mode: Mode) -> String {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
-        let servers: Vec<_> = config.servers.iter().filter(|(_, entry)| !entry.disabled).collect();
+        let servers: Vec<_> = config
+            .servers
+            .iter()
+            .filter(|(_, entry)| !entry.disabled)
+            .collect();
         for (at, (name, entry)) in servers.iter().enumerate() {
-            let about = entry
-                .description
-                .clone()
-                .unwrap_or_else(|| words.get(name.as_str()).map(|words| words.join(", ")).unwrap_or_default());
-            let item = if about.is_empty() { name.to_string() } else { format!("{name} ({about})") };
+            let about = entry.description.clone().unwrap_or_else(|| {
+                words
+                    .get(name.as_str())
+                    .map(|words| words.join(", "))
+                    .unwrap_or_default()
+            });
+            let item = if about.is_empty() {
+                name.to_string()
+            } else {
+                format!("{name} ({about})")
+            };
             if text.len() + item.len() + HOW.len() + 40 > LONGEST {
                 text.push_str(&format!("and {} more", servers.len() - at));
                 break;
@@ -173,14 +196,22 @@ fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<Strin
     }
     let mut ranked: Vec<_> = counts.into_iter().collect();
     ranked.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
-    ranked.into_iter().take(WORDS_PER_SERVER).map(|(word, _)| word).collect()
+    ranked
+        .into_iter()
+        .take(WORDS_PER_SERVER)
+        .map(|(word, _)| word)
+        .collect()
 }
 
 /// One of what a plural names, by the plainest rules; a word they spoil is still understood.
 fn singular(word: &str) -> String {
     match word.strip_suffix("ies") {
         Some(stem) if stem.len() > 2 => format!("{stem}y"),
-        _ => word.strip_suffix('s').filter(|one| one.len() > 3 && !one.ends_with('s')).unwrap_or(word).to_owned(),
+        _ => word
+            .strip_suffix('s')
+            .filter(|one| one.len() > 3 && !one.ends_with('s'))
+            .unwrap_or(word)
+            .to_owned(),
     }
 }
 
@@ -193,9 +224,20 @@ fn words(name: &str) -> impl Iterator<Item = String> + '_ {
             spaced.push(' ');
         }
         lower_before = character.is_lowercase();
-        spaced.extend(if character.is_alphanumeric() { character } else { ' ' }.to_lowercase());
+        spaced.extend(
+            if character.is_alphanumeric() {
+                character
+            } else {
+                ' '
+            }
+            .to_lowercase(),
+        );
     }
-    spaced.split_whitespace().map(str::to_owned).collect::<Vec<_>>().into_iter()
+    spaced
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 #[cfg(test)]
@@ -206,9 +248,13 @@ mod tests {
 
     #[test]
     fn plurals_become_one() {
-        for (word, one) in
-            [("issues", "issue"), ("entities", "entity"), ("class", "class"), ("bus", "bus"), ("ties", "ties")]
-        {
+        for (word, one) in [
+            ("issues", "issue"),
+            ("entities", "entity"),
+            ("class", "class"),
+            ("bus", "bus"),
+            ("ties", "ties"),
+        ] {
             assert_eq!(singular(word), one);
         }
     }
@@ -216,17 +262,36 @@ mod tests {
     #[test]
     fn topics_are_what_the_tools_are_about() {
         let server = ServerName::new("github").unwrap();
-        let names = ["create_issue", "list_issues", "getPullRequest", "mergePullRequest", "github_star", "x"];
-        let tools = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#).into()).collect();
-        let listed = Listed { tools, ..Listed::default() };
-        let key = Key { server: server.clone(), configuration: String::new() };
+        let names = [
+            "create_issue",
+            "list_issues",
+            "getPullRequest",
+            "mergePullRequest",
+            "github_star",
+            "x",
+        ];
+        let tools = names
+            .iter()
+            .map(|name| format!(r#"{{"name":"{name}"}}"#).into())
+            .collect();
+        let listed = Listed {
+            tools,
+            ..Listed::default()
+        };
+        let key = Key {
+            server: server.clone(),
+            configuration: String::new(),
+        };
         let catalog = Catalog::new();
         let snapshot = catalog.update(|servers| {
             servers.insert(server, Arc::new(Cache::new(None).store(&key, &listed)));
         });
         let directory = tempfile::tempdir().unwrap();
         Topics::load(Some(directory.path())).note(&snapshot);
-        let words = Topics::load(Some(directory.path())).words.into_inner().unwrap();
+        let words = Topics::load(Some(directory.path()))
+            .words
+            .into_inner()
+            .unwrap();
         assert_eq!(words["github"], ["issue", "pull", "request", "merge"]);
     }
 }

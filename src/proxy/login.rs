@@ -72,12 +72,18 @@ pub(super) enum LoggedIn {
 impl Errand {
     /// Whether the client comes back from a login's page.
     pub(super) fn answers_login(&self) -> bool {
-        self.state.as_deref().is_some_and(|state| state.trim_matches('"') == LOGIN_STATE)
+        self.state
+            .as_deref()
+            .is_some_and(|state| state.trim_matches('"') == LOGIN_STATE)
     }
 
     /// The same without what it brought from there, which concerns no server.
     pub(super) fn after_login(&self) -> Self {
-        Self { responses: None, state: None, ..self.clone() }
+        Self {
+            responses: None,
+            state: None,
+            ..self.clone()
+        }
     }
 
     /// Whether its client can send its user to a page.
@@ -87,9 +93,16 @@ impl Errand {
 
     /// Whether the user agreed to go there.
     fn agrees(&self) -> bool {
-        let raw: Option<&RawValue> = self.responses.as_deref().and_then(|json| serde_json::from_str(json).ok());
-        let responses = raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        responses.get(QUESTION).is_some_and(|raw| is_accepted(raw.get().as_bytes()))
+        let raw: Option<&RawValue> = self
+            .responses
+            .as_deref()
+            .and_then(|json| serde_json::from_str(json).ok());
+        let responses = raw
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
+        responses
+            .get(QUESTION)
+            .is_some_and(|raw| is_accepted(raw.get().as_bytes()))
     }
 }
 
@@ -109,8 +122,11 @@ impl Proxy {
             Ok(tool) => return Ok(Ok(tool)),
             Err(failure) => failure,
         };
-        let server = self.unlisted_server(&self.snapshot(), name).filter(|server| self.pool.wants_login(server));
-        let (Some(server), Some(errand)) = (server, errand.filter(|errand| errand.can_log_in())) else {
+        let server = self
+            .unlisted_server(&self.snapshot(), name)
+            .filter(|server| self.pool.wants_login(server));
+        let (Some(server), Some(errand)) = (server, errand.filter(|errand| errand.can_log_in()))
+        else {
             return Err(failure);
         };
         let outcome = match errand.answers_login() {
@@ -132,8 +148,14 @@ impl Proxy {
         if !errand.can_log_in() {
             return LoggedIn::No;
         }
-        let Some(mut attempt) = self.attempt(server) else { return LoggedIn::No };
-        let phase = attempt.phase.wait_for(|phase| !matches!(phase, Phase::Preparing)).await.map(|phase| phase.clone());
+        let Some(mut attempt) = self.attempt(server) else {
+            return LoggedIn::No;
+        };
+        let phase = attempt
+            .phase
+            .wait_for(|phase| !matches!(phase, Phase::Preparing))
+            .await
+            .map(|phase| phase.clone());
         let (url, issuer) = match phase {
             Ok(Phase::Waiting { url, issuer }) => (url, issuer),
             Ok(Phase::Done) => return LoggedIn::Yes,
@@ -142,15 +164,30 @@ impl Proxy {
         let is_modern = errand.caller.revision.is_modern();
         let message = format!("a login is needed before it can be used. Log in at {issuer}?");
         // The modern era has no ids of questions (2026-07-28, changelog).
-        let id = if is_modern { String::new() } else { format!(r#","elicitationId":{}"#, quoted(&attempt.id)) };
-        let params = format!(r#"{{"mode":"url","message":{},"url":{}{id}}}"#, quoted(&message), quoted(&url));
+        let id = if is_modern {
+            String::new()
+        } else {
+            format!(r#","elicitationId":{}"#, quoted(&attempt.id))
+        };
+        let params = format!(
+            r#"{{"mode":"url","message":{},"url":{}{id}}}"#,
+            quoted(&message),
+            quoted(&url)
+        );
         let method = "elicitation/create".to_owned();
-        let question = Question { server: server.clone(), method, params: Some(params.into()) };
+        let question = Question {
+            server: server.clone(),
+            method,
+            params: Some(params.into()),
+        };
         if is_modern {
             return LoggedIn::Asked(in_result(&question));
         }
-        let is_first =
-            attempt.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(errand.caller.client.number());
+        let is_first = attempt
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(errand.caller.client.number());
         if is_first {
             let host = CallHost::new(&errand.caller, None, Questions::Requested);
             let mut finished = attempt.phase.clone();
@@ -159,7 +196,9 @@ impl Proxy {
                 // The user may have been there without telling their client.
                 _ = finished.wait_for(|phase| !matches!(phase, Phase::Waiting { .. })) => None,
             };
-            if answer.is_some_and(|answer| !matches!(answer, upstream::Reply::Result(json) if is_accepted(&json))) {
+            if answer.is_some_and(
+                |answer| !matches!(answer, upstream::Reply::Result(json) if is_accepted(&json)),
+            ) {
                 attempt.stop.cancel();
                 return LoggedIn::No;
             }
@@ -167,14 +206,19 @@ impl Proxy {
         let outcome = attempt.outcome().await;
         if is_first && matches!(outcome, LoggedIn::Yes) {
             let params = format!(r#"{{"elicitationId":{}}}"#, quoted(&attempt.id));
-            errand.caller.outbox.offer(Frame::notification("notifications/elicitation/complete", &params));
+            errand.caller.outbox.offer(Frame::notification(
+                "notifications/elicitation/complete",
+                &params,
+            ));
         }
         outcome
     }
 
     /// Waits for the login of a client that comes back, if one is under way.
     pub(super) async fn returned(&self, server: &ServerName, errand: &Errand) -> LoggedIn {
-        let Some(mut attempt) = self.logins.table().get(server).cloned() else { return LoggedIn::Yes };
+        let Some(mut attempt) = self.logins.table().get(server).cloned() else {
+            return LoggedIn::Yes;
+        };
         if !errand.agrees() {
             attempt.stop.cancel();
             return LoggedIn::No;
@@ -219,7 +263,9 @@ impl Proxy {
 impl Attempt {
     /// How it ends; no later than a person may take.
     async fn outcome(&mut self) -> LoggedIn {
-        let ended = self.phase.wait_for(|phase| matches!(phase, Phase::Done | Phase::Failed));
+        let ended = self
+            .phase
+            .wait_for(|phase| matches!(phase, Phase::Done | Phase::Failed));
         match tokio::time::timeout(PATIENCE, ended).await {
             Ok(Ok(phase)) if matches!(*phase, Phase::Done) => LoggedIn::Yes,
             _ => LoggedIn::No,
@@ -237,7 +283,10 @@ impl Logins {
 /// One login, from its page to its token.
 async fn person(account: Account, phase: &watch::Sender<Phase>) -> Result<(), LoginError> {
     let flow = Flow::begin(account, &Wishes::default()).await?;
-    phase.send_replace(Phase::Waiting { url: flow.url().to_owned(), issuer: flow.issuer().to_owned() });
+    phase.send_replace(Phase::Waiting {
+        url: flow.url().to_owned(),
+        issuer: flow.issuer().to_owned(),
+    });
     let answer = flow.answer().await?;
     flow.finish(answer).await.map(drop)
 }
@@ -256,7 +305,8 @@ fn in_result(question: &Question) -> Bytes {
 /// Whether an answer to an elicitation is that the user goes there.
 fn is_accepted(json: &[u8]) -> bool {
     let raw: Option<&RawValue> = serde_json::from_slice(json).ok();
-    raw.and_then(|raw| Object::parse(raw).ok()).is_some_and(|answer| answer.text("action").as_deref() == Some("accept"))
+    raw.and_then(|raw| Object::parse(raw).ok())
+        .is_some_and(|answer| answer.text("action").as_deref() == Some("accept"))
 }
 
 fn error_text(error: &LoginError) -> String {

@@ -169,10 +169,16 @@ impl Proxy {
         statistics.live().count_calls(config.metrics);
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
             let vault = |directory: &std::path::PathBuf| {
-                Arc::new(Vault::new(directory.clone(), config.credentials, &variables, tasks.clone()))
+                Arc::new(Vault::new(
+                    directory.clone(),
+                    config.credentials,
+                    &variables,
+                    tasks.clone(),
+                ))
             };
             let logins = places.logins.as_ref().map(vault);
-            let mut environment = Environment::new(tasks.clone(), variables.clone(), places.logs.clone());
+            let mut environment =
+                Environment::new(tasks.clone(), variables.clone(), places.logs.clone());
             environment.logins = logins;
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
@@ -204,7 +210,10 @@ impl Proxy {
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
                 results: Arc::new(Results::new(
-                    &places.results.clone().unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
+                    &places
+                        .results
+                        .clone()
+                        .unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
                 )),
                 statistics,
                 logs: places.logs.clone(),
@@ -233,8 +242,10 @@ impl Proxy {
         self.catalog.restrict(policy::rules(&config, &self.pins));
         self.index.catalog_changed();
         let config = Arc::new(config);
-        let before =
-            std::mem::replace(&mut *self.config.write().unwrap_or_else(PoisonError::into_inner), config.clone());
+        let before = std::mem::replace(
+            &mut *self.config.write().unwrap_or_else(PoisonError::into_inner),
+            config.clone(),
+        );
         self.lists_changed(beside::changes(&before, &config));
         if before.tools != config.tools || before.servers != config.servers {
             self.lists_changed(&[Change::Tools]);
@@ -279,13 +290,17 @@ impl Proxy {
 
     /// The configuration in force, all of it.
     fn whole_config(&self) -> Arc<Config> {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.config
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// What is known of the servers' tools now, as the client of this request sees it.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.sight.snapshot(&self.whole_config(), self.catalog.snapshot())
+        self.sight
+            .snapshot(&self.whole_config(), self.catalog.snapshot())
     }
 
     /// The listing of servers.
@@ -297,7 +312,10 @@ impl Proxy {
     /// Whether a server is being started or greeted right now.
     #[must_use]
     pub fn is_connecting(&self) -> bool {
-        self.pool.status().iter().any(|status| matches!(status.state, State::Connecting))
+        self.pool
+            .status()
+            .iter()
+            .any(|status| matches!(status.state, State::Connecting))
     }
 
     /// Resolves when every tool can be found by what it means, or after `limit`.
@@ -315,11 +333,18 @@ impl Proxy {
 
     /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.
     #[must_use]
-    pub fn initialize(&self, client: &Arc<Client>, revision: Revision, capabilities: ClientCapabilities) -> Reply {
+    pub fn initialize(
+        &self,
+        client: &Arc<Client>,
+        revision: Revision,
+        capabilities: ClientCapabilities,
+    ) -> Reply {
         self.audience.joined(client, capabilities);
         sight::seen_now(client.place(), || {
             let exposed = self.config().exposes_any();
-            Reply::Result(definitions::initialize(revision, self.mode, exposed, &self.instructions()).into())
+            Reply::Result(
+                definitions::initialize(revision, self.mode, exposed, &self.instructions()).into(),
+            )
         })
     }
 
@@ -332,7 +357,13 @@ impl Proxy {
     ///
     /// What calls seldom need is boxed on the way, here and below: the task of a request has room for the largest of all
     /// ways, and is copied several times before it runs.
-    pub async fn handle(&self, caller: &Caller, method: &str, params: &Object<'_>, line: &Bytes) -> Reply {
+    pub async fn handle(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Reply {
         let modern = caller.revision.is_modern();
         if modern {
             self.audience.seen(caller.capabilities);
@@ -347,10 +378,18 @@ impl Proxy {
         sight::seen_from(place, self.answer_method(caller, method, params, line)).await
     }
 
-    async fn answer_method(&self, caller: &Caller, method: &str, params: &Object<'_>, line: &Bytes) -> Reply {
+    async fn answer_method(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Reply {
         let modern = caller.revision.is_modern();
         match method {
-            "tools/list" if self.mode == Mode::Direct => Box::pin(self.direct_tools(params, modern)).await,
+            "tools/list" if self.mode == Mode::Direct => {
+                Box::pin(self.direct_tools(params, modern)).await
+            }
             "tools/list" => {
                 self.count_listing(caller);
                 Reply::constant(DEFINITIONS.into(), modern)
@@ -360,8 +399,15 @@ impl Proxy {
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => {
-                let unknown = || Reply::error(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
-                Box::pin(self.answer_beside(caller, method, params)).await.unwrap_or_else(unknown)
+                let unknown = || {
+                    Reply::error(
+                        ErrorCode::METHOD_NOT_FOUND,
+                        format!("unknown method `{method}`"),
+                    )
+                };
+                Box::pin(self.answer_beside(caller, method, params))
+                    .await
+                    .unwrap_or_else(unknown)
             }
         }
     }
@@ -375,25 +421,39 @@ impl Proxy {
             return Box::pin(self.direct_call(caller, params, line)).await;
         }
         let Some(name) = params.text("name") else {
-            return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`name` must be a string".to_owned(),
+            );
         };
         let arguments = match params.get("arguments").map(|raw| (raw, Object::parse(raw))) {
             None => Object::default(),
             Some((_, Ok(object))) => object,
             Some((raw, Err(_))) if raw.get() == "null" => Object::default(),
             Some((_, Err(_))) => {
-                return Reply::error(ErrorCode::INVALID_PARAMS, "`arguments` must be an object".to_owned());
+                return Reply::error(
+                    ErrorCode::INVALID_PARAMS,
+                    "`arguments` must be an object".to_owned(),
+                );
             }
         };
         match name.as_str() {
-            "search_tools" => self.counted(counting::Answer::Search, Box::pin(self.search_tools(&arguments)).await),
-            "describe_tool" => {
-                self.counted(counting::Answer::Description, Box::pin(self.describe_tool(&arguments)).await)
-            }
+            "search_tools" => self.counted(
+                counting::Answer::Search,
+                Box::pin(self.search_tools(&arguments)).await,
+            ),
+            "describe_tool" => self.counted(
+                counting::Answer::Description,
+                Box::pin(self.describe_tool(&arguments)).await,
+            ),
             // In a box too: it is moved once, and not again with each of the futures around it.
             "execute_tool" => Box::pin(self.execute_tool(caller, &arguments, params, line)).await,
-            "proxy_status" => Box::pin(self.builtin(builtin::Tool::Status, &arguments, Some(caller))).await,
-            "proxy_refresh" => Box::pin(self.builtin(builtin::Tool::Refresh, &arguments, Some(caller))).await,
+            "proxy_status" => {
+                Box::pin(self.builtin(builtin::Tool::Status, &arguments, Some(caller))).await
+            }
+            "proxy_refresh" => {
+                Box::pin(self.builtin(builtin::Tool::Refresh, &arguments, Some(caller))).await
+            }
             _ => Reply::error(
                 ErrorCode::INVALID_PARAMS,
                 format!(
@@ -405,8 +465,14 @@ impl Proxy {
 
     /// Passes the level on to the servers that can be told; what is below it is left out here as well.
     fn set_log_level(&self, caller: &Caller, params: &Object<'_>) -> Reply {
-        let Some(level) = params.text("level").and_then(|level| LogLevel::parse(&level)) else {
-            return Reply::error(ErrorCode::INVALID_PARAMS, "`level` must be a log level".to_owned());
+        let Some(level) = params
+            .text("level")
+            .and_then(|level| LogLevel::parse(&level))
+        else {
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`level` must be a log level".to_owned(),
+            );
         };
         caller.client.set_log_level(level);
         self.pool.set_log_level();
@@ -429,8 +495,15 @@ pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec
                 Poll::Pending => all_done = false,
             }
         }
-        if all_done { Poll::Ready(()) } else { Poll::Pending }
+        if all_done {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
-    running.into_iter().map(|(_, output)| output.expect("all are done")).collect()
+    running
+        .into_iter()
+        .map(|(_, output)| output.expect("all are done"))
+        .collect()
 }

@@ -54,7 +54,9 @@ struct OpenCall {
 
 impl std::fmt::Debug for OpenCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenCall").field("pending", &self.pending.len()).finish_non_exhaustive()
+        f.debug_struct("OpenCall")
+            .field("pending", &self.pending.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -67,16 +69,24 @@ impl Proxy {
         errand: &Errand,
     ) -> Result<Reply, CallError> {
         let fingerprint = fingerprint(server, &relayed);
-        let token: Option<String> = errand.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
+        let token: Option<String> = errand
+            .state
+            .as_deref()
+            .and_then(|state| serde_json::from_str(state).ok());
         let open = match token.filter(|token| token.starts_with(STATE_PREFIX)) {
             None => self.open_call(server, relayed, errand, fingerprint)?,
             Some(token) if token == MAKE_ANEW => {
-                let anew = Errand { responses: None, state: None, ..errand.clone() };
+                let anew = Errand {
+                    responses: None,
+                    state: None,
+                    ..errand.clone()
+                };
                 self.open_call(server, relayed, &anew, fingerprint)?
             }
             Some(token) => match self.open_calls.take(&token, fingerprint) {
                 Some(mut open) => {
-                    open.host.goes_on(&errand.caller, errand.progress_token.as_deref());
+                    open.host
+                        .goes_on(&errand.caller, errand.progress_token.as_deref());
                     open.answer(errand.responses.as_deref());
                     open
                 }
@@ -101,7 +111,11 @@ impl Proxy {
         let (asked, questions) = mpsc::unbounded_channel();
         let (answer, outcome) = oneshot::channel();
         let call = CancellationToken::new();
-        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Answered(asked));
+        let host = CallHost::new(
+            &errand.caller,
+            errand.progress_token.as_deref(),
+            Questions::Answered(asked),
+        );
         let open = OpenCall {
             fingerprint,
             host: host.clone(),
@@ -110,7 +124,13 @@ impl Proxy {
             pending: Vec::new(),
             _call: call.clone().drop_guard(),
         };
-        let Relayed { method, name, params, limit, is_repeatable } = relayed;
+        let Relayed {
+            method,
+            name,
+            params,
+            limit,
+            is_repeatable,
+        } = relayed;
         let (method, name) = (method.to_owned(), name.map(str::to_owned));
         let (meta, trace) = (errand.meta.clone(), errand.trace.clone());
         let params = with_answers(params, errand.responses.as_deref(), errand.state.as_deref());
@@ -118,7 +138,15 @@ impl Proxy {
         self.tasks.spawn(async move {
             let host: Arc<dyn Host> = host;
             let (name, host, hop) = (name.as_deref(), Some(host), Hop::default());
-            let request = Call { method: &method, name, params: &params, meta: &meta, limit, hop, host };
+            let request = Call {
+                method: &method,
+                name,
+                params: &params,
+                meta: &meta,
+                limit,
+                hop,
+                host,
+            };
             let outcome = tokio::select! {
                 outcome = watched.call(&server, request, &trace, is_repeatable) => outcome,
                 () = call.cancelled() => return,
@@ -131,7 +159,11 @@ impl Proxy {
     }
 
     /// Waits for the outcome of a call, or for the first question that has to be answered before.
-    async fn until_asked(&self, server: &ServerName, mut open: OpenCall) -> Result<Reply, CallError> {
+    async fn until_asked(
+        &self,
+        server: &ServerName,
+        mut open: OpenCall,
+    ) -> Result<Reply, CallError> {
         // What the server has taken back meanwhile need not be answered.
         open.pending.retain(|(_, asked)| !asked.answer.is_closed());
         let is_waiting = !open.pending.is_empty();
@@ -171,9 +203,14 @@ impl Proxy {
             quoted(&token)
         );
         if !self.open_calls.keep(token.clone(), open) {
-            let message = quoted("too many requests wait for answers of clients already; try again later");
+            let message =
+                quoted("too many requests wait for answers of clients already; try again later");
             return Ok(Reply::Error(
-                format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::TOO_MANY_REQUESTS).into(),
+                format!(
+                    r#"{{"code":{},"message":{message}}}"#,
+                    ErrorCode::TOO_MANY_REQUESTS
+                )
+                .into(),
             ));
         }
         self.forget_later(token);
@@ -197,7 +234,10 @@ impl OpenCalls {
     /// Takes the call behind a token, if it is there and was made for the same thing.
     fn take(&self, token: &str, fingerprint: u64) -> Option<OpenCall> {
         let mut calls = self.table();
-        calls.get(token).is_some_and(|open| open.fingerprint == fingerprint).then(|| calls.remove(token))?
+        calls
+            .get(token)
+            .is_some_and(|open| open.fingerprint == fingerprint)
+            .then(|| calls.remove(token))?
     }
 
     /// Whether a call waits behind this token, which nobody can guess.
@@ -229,12 +269,16 @@ impl OpenCall {
     /// Hands the client's answers to whoever asked; what it did not answer is asked again.
     fn answer(&mut self, responses: Option<&str>) {
         let raw: Option<&RawValue> = responses.and_then(|json| serde_json::from_str(json).ok());
-        let responses = raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let responses = raw
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
         for (key, asked) in std::mem::take(&mut self.pending) {
             match responses.get(&key).filter(|raw| raw.get().starts_with('{')) {
                 Some(raw) => {
                     // The server may have taken the question back.
-                    let _ = asked.answer.send(Reply::Result(Bytes::copy_from_slice(raw.get().as_bytes())));
+                    let _ = asked
+                        .answer
+                        .send(Reply::Result(Bytes::copy_from_slice(raw.get().as_bytes())));
                 }
                 None => self.pending.push((key, asked)),
             }
@@ -245,18 +289,31 @@ impl OpenCall {
 /// A legacy server's refusal until the user has been at a URL (2025-11-25, client/elicitation), as the question that it is
 /// in the modern era.
 fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
-    let Reply::Error(refusal) = reply else { return None };
+    let Reply::Error(refusal) = reply else {
+        return None;
+    };
     if upstream::code_of(refusal) != Some(ErrorCode::URL_ELICITATION_REQUIRED) {
         return None;
     }
     let refusal: &RawValue = serde_json::from_slice(refusal).ok()?;
-    let data = Object::parse(refusal).ok()?.get("data").and_then(|raw| Object::parse(raw).ok())?;
+    let data = Object::parse(refusal)
+        .ok()?
+        .get("data")
+        .and_then(|raw| Object::parse(raw).ok())?;
     let places: Vec<&RawValue> = serde_json::from_str(data.get("elicitations")?.get()).ok()?;
     let requests = places.into_iter().enumerate().map(|(at, raw)| {
         let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
-        let question = Question { server: server.clone(), method: "elicitation/create".to_owned(), params };
+        let question = Question {
+            server: server.clone(),
+            method: "elicitation/create".to_owned(),
+            params,
+        };
         let params = named(&question);
-        format!(r#""place-{}":{{"method":"elicitation/create","params":{}}}"#, at + 1, String::from_utf8_lossy(&params))
+        format!(
+            r#""place-{}":{{"method":"elicitation/create","params":{}}}"#,
+            at + 1,
+            String::from_utf8_lossy(&params)
+        )
     });
     let requests: Vec<String> = requests.collect();
     let result = format!(
@@ -268,26 +325,55 @@ fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
 
 /// A modern server's questions, with the server named to the user.
 fn with_server_named(server: &ServerName, reply: Reply) -> Reply {
-    let Reply::Result(result) = &reply else { return reply };
-    let Some(object) = required_input(result) else { return reply };
-    let Some(requests) = object.get("inputRequests").and_then(|raw| Object::parse(raw).ok()) else { return reply };
+    let Reply::Result(result) = &reply else {
+        return reply;
+    };
+    let Some(object) = required_input(result) else {
+        return reply;
+    };
+    let Some(requests) = object
+        .get("inputRequests")
+        .and_then(|raw| Object::parse(raw).ok())
+    else {
+        return reply;
+    };
     let members: Vec<String> = requests
         .members()
         .iter()
         .map(|(key, raw)| {
             let request = Object::parse(raw).unwrap_or_default();
-            let Some(method) = request.text("method") else { return format!("{key}:{raw}") };
-            let params = request.get("params").map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
-            let params = named(&Question { server: server.clone(), method, params });
-            format!("{key}:{}", request.with("params", &String::from_utf8_lossy(&params)))
+            let Some(method) = request.text("method") else {
+                return format!("{key}:{raw}");
+            };
+            let params = request
+                .get("params")
+                .map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
+            let params = named(&Question {
+                server: server.clone(),
+                method,
+                params,
+            });
+            format!(
+                "{key}:{}",
+                request.with("params", &String::from_utf8_lossy(&params))
+            )
         })
         .collect();
-    Reply::Result(object.with("inputRequests", &format!("{{{}}}", members.join(","))).into())
+    Reply::Result(
+        object
+            .with("inputRequests", &format!("{{{}}}", members.join(",")))
+            .into(),
+    )
 }
 
 fn fingerprint(server: &ServerName, relayed: &Relayed<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (server, relayed.method, relayed.name).hash(&mut hasher);
-    (&relayed.params.head, &relayed.params.body, &relayed.params.tail).hash(&mut hasher);
+    (
+        &relayed.params.head,
+        &relayed.params.body,
+        &relayed.params.tail,
+    )
+        .hash(&mut hasher);
     hasher.finish()
 }

@@ -55,7 +55,10 @@ impl Cursor {
             None => Ok(None),
             Some(_) => match params.text("cursor").and_then(|text| Self::parse(&text)) {
                 Some(cursor) => Ok(Some(cursor)),
-                None => Err(Reply::error(ErrorCode::INVALID_PARAMS, "`cursor` is none of ours".to_owned())),
+                None => Err(Reply::error(
+                    ErrorCode::INVALID_PARAMS,
+                    "`cursor` is none of ours".to_owned(),
+                )),
             },
         }
     }
@@ -81,7 +84,11 @@ impl Cursor {
 
     /// Where in the list of `server` the next page begins, from the place of an entry there; `None` where it has none of
     /// it any more.
-    pub(super) fn start(&self, server: &ServerName, place: impl Fn(&str) -> Option<usize>) -> Option<usize> {
+    pub(super) fn start(
+        &self,
+        server: &ServerName,
+        place: impl Fn(&str) -> Option<usize>,
+    ) -> Option<usize> {
         match server.cmp(&self.server) {
             std::cmp::Ordering::Less => None,
             std::cmp::Ordering::Equal => Some(place(&self.key).map_or(self.index, |at| at + 1)),
@@ -95,7 +102,11 @@ impl Proxy {
     pub(super) fn exposing(&self, is_exposed: fn(Exposure) -> bool) -> Vec<Arc<ServerTools>> {
         let config = self.config();
         let snapshot = self.snapshot();
-        snapshot.servers().filter(|server| is_exposed(config.exposes(server.name()))).cloned().collect()
+        snapshot
+            .servers()
+            .filter(|server| is_exposed(config.exposes(server.name())))
+            .cloned()
+            .collect()
     }
 
     /// Answers a request for a page of `list`.
@@ -109,7 +120,9 @@ impl Proxy {
         let servers = self.exposing(list.is_exposed);
         let (places, next) = page(&servers, list, cursor.as_ref());
         let fresh_for = fresh_for(&servers);
-        let shown = self.tasks.spawn_blocking(move || show(&servers, list, &places));
+        let shown = self
+            .tasks
+            .spawn_blocking(move || show(&servers, list, &places));
         let Ok((entries, unreadable)) = shown.await else {
             return Reply::error(ErrorCode::INTERNAL, "the list could not be read".to_owned());
         };
@@ -119,19 +132,35 @@ impl Proxy {
         let next = next.map(|next| next.next_member()).unwrap_or_default();
         // What a list says may depend on the user's own servers and logins.
         let freshness = if caller.revision.is_modern() {
-            format!(r#""ttlMs":{},"cacheScope":"private","#, fresh_for.as_millis())
+            format!(
+                r#""ttlMs":{},"cacheScope":"private","#,
+                fresh_for.as_millis()
+            )
         } else {
             String::new()
         };
-        Reply::Result(format!(r#"{{{freshness}"{}":[{}]{next}}}"#, list.member, entries.join(",")).into())
+        Reply::Result(
+            format!(
+                r#"{{{freshness}"{}":[{}]{next}}}"#,
+                list.member,
+                entries.join(",")
+            )
+            .into(),
+        )
     }
 }
 
 /// The entries of a page, by the places of their servers and theirs, and where the next page begins.
-fn page(servers: &[Arc<ServerTools>], list: List, cursor: Option<&Cursor>) -> (Vec<(usize, usize)>, Option<Cursor>) {
+fn page(
+    servers: &[Arc<ServerTools>],
+    list: List,
+    cursor: Option<&Cursor>,
+) -> (Vec<(usize, usize)>, Option<Cursor>) {
     let all = servers.iter().enumerate().flat_map(|(at, server)| {
         let entries = (list.entries)(server);
-        let start = cursor.map_or(Some(0), |cursor| cursor.start(server.name(), |key| entries.position(key)));
+        let start = cursor.map_or(Some(0), |cursor| {
+            cursor.start(server.name(), |key| entries.position(key))
+        });
         (start.unwrap_or(entries.len())..entries.len()).map(move |index| (at, index))
     });
     let mut places: Vec<(usize, usize)> = all.take(PAGE + 1).collect();
@@ -142,11 +171,22 @@ fn page(servers: &[Arc<ServerTools>], list: List, cursor: Option<&Cursor>) -> (V
     let (at, index) = places[PAGE - 1];
     let server = &servers[at];
     let key = (list.entries)(server).as_slice()[index].key.to_string();
-    (places, Some(Cursor { server: server.name().clone(), index, key }))
+    (
+        places,
+        Some(Cursor {
+            server: server.name().clone(),
+            index,
+            key,
+        }),
+    )
 }
 
 /// The entries as clients see them, and the servers whose definitions could not be read.
-fn show(servers: &[Arc<ServerTools>], list: List, places: &[(usize, usize)]) -> (Vec<String>, Vec<ServerName>) {
+fn show(
+    servers: &[Arc<ServerTools>],
+    list: List,
+    places: &[(usize, usize)],
+) -> (Vec<String>, Vec<ServerName>) {
     let mut unreadable = Vec::new();
     let mut entries = Vec::with_capacity(places.len());
     for (at, index) in places {
@@ -155,7 +195,9 @@ fn show(servers: &[Arc<ServerTools>], list: List, places: &[(usize, usize)]) -> 
         match server.json_of(entry) {
             Ok(json) => {
                 let others = servers.iter().filter(|other| other.name() != server.name());
-                let is_shared = others.into_iter().any(|other| (list.entries)(other).has(&entry.key));
+                let is_shared = others
+                    .into_iter()
+                    .any(|other| (list.entries)(other).has(&entry.key));
                 entries.push((list.show)(&json, server.name(), &entry.key, is_shared));
             }
             Err(error) => {
@@ -171,7 +213,9 @@ fn show(servers: &[Arc<ServerTools>], list: List, places: &[(usize, usize)]) -> 
 /// How long what the servers listed stays fresh: the least of what is left of their times.
 fn fresh_for(servers: &[Arc<ServerTools>]) -> Duration {
     let left = servers.iter().filter_map(|server| {
-        let age = SystemTime::now().duration_since(server.listed_at()).unwrap_or_default();
+        let age = SystemTime::now()
+            .duration_since(server.listed_at())
+            .unwrap_or_default();
         Some(server.fresh_for()?.saturating_sub(age))
     });
     left.min().unwrap_or(FRESH_FOR).min(FRESH_FOR)
@@ -190,21 +234,40 @@ mod tests {
     };
 
     fn server(name: &str, prompts: impl Iterator<Item = usize>) -> Arc<ServerTools> {
-        let key = Key { server: ServerName::new(name).unwrap(), configuration: String::new() };
-        let prompts = prompts.map(|number| format!(r#"{{"name":"p{number}"}}"#).into()).collect();
-        Arc::new(Cache::new(None).store(&key, &Listed { prompts, ..Listed::default() }))
+        let key = Key {
+            server: ServerName::new(name).unwrap(),
+            configuration: String::new(),
+        };
+        let prompts = prompts
+            .map(|number| format!(r#"{{"name":"p{number}"}}"#).into())
+            .collect();
+        Arc::new(Cache::new(None).store(
+            &key,
+            &Listed {
+                prompts,
+                ..Listed::default()
+            },
+        ))
     }
 
     fn names(servers: &[Arc<ServerTools>], places: &[(usize, usize)]) -> Vec<String> {
         let name = |(at, index): &(usize, usize)| {
-            format!("{}{}", servers[*at].name(), servers[*at].prompts().as_slice()[*index].key)
+            format!(
+                "{}{}",
+                servers[*at].name(),
+                servers[*at].prompts().as_slice()[*index].key
+            )
         };
         places.iter().map(name).collect()
     }
 
     #[test]
     fn pages_cover_everything_once_in_the_servers_order() {
-        let servers = [server("a", (0..700).rev()), server("b", 0..3), server("c", 0..600)];
+        let servers = [
+            server("a", (0..700).rev()),
+            server("b", 0..3),
+            server("c", 0..600),
+        ];
         let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
         loop {
             let (places, next) = page(&servers, LIST, cursor.as_ref());
@@ -215,8 +278,16 @@ mod tests {
             assert_eq!(Cursor::parse(&next.to_text()), Some(next.clone()));
             cursor = Some(next);
         }
-        let expected = (0..700).rev().map(|n| format!("ap{n}")).chain((0..3).map(|n| format!("bp{n}")));
-        assert_eq!(seen, expected.chain((0..600).map(|n| format!("cp{n}"))).collect::<Vec<_>>());
+        let expected = (0..700)
+            .rev()
+            .map(|n| format!("ap{n}"))
+            .chain((0..3).map(|n| format!("bp{n}")));
+        assert_eq!(
+            seen,
+            expected
+                .chain((0..600).map(|n| format!("cp{n}")))
+                .collect::<Vec<_>>()
+        );
         assert_eq!(pages, 3);
     }
 
@@ -227,10 +298,22 @@ mod tests {
             let (places, _) = page(servers, LIST, next.as_ref());
             names(servers, &places).first().cloned()
         };
-        assert_eq!(first_after(&[server("a", 0..600)]).as_deref(), Some("ap500"));
-        assert_eq!(first_after(&[server("a", (1000..1010).chain(0..600))]).as_deref(), Some("ap500"));
-        assert_eq!(first_after(&[server("a", (0..600).filter(|n| *n != 499))]).as_deref(), Some("ap500"));
-        assert_eq!(first_after(&[server("a", 0..500), server("b", 7..9)]).as_deref(), Some("bp7"));
+        assert_eq!(
+            first_after(&[server("a", 0..600)]).as_deref(),
+            Some("ap500")
+        );
+        assert_eq!(
+            first_after(&[server("a", (1000..1010).chain(0..600))]).as_deref(),
+            Some("ap500")
+        );
+        assert_eq!(
+            first_after(&[server("a", (0..600).filter(|n| *n != 499))]).as_deref(),
+            Some("ap500")
+        );
+        assert_eq!(
+            first_after(&[server("a", 0..500), server("b", 7..9)]).as_deref(),
+            Some("bp7")
+        );
         assert_eq!(first_after(&[server("b", 7..9)]).as_deref(), Some("bp7"));
         assert_eq!(first_after(&[server("A", 0..600)]), None);
     }

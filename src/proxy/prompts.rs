@@ -33,12 +33,16 @@ impl Proxy {
     /// Answers `prompts/get`.
     pub(super) async fn get_prompt(&self, caller: &Caller, params: &Object<'_>) -> Reply {
         let Some(name) = params.text("name") else {
-            return Reply::error(ErrorCode::INVALID_PARAMS, "`name` must be a string".to_owned());
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`name` must be a string".to_owned(),
+            );
         };
         match self.prompt(&name).await {
             Ok(Prompt { server, name: own }) => {
                 let replaced = ("name", quoted(&own));
-                self.forward(caller, &server, "prompts/get", Some(&own), params, replaced).await
+                self.forward(caller, &server, "prompts/get", Some(&own), params, replaced)
+                    .await
             }
             Err(reason) => Reply::error(ErrorCode::INVALID_PARAMS, reason),
         }
@@ -57,10 +61,19 @@ impl Proxy {
         }
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => Err(error::unknown_prompt(name, &nearest(&self.exposing(PROMPTS.is_exposed), name))),
+            0 => Err(error::unknown_prompt(
+                name,
+                &nearest(&self.exposing(PROMPTS.is_exposed), name),
+            )),
             _ => {
-                let names: Vec<String> = found.iter().map(|prompt| joined(&prompt.server, &prompt.name)).collect();
-                Err(format!("the prompt `{name}` could be {}: say which", names.join(" or ")))
+                let names: Vec<String> = found
+                    .iter()
+                    .map(|prompt| joined(&prompt.server, &prompt.name))
+                    .collect();
+                Err(format!(
+                    "the prompt `{name}` could be {}: say which",
+                    names.join(" or ")
+                ))
             }
         }
     }
@@ -72,14 +85,23 @@ fn joined(server: &ServerName, name: &str) -> String {
 
 fn find(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<Prompt> {
     let has = |server: &ServerName, name: &str| {
-        servers.iter().any(|known| known.name() == server && known.prompts().has(name))
+        servers
+            .iter()
+            .any(|known| known.name() == server && known.prompts().has(name))
     };
     let exact = QualifiedName::readings(name).find(|read| has(&read.server, read.tool.as_str()));
     if let Some(QualifiedName { server, tool }) = exact {
-        return vec![Prompt { server, name: tool.as_str().to_owned() }];
+        return vec![Prompt {
+            server,
+            name: tool.as_str().to_owned(),
+        }];
     }
     let bare = servers.iter().filter(|server| server.prompts().has(name));
-    bare.map(|server| Prompt { server: server.name().clone(), name: name.to_owned() }).collect()
+    bare.map(|server| Prompt {
+        server: server.name().clone(),
+        name: name.to_owned(),
+    })
+    .collect()
 }
 
 /// The names that are most like `name`, at most three.
@@ -87,10 +109,16 @@ fn nearest(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<String> {
     let wanted = name.to_lowercase();
     let limit = wanted.chars().count() / 2;
     let all = servers.iter().flat_map(|server| {
-        server.prompts().as_slice().iter().map(|prompt| (joined(server.name(), &prompt.key), &prompt.key))
+        server
+            .prompts()
+            .as_slice()
+            .iter()
+            .map(|prompt| (joined(server.name(), &prompt.key), &prompt.key))
     });
     let compared = all.take(MOST_COMPARED).filter_map(|(joined, bare)| {
-        let changes = [&*joined, bare].into_iter().filter_map(|name| distance(&wanted, &name.to_lowercase(), limit));
+        let changes = [&*joined, bare]
+            .into_iter()
+            .filter_map(|name| distance(&wanted, &name.to_lowercase(), limit));
         Some((changes.min()?, joined))
     });
     let mut near: Vec<(usize, String)> = compared.collect();

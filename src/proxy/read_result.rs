@@ -26,7 +26,11 @@ enum Part {
 
 impl Proxy {
     /// Reads a stored result: `{id, select | offset, limit | grep}`.
-    pub(super) async fn read_result(&self, arguments: &Object<'_>, caller: Option<&Caller>) -> Reply {
+    pub(super) async fn read_result(
+        &self,
+        arguments: &Object<'_>,
+        caller: Option<&Caller>,
+    ) -> Reply {
         let reply = self.part(arguments, caller).await;
         self.counted(Answer::Part, reply)
     }
@@ -35,7 +39,11 @@ impl Proxy {
         let Some(id) = arguments.text("id") else {
             return Reply::tool_error("read_result needs the `id` of a stored result");
         };
-        let number = |key: &str| arguments.get(key).and_then(|raw| raw.get().parse::<usize>().ok());
+        let number = |key: &str| {
+            arguments
+                .get(key)
+                .and_then(|raw| raw.get().parse::<usize>().ok())
+        };
         let filter = arguments.text("select");
         let part = match (&filter, arguments.text("grep")) {
             (Some(_), _) => Part::Data,
@@ -45,12 +53,16 @@ impl Proxy {
                 Part::Range(offset..offset.saturating_add(number("limit").unwrap_or(HEAD)))
             }
         };
-        let shelf = caller.map_or(Shelf::Run, |caller| shelf_of(self.config().results.kept_for, caller));
-        let results = self.results.clone();
-        let read = self.tasks.spawn_blocking(move || match results.load(shelf, &id) {
-            Ok(result) => read(&result, &id, &part),
-            Err(error) => Err(Reply::tool_error(&error.to_string())),
+        let shelf = caller.map_or(Shelf::Run, |caller| {
+            shelf_of(self.config().results.kept_for, caller)
         });
+        let results = self.results.clone();
+        let read = self
+            .tasks
+            .spawn_blocking(move || match results.load(shelf, &id) {
+                Ok(result) => read(&result, &id, &part),
+                Err(error) => Err(Reply::tool_error(&error.to_string())),
+            });
         let data = match read.await {
             Ok(Ok(data)) => data,
             Ok(Err(reply)) => return reply,
@@ -70,7 +82,10 @@ impl Proxy {
                 if budget == 0 || length <= budget {
                     Reply::text(&text)
                 } else {
-                    Reply::text(&format!("{}\n… the selection has {length} characters; narrow it", head(&text, HEAD)))
+                    Reply::text(&format!(
+                        "{}\n… the selection has {length} characters; narrow it",
+                        head(&text, HEAD)
+                    ))
                 }
             }
             Err(error) => Reply::tool_error(&format!("{error}\nThe data: {}", shape_of(data))),
@@ -81,7 +96,9 @@ impl Proxy {
 /// The data of a result where that is wanted, the answer otherwise.
 fn read(result: &[u8], id: &str, part: &Part) -> Result<Box<RawValue>, Reply> {
     let Ok(raw) = serde_json::from_slice::<&RawValue>(result) else {
-        return Err(Reply::tool_error(&format!("the stored result `{id}` is damaged")));
+        return Err(Reply::tool_error(&format!(
+            "the stored result `{id}` is damaged"
+        )));
     };
     let object = Object::parse(raw).unwrap_or_default();
     match part {
@@ -99,17 +116,31 @@ fn characters(text: &str, range: &Range<usize>) -> Reply {
     if end >= total {
         return Reply::text(&part);
     }
-    Reply::text(&format!("{part}\n… {end} of {total} characters; read on with \"offset\":{end}"))
+    Reply::text(&format!(
+        "{part}\n… {end} of {total} characters; read on with \"offset\":{end}"
+    ))
 }
 
 fn grep(text: &str, pattern: &str) -> Reply {
-    let pattern = match RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build() {
+    let pattern = match RegexBuilder::new(pattern)
+        .case_insensitive(true)
+        .size_limit(1 << 20)
+        .build()
+    {
         Ok(pattern) => pattern,
-        Err(error) => return Reply::tool_error(&format!("`grep` is no regular expression: {error}")),
+        Err(error) => {
+            return Reply::tool_error(&format!("`grep` is no regular expression: {error}"));
+        }
     };
-    let mut found = text.lines().enumerate().filter(|(_, line)| pattern.is_match(line));
-    let lines: Vec<String> =
-        found.by_ref().take(MOST_LINES).map(|(number, line)| format!("{}: {}", number + 1, head(line, 500))).collect();
+    let mut found = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| pattern.is_match(line));
+    let lines: Vec<String> = found
+        .by_ref()
+        .take(MOST_LINES)
+        .map(|(number, line)| format!("{}: {}", number + 1, head(line, 500)))
+        .collect();
     let more = found.count();
     match (lines.is_empty(), more) {
         (true, _) => Reply::text("no line matches"),

@@ -57,7 +57,10 @@ impl Errand {
     /// Reads what `params` of a request of `caller` say besides what it asks for.
     #[must_use]
     pub fn of(caller: &Caller, params: &Object<'_>) -> Self {
-        let meta = params.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let meta = params
+            .get("_meta")
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
         let json = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
         let (relayed, trace) = traced_meta(&caller.trace, &meta);
         Self {
@@ -65,7 +68,9 @@ impl Errand {
             is_askable: true,
             meta: relayed,
             trace,
-            progress_token: meta.get("progressToken").map(|token| token.get().to_owned()),
+            progress_token: meta
+                .get("progressToken")
+                .map(|token| token.get().to_owned()),
             responses: json("inputResponses"),
             state: json("requestState"),
         }
@@ -76,7 +81,9 @@ impl Errand {
     pub(super) fn concerns_client(&self, refusal: &[u8]) -> bool {
         let is_modern = self.caller.revision.is_modern();
         match upstream::code_of(refusal) {
-            Some(ErrorCode::URL_ELICITATION_REQUIRED) => self.is_askable && self.caller.capabilities.elicits_urls(),
+            Some(ErrorCode::URL_ELICITATION_REQUIRED) => {
+                self.is_askable && self.caller.capabilities.elicits_urls()
+            }
             Some(ErrorCode::MISSING_CAPABILITY) => is_modern,
             _ => is_modern && self.state.is_some(),
         }
@@ -87,7 +94,13 @@ impl Errand {
     #[must_use]
     pub fn in_company(&self) -> Self {
         let is_askable = !self.caller.revision.is_modern();
-        Self { is_askable, progress_token: None, responses: None, state: None, ..self.clone() }
+        Self {
+            is_askable,
+            progress_token: None,
+            responses: None,
+            state: None,
+            ..self.clone()
+        }
     }
 }
 
@@ -128,9 +141,18 @@ impl Proxy {
         errand: Option<&Errand>,
     ) -> Result<Reply, CallError> {
         match errand {
-            Some(errand) if !errand.caller.revision.is_modern() => self.relay_rounds(server, relayed, errand).await,
-            Some(errand) if !errand.is_askable || (errand.caller.capabilities.is_empty() && errand.state.is_none()) => {
-                let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Refused);
+            Some(errand) if !errand.caller.revision.is_modern() => {
+                self.relay_rounds(server, relayed, errand).await
+            }
+            Some(errand)
+                if !errand.is_askable
+                    || (errand.caller.capabilities.is_empty() && errand.state.is_none()) =>
+            {
+                let host = CallHost::new(
+                    &errand.caller,
+                    errand.progress_token.as_deref(),
+                    Questions::Refused,
+                );
                 Box::pin(self.send(server, &relayed, Some(errand), Some(host))).await
             }
             Some(errand) => Box::pin(self.relay_open(server, relayed, errand)).await,
@@ -146,8 +168,14 @@ impl Proxy {
         relayed: Relayed<'_>,
         errand: &Errand,
     ) -> Result<Reply, CallError> {
-        let host = CallHost::new(&errand.caller, errand.progress_token.as_deref(), Questions::Requested);
-        let reply = self.send(server, &relayed, Some(errand), Some(host.clone())).await?;
+        let host = CallHost::new(
+            &errand.caller,
+            errand.progress_token.as_deref(),
+            Questions::Requested,
+        );
+        let reply = self
+            .send(server, &relayed, Some(errand), Some(host.clone()))
+            .await?;
         match Needs::of(&reply) {
             None => Ok(reply),
             Some(needs) => Box::pin(self.relay_again(server, relayed, errand, host, needs)).await,
@@ -172,26 +200,40 @@ impl Proxy {
                         let message = format!("the client does not support `{method}`");
                         return (key, error(ErrorCode::METHOD_NOT_FOUND, &message));
                     }
-                    (key, host.ask(Question { server, method, params }).await)
+                    (
+                        key,
+                        host.ask(Question {
+                            server,
+                            method,
+                            params,
+                        })
+                        .await,
+                    )
                 }
             });
             let mut responses = Vec::new();
             for (key, answer) in Box::pin(join_all(questions)).await {
                 match answer {
-                    Reply::Result(result) => responses.push(format!("{key}:{}", String::from_utf8_lossy(&result))),
+                    Reply::Result(result) => {
+                        responses.push(format!("{key}:{}", String::from_utf8_lossy(&result)))
+                    }
                     // There is no form in which a modern server could be told.
                     refusal @ Reply::Error(_) => return Ok(refusal),
                 }
             }
             let responses = (!responses.is_empty()).then(|| format!("{{{}}}", responses.join(",")));
-            relayed.params = with_answers(params.clone(), responses.as_deref(), needs.state.as_deref());
-            let reply = self.send(server, &relayed, Some(errand), Some(host.clone())).await?;
+            relayed.params =
+                with_answers(params.clone(), responses.as_deref(), needs.state.as_deref());
+            let reply = self
+                .send(server, &relayed, Some(errand), Some(host.clone()))
+                .await?;
             match Needs::of(&reply) {
                 None => return Ok(reply),
                 Some(more) => needs = more,
             }
         }
-        let message = format!("the server asked back {MOST_ROUNDS} times without coming to an answer");
+        let message =
+            format!("the server asked back {MOST_ROUNDS} times without coming to an answer");
         Ok(error(ErrorCode::INTERNAL, &message))
     }
 
@@ -202,11 +244,28 @@ impl Proxy {
         errand: Option<&Errand>,
         host: Option<Arc<CallHost>>,
     ) -> Result<Reply, CallError> {
-        let Relayed { method, name, limit, is_repeatable, .. } = *relayed;
+        let Relayed {
+            method,
+            name,
+            limit,
+            is_repeatable,
+            ..
+        } = *relayed;
         let host = host.map(|host| host as Arc<dyn Host>);
-        let (meta, trace) = errand.map_or(("", &Trace::None), |errand| (&errand.meta, &errand.trace));
-        let call = Call { method, name, params: &relayed.params, meta, limit, hop: Hop::default(), host };
-        self.watched().call(server, call, trace, is_repeatable).await
+        let (meta, trace) =
+            errand.map_or(("", &Trace::None), |errand| (&errand.meta, &errand.trace));
+        let call = Call {
+            method,
+            name,
+            params: &relayed.params,
+            meta,
+            limit,
+            hop: Hop::default(),
+            host,
+        };
+        self.watched()
+            .call(server, call, trace, is_repeatable)
+            .await
     }
 }
 
@@ -220,16 +279,26 @@ struct Needs {
 
 impl Needs {
     fn of(reply: &Reply) -> Option<Self> {
-        let Reply::Result(result) = reply else { return None };
+        let Reply::Result(result) = reply else {
+            return None;
+        };
         let object = required_input(result)?;
-        let requests = object.get("inputRequests").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let requests = object
+            .get("inputRequests")
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
         let questions = requests.members().iter().filter_map(|(key, raw)| {
             let request = Object::parse(raw).ok()?;
-            let params = request.get("params").map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
+            let params = request
+                .get("params")
+                .map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
             Some((key.get().to_owned(), request.text("method")?, params))
         });
         let state = object.get("requestState").map(|raw| raw.get().to_owned());
-        Some(Self { questions: questions.collect(), state })
+        Some(Self {
+            questions: questions.collect(),
+            state,
+        })
     }
 }
 
@@ -250,10 +319,16 @@ pub(super) fn error(code: ErrorCode, message: &str) -> Reply {
 }
 
 /// Parameters with the answers that a server asked for; what was not there is not added.
-pub(super) fn with_answers(mut params: Frame, responses: Option<&str>, state: Option<&str>) -> Frame {
+pub(super) fn with_answers(
+    mut params: Frame,
+    responses: Option<&str>,
+    state: Option<&str>,
+) -> Frame {
     let mut add = |key: &str, json: Option<&str>| {
         if let Some(json) = json {
-            params.tail.extend_from_slice(format!(r#","{key}":{json}"#).as_bytes());
+            params
+                .tail
+                .extend_from_slice(format!(r#","{key}":{json}"#).as_bytes());
         }
     };
     add("inputResponses", responses);
@@ -265,14 +340,23 @@ pub(super) fn with_answers(mut params: Frame, responses: Option<&str>, state: Op
 /// passes as it came, in whichever way it came, unless the request has a span of ours.
 fn traced_meta(own: &Trace, meta: &Object<'_>) -> (String, Trace) {
     if let Trace::Ours(_) = own {
-        return (relayed_meta(meta, |key| !matches!(key, "traceparent" | "tracestate")), own.clone());
+        return (
+            relayed_meta(meta, |key| !matches!(key, "traceparent" | "tracestate")),
+            own.clone(),
+        );
     }
     let members = relayed_meta(meta, |_| true);
     match (meta.get("traceparent"), own) {
-        (Some(_), _) => (members, Context::of_meta(meta).map_or(Trace::None, |context| Trace::Passed(context.into()))),
+        (Some(_), _) => (
+            members,
+            Context::of_meta(meta).map_or(Trace::None, |context| Trace::Passed(context.into())),
+        ),
         (None, Trace::Passed(context)) => {
             let comma = if members.is_empty() { "" } else { "," };
-            (format!("{members}{comma}{}", context.members()), own.clone())
+            (
+                format!("{members}{comma}{}", context.members()),
+                own.clone(),
+            )
         }
         (None, _) => (members, Trace::None),
     }
@@ -280,16 +364,23 @@ fn traced_meta(own: &Trace, meta: &Object<'_>) -> (String, Trace) {
 
 /// The members of a request's `_meta` but those of this hop, and of the others those that are `wanted`.
 fn relayed_meta(meta: &Object<'_>, wanted: impl Fn(&str) -> bool) -> String {
-    let members = meta.members().iter().zip(meta.iter()).filter(|(_, (key, _))| {
-        key != "progressToken"
-            && !matches!(
-                key.as_ref(),
-                "io.modelcontextprotocol/protocolVersion"
-                    | "io.modelcontextprotocol/clientInfo"
-                    | "io.modelcontextprotocol/clientCapabilities"
-                    | "io.modelcontextprotocol/logLevel"
-            )
-            && wanted(key)
-    });
-    members.map(|((key, value), _)| format!("{key}:{value}")).collect::<Vec<_>>().join(",")
+    let members = meta
+        .members()
+        .iter()
+        .zip(meta.iter())
+        .filter(|(_, (key, _))| {
+            key != "progressToken"
+                && !matches!(
+                    key.as_ref(),
+                    "io.modelcontextprotocol/protocolVersion"
+                        | "io.modelcontextprotocol/clientInfo"
+                        | "io.modelcontextprotocol/clientCapabilities"
+                        | "io.modelcontextprotocol/logLevel"
+                )
+                && wanted(key)
+        });
+    members
+        .map(|((key, value), _)| format!("{key}:{value}"))
+        .collect::<Vec<_>>()
+        .join(",")
 }

@@ -49,13 +49,25 @@ impl Reply {
     /// A tool result of our own, as text.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        Self::Result(format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, quoted(text)).into())
+        Self::Result(
+            format!(
+                r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+                quoted(text)
+            )
+            .into(),
+        )
     }
 
     /// A tool result that says what went wrong, for the agent to act on.
     #[must_use]
     pub fn tool_error(text: &str) -> Self {
-        Self::Result(format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#, quoted(text)).into())
+        Self::Result(
+            format!(
+                r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#,
+                quoted(text)
+            )
+            .into(),
+        )
     }
 
     /// The same with `value`, which is JSON, for `key` in the `_meta` of the result, if it is one.
@@ -81,7 +93,11 @@ impl Reply {
     /// A JSON-RPC error without data.
     #[must_use]
     pub fn error(code: ErrorCode, message: String) -> Self {
-        Self::Error { code, message, data: None }
+        Self::Error {
+            code,
+            message,
+            data: None,
+        }
     }
 
     /// A result that a client of the modern era may cache for long (2026-07-28, server/utilities/caching).
@@ -124,15 +140,27 @@ impl Reply {
                 Frame::result(id, &members, Bytes::from_static(b"{}"))
             }
             Self::RelayedError(error) => Frame::relayed_error(id, error),
-            Self::Relayed(body) if revision.is_modern() => Frame::result(id, &lacking(&body, &[RESULT_TYPE]), body),
+            Self::Relayed(body) if revision.is_modern() => {
+                Frame::result(id, &lacking(&body, &[RESULT_TYPE]), body)
+            }
             Self::RelayedContent(body) if revision.is_modern() => {
                 // What is no answer yet is nothing to be cached.
                 let is_question = required_input(&body).is_some();
-                let members = if is_question { String::new() } else { lacking(&body, &[RESULT_TYPE, TTL, SCOPE]) };
+                let members = if is_question {
+                    String::new()
+                } else {
+                    lacking(&body, &[RESULT_TYPE, TTL, SCOPE])
+                };
                 Frame::result(id, &members, body)
             }
-            Self::Result(body) | Self::Relayed(body) | Self::RelayedContent(body) => Frame::result(id, "", body),
-            Self::Error { code, message, data } => Frame::error(Some(id), code, &message, data.as_deref()),
+            Self::Result(body) | Self::Relayed(body) | Self::RelayedContent(body) => {
+                Frame::result(id, "", body)
+            }
+            Self::Error {
+                code,
+                message,
+                data,
+            } => Frame::error(Some(id), code, &message, data.as_deref()),
         }
     }
 }
@@ -147,23 +175,37 @@ fn has_meta(body: &[u8]) -> bool {
 
 /// A result whose `_meta` says who we are beside what it says already.
 fn stamped(body: &Bytes) -> Bytes {
-    meta_added(body, "io.modelcontextprotocol/serverInfo", &super::definitions::server_info())
+    meta_added(
+        body,
+        "io.modelcontextprotocol/serverInfo",
+        &super::definitions::server_info(),
+    )
 }
 
 /// `result` with `value`, which is JSON, for `key` in its `_meta`; everything else in its own bytes.
 fn meta_added(result: &Bytes, key: &str, value: &str) -> Bytes {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
-    let Some(object) = raw.and_then(|raw| Object::parse(raw).ok()) else { return result.clone() };
-    let meta = object.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    let Some(object) = raw.and_then(|raw| Object::parse(raw).ok()) else {
+        return result.clone();
+    };
+    let meta = object
+        .get("_meta")
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default();
     object.with("_meta", &meta.with(key, value)).into()
 }
 
 /// Those of `members`, a key and its JSON each, that a result does not have; they join without braces.
 fn lacking(result: &[u8], members: &[(&str, &str)]) -> String {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
-    let object = raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    let object = raw
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default();
     let lacking = members.iter().filter(|(key, _)| object.get(key).is_none());
-    lacking.map(|(key, json)| format!(r#""{key}":{json}"#)).collect::<Vec<_>>().join(",")
+    lacking
+        .map(|(key, json)| format!(r#""{key}":{json}"#))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 #[cfg(test)]
@@ -175,30 +217,50 @@ mod tests {
         let id = RequestId::parse(&RawValue::from_string("1".to_owned()).unwrap()).unwrap();
         let frame = reply.into_frame(&id, revision);
         let text = String::from_utf8([&frame.head[..], &frame.body, &frame.tail].concat()).unwrap();
-        assert_eq!(text, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{expected}}}"#));
+        assert_eq!(
+            text,
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{expected}}}"#)
+        );
     }
 
     #[test]
     fn a_relayed_result_gets_what_its_reader_requires_and_nothing_else() {
         let legacy = Bytes::from_static(br#"{"tools":1e400, "content":[]}"#);
         let modern = Bytes::from_static(br#"{"content":[],"resultType":"input_required"}"#);
-        check(Reply::Relayed(legacy.clone()), Revision::V2025_11_25, r#"{"tools":1e400, "content":[]}"#);
+        check(
+            Reply::Relayed(legacy.clone()),
+            Revision::V2025_11_25,
+            r#"{"tools":1e400, "content":[]}"#,
+        );
         check(
             Reply::Relayed(legacy),
             Revision::V2026_07_28,
             r#"{"resultType":"complete","tools":1e400, "content":[]}"#,
         );
         for revision in [Revision::V2026_07_28, Revision::V2024_11_05] {
-            check(Reply::Relayed(modern.clone()), revision, r#"{"content":[],"resultType":"input_required"}"#);
+            check(
+                Reply::Relayed(modern.clone()),
+                revision,
+                r#"{"content":[],"resultType":"input_required"}"#,
+            );
         }
     }
 
     #[test]
     fn what_is_added_to_meta_leaves_the_rest_as_it_is() {
-        let noted = |result: &'static str| Reply::Relayed(result.into()).with_meta("mcpzip/x", "[1]");
+        let noted =
+            |result: &'static str| Reply::Relayed(result.into()).with_meta("mcpzip/x", "[1]");
         let (legacy, modern) = (Revision::V2025_11_25, Revision::V2026_07_28);
-        check(noted(r#"{ "n":1e400}"#), legacy, r#"{"n":1e400,"_meta":{"mcpzip/x":[1]}}"#);
-        check(noted(r#"{"_meta":{"a":1.0},"n":1}"#), legacy, r#"{"_meta":{"a":1.0,"mcpzip/x":[1]},"n":1}"#);
+        check(
+            noted(r#"{ "n":1e400}"#),
+            legacy,
+            r#"{"n":1e400,"_meta":{"mcpzip/x":[1]}}"#,
+        );
+        check(
+            noted(r#"{"_meta":{"a":1.0},"n":1}"#),
+            legacy,
+            r#"{"_meta":{"a":1.0,"mcpzip/x":[1]},"n":1}"#,
+        );
         let own = Reply::Result(r#"{"content":[]}"#.into()).with_meta("mcpzip/x", "[1]");
         let info = super::super::definitions::server_info();
         check(
@@ -213,9 +275,16 @@ mod tests {
     #[test]
     fn content_gets_what_caches_need_unless_it_is_a_question() {
         let check = |body: &'static str, expected: &str| {
-            check(Reply::RelayedContent(body.into()), Revision::V2026_07_28, expected);
+            check(
+                Reply::RelayedContent(body.into()),
+                Revision::V2026_07_28,
+                expected,
+            );
         };
-        check(r#"{"contents":[]}"#, r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#);
+        check(
+            r#"{"contents":[]}"#,
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#,
+        );
         check(
             r#"{"ttlMs":5.5,"contents":[]}"#,
             r#"{"resultType":"complete","cacheScope":"private","ttlMs":5.5,"contents":[]}"#,

@@ -17,7 +17,10 @@ pub(super) struct Reranking(RwLock<Option<Arc<Reranker>>>);
 impl Reranking {
     fn known(&self, model: &LanguageModel) -> Option<Arc<Reranker>> {
         let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        current.as_ref().filter(|reranker| reranker.model() == model).cloned()
+        current
+            .as_ref()
+            .filter(|reranker| reranker.model() == model)
+            .cloned()
     }
 }
 
@@ -34,11 +37,28 @@ impl Proxy {
         server: Option<&str>,
     ) -> Result<Arc<[Hit]>, crate::search::Error> {
         let without = self.unseen();
-        let request = Request { query, limit, server, without: &without };
-        let Some(reranker) = self.reranker().await else { return self.index.search(&request).await };
-        let hits = self.index.search(&Request { limit: limit.max(CANDIDATES), ..request }).await?;
+        let request = Request {
+            query,
+            limit,
+            server,
+            without: &without,
+        };
+        let Some(reranker) = self.reranker().await else {
+            return self.index.search(&request).await;
+        };
+        let hits = self
+            .index
+            .search(&Request {
+                limit: limit.max(CANDIDATES),
+                ..request
+            })
+            .await?;
         Ok(match self.order(&reranker, snapshot, query, &hits).await {
-            Some(order) => order.iter().take(limit).map(|at| hits[*at].clone()).collect(),
+            Some(order) => order
+                .iter()
+                .take(limit)
+                .map(|at| hits[*at].clone())
+                .collect(),
             None => hits.iter().take(limit).cloned().collect(),
         })
     }
@@ -51,9 +71,17 @@ impl Proxy {
         query: &str,
         hits: &[Hit],
     ) -> Option<Arc<[usize]>> {
-        let shown: Vec<_> = self.render(snapshot, hits).into_iter().map(|found| found.text).collect();
+        let shown: Vec<_> = self
+            .render(snapshot, hits)
+            .into_iter()
+            .map(|found| found.text)
+            .collect();
         // A hit that cannot be shown has no number.
-        if shown.len() == hits.len() { reranker.order(query, &shown).await } else { None }
+        if shown.len() == hits.len() {
+            reranker.order(query, &shown).await
+        } else {
+            None
+        }
     }
 
     /// The last stage, where one is configured and has the key that it needs.
@@ -72,9 +100,18 @@ impl Proxy {
             ModelKey::None => None,
             ModelKey::Given(key) => Some(key.clone()),
             ModelKey::Keychain => {
-                let (keychain, name) = (Keychain::of(&self.variables)?, model.provider.keychain_name());
-                let kept = self.tasks.spawn_blocking(move || keychain.get(&name)).await.ok()?;
-                let kept = kept.inspect_err(|error| tracing::warn!(%error, "the language model is not asked")).ok()?;
+                let (keychain, name) = (
+                    Keychain::of(&self.variables)?,
+                    model.provider.keychain_name(),
+                );
+                let kept = self
+                    .tasks
+                    .spawn_blocking(move || keychain.get(&name))
+                    .await
+                    .ok()?;
+                let kept = kept
+                    .inspect_err(|error| tracing::warn!(%error, "the language model is not asked"))
+                    .ok()?;
                 if kept.is_none() {
                     let provider = model.provider.as_str();
                     tracing::warn!(
@@ -85,9 +122,16 @@ impl Proxy {
             }
         };
         let made = Reranker::new(model.clone(), key);
-        let made = Arc::new(made.inspect_err(|error| tracing::error!(%error, "the language model is not asked")).ok()?);
+        let made = Arc::new(
+            made.inspect_err(|error| tracing::error!(%error, "the language model is not asked"))
+                .ok()?,
+        );
         // Of two that were made at once the last stays; both work.
-        *self.reranking.0.write().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
+        *self
+            .reranking
+            .0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
         Some(made)
     }
 }

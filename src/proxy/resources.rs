@@ -38,7 +38,10 @@ pub(super) const TEMPLATES: List = List {
             return json.get().to_owned();
         }
         let object = Object::parse(json).expect("what is no object is no template");
-        object.with("uriTemplate", &quoted(&Template::new(own).told_apart(server)))
+        object.with(
+            "uriTemplate",
+            &quoted(&Template::new(own).told_apart(server)),
+        )
     },
 };
 
@@ -57,28 +60,41 @@ pub(super) enum Place {
 impl Proxy {
     /// Answers `resources/read`.
     pub(super) async fn read_resource(&self, caller: &Caller, params: &Object<'_>) -> Reply {
-        let Some(uri) = params.text("uri") else { return no_uri() };
+        let Some(uri) = params.text("uri") else {
+            return no_uri();
+        };
         let errand = Errand::of(caller, params);
         let (server, own) = match self.place(&uri).await {
             Place::At(server, own) => (server, own),
             Place::Several(uris) => return several(&uri, &uris),
             Place::Unlisted(mut servers) if servers.len() == 1 => (servers.remove(0), uri.clone()),
-            Place::Unlisted(servers) => return self.read_unlisted(caller, params, &uri, &servers).await,
+            Place::Unlisted(servers) => {
+                return self.read_unlisted(caller, params, &uri, &servers).await;
+            }
         };
         match self.read_from(&server, &own, params, &errand).await {
-            Reply::RelayedError(error) if caller.revision.is_modern() => Reply::RelayedError(in_modern(error, &uri)),
+            Reply::RelayedError(error) if caller.revision.is_modern() => {
+                Reply::RelayedError(in_modern(error, &uri))
+            }
             reply => reply,
         }
     }
 
     /// Asks one server after the other, as reading harms nobody; the first that has it answers.
-    async fn read_unlisted(&self, caller: &Caller, params: &Object<'_>, uri: &str, servers: &[ServerName]) -> Reply {
+    async fn read_unlisted(
+        &self,
+        caller: &Caller,
+        params: &Object<'_>,
+        uri: &str,
+        servers: &[ServerName],
+    ) -> Reply {
         // Which of them is meant is not known, so none of them may ask back.
         let errand = Errand::of(caller, params).in_company();
         let mut refusal = None;
         for server in servers {
             match self.read_from(server, uri, params, &errand).await {
-                Reply::RelayedError(error) if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
+                Reply::RelayedError(error)
+                    if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
                 content @ Reply::RelayedContent(_) => return content,
                 // What the likeliest server says counts.
                 reply => refusal = refusal.or(Some(reply)),
@@ -87,13 +103,25 @@ impl Proxy {
         refusal.unwrap_or_else(|| not_found(caller, uri))
     }
 
-    async fn read_from(&self, server: &ServerName, own: &str, params: &Object<'_>, errand: &Errand) -> Reply {
+    async fn read_from(
+        &self,
+        server: &ServerName,
+        own: &str,
+        params: &Object<'_>,
+        errand: &Errand,
+    ) -> Reply {
         let is_same = params.text("uri").as_deref() == Some(own);
         // What the client wrote may hold what is no Unicode.
-        let json = params.get("uri").filter(|_| is_same).map_or_else(|| quoted(own), |raw| raw.get().to_owned());
+        let json = params
+            .get("uri")
+            .filter(|_| is_same)
+            .map_or_else(|| quoted(own), |raw| raw.get().to_owned());
         let params = beside::parameters(params, "uri", &json);
-        match self.relayed(self.send_on(server, "resources/read", Some(own), params, errand).await, &format!("`{own}`"))
-        {
+        match self.relayed(
+            self.send_on(server, "resources/read", Some(own), params, errand)
+                .await,
+            &format!("`{own}`"),
+        ) {
             Reply::Relayed(result) => Reply::RelayedContent(result),
             reply => reply,
         }
@@ -123,10 +151,14 @@ impl Proxy {
         self.refresh.known(None, FIRST_LISTING).await;
         let servers = self.exposing(TEMPLATES.is_exposed);
         let own = |server: &Arc<ServerTools>| {
-            let template = server.templates().as_slice().iter().map(|template| &template.key);
-            let named = template
-                .clone()
-                .find(|template| template.as_ref() == uri || Template::new(template).told_apart(server.name()) == uri);
+            let template = server
+                .templates()
+                .as_slice()
+                .iter()
+                .map(|template| &template.key);
+            let named = template.clone().find(|template| {
+                template.as_ref() == uri || Template::new(template).told_apart(server.name()) == uri
+            });
             Some((server.name().clone(), named?.to_string()))
         };
         let mut found: Vec<_> = servers.iter().filter_map(own).collect();
@@ -138,7 +170,9 @@ impl Proxy {
                 Place::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
             },
             _ => {
-                let apart = found.iter().map(|(server, own)| Template::new(own).told_apart(server));
+                let apart = found
+                    .iter()
+                    .map(|(server, own)| Template::new(own).told_apart(server));
                 Err(ambiguous(uri, &apart.collect::<Vec<_>>()))
             }
         }
@@ -158,7 +192,9 @@ impl Proxy {
     /// The resources of `server` that somebody wants to hear of, by its own URIs.
     #[must_use]
     pub fn wanted_resources(&self, server: &ServerName) -> BTreeSet<String> {
-        self.all_wanted_resources().remove(server).unwrap_or_default()
+        self.all_wanted_resources()
+            .remove(server)
+            .unwrap_or_default()
     }
 
     /// The server that tells of changes of what was found for `uri`, and the URI by which it knows it.
@@ -169,7 +205,10 @@ impl Proxy {
             Place::Several(_) => return None,
         };
         let snapshot = self.snapshot();
-        let offers = snapshot.server(&server)?.capabilities().has_part("resources", "subscribe");
+        let offers = snapshot
+            .server(&server)?
+            .capabilities()
+            .has_part("resources", "subscribe");
         offers.then_some((server, own))
     }
 
@@ -182,7 +221,11 @@ impl Proxy {
         };
         let snapshot = self.snapshot();
         let apart = snapshot.server(server).map(|known| told_apart(known, own));
-        is_plain.then(|| own.to_owned()).into_iter().chain(apart).collect()
+        is_plain
+            .then(|| own.to_owned())
+            .into_iter()
+            .chain(apart)
+            .collect()
     }
 }
 
@@ -193,8 +236,15 @@ fn place(servers: &[Arc<ServerTools>], uri: &str) -> Place {
     {
         return Place::At(name, own_uri(server, rest));
     }
-    let exact: Vec<_> = servers.iter().filter(|server| server.resources().has(uri)).collect();
-    let found = if exact.is_empty() { by_template(servers, uri) } else { exact };
+    let exact: Vec<_> = servers
+        .iter()
+        .filter(|server| server.resources().has(uri))
+        .collect();
+    let found = if exact.is_empty() {
+        by_template(servers, uri)
+    } else {
+        exact
+    };
     match found[..] {
         [] => Place::Unlisted(likely(servers, uri)),
         [server] => Place::At(server.name().clone(), uri.to_owned()),
@@ -206,14 +256,30 @@ fn place(servers: &[Arc<ServerTools>], uri: &str) -> Place {
 fn by_template<'a>(servers: &'a [Arc<ServerTools>], uri: &str) -> Vec<&'a Arc<ServerTools>> {
     let weights: Vec<_> = servers
         .iter()
-        .filter_map(|server| Some((best_template(server, |template| template.matches(uri))?.weight(), server)))
+        .filter_map(|server| {
+            Some((
+                best_template(server, |template| template.matches(uri))?.weight(),
+                server,
+            ))
+        })
         .collect();
     let most = weights.iter().map(|(weight, _)| *weight).max();
-    weights.into_iter().filter(|(weight, _)| Some(*weight) == most).map(|(_, server)| server).collect()
+    weights
+        .into_iter()
+        .filter(|(weight, _)| Some(*weight) == most)
+        .map(|(_, server)| server)
+        .collect()
 }
 
-fn best_template(server: &ServerTools, matches: impl Fn(&Template<'_>) -> bool) -> Option<Template<'_>> {
-    let templates = server.templates().as_slice().iter().map(|entry| Template::new(&entry.key));
+fn best_template(
+    server: &ServerTools,
+    matches: impl Fn(&Template<'_>) -> bool,
+) -> Option<Template<'_>> {
+    let templates = server
+        .templates()
+        .as_slice()
+        .iter()
+        .map(|entry| Template::new(&entry.key));
     templates.filter(matches).max_by_key(Template::weight)
 }
 
@@ -224,13 +290,19 @@ fn own_uri(server: &ServerTools, rest: &str) -> String {
         return whole.clone();
     }
     let template = best_template(server, |template| template.own_uri(rest).is_some());
-    template.and_then(|template| template.own_uri(rest)).or(whole).unwrap_or_else(|| rest.to_owned())
+    template
+        .and_then(|template| template.own_uri(rest))
+        .or(whole)
+        .unwrap_or_else(|| rest.to_owned())
 }
 
 /// The reverse.
 fn told_apart(server: &ServerTools, own: &str) -> String {
-    let template =
-        if server.resources().has(own) { None } else { best_template(server, |template| template.matches(own)) };
+    let template = if server.resources().has(own) {
+        None
+    } else {
+        best_template(server, |template| template.matches(own))
+    };
     let expanded = template.and_then(|template| template.tell_apart(server.name(), own));
     expanded.unwrap_or_else(|| uri::told_apart(server.name(), own))
 }
@@ -238,19 +310,31 @@ fn told_apart(server: &ServerTools, own: &str) -> String {
 /// The servers with resources; those first whose URIs have most in common with `uri`.
 fn likely(servers: &[Arc<ServerTools>], uri: &str) -> Vec<ServerName> {
     let in_common = |server: &ServerTools| {
-        let resources = server.resources().as_slice().iter().map(|entry| uri::in_common(&entry.key, uri));
+        let resources = server
+            .resources()
+            .as_slice()
+            .iter()
+            .map(|entry| uri::in_common(&entry.key, uri));
         let templates = server.templates().as_slice().iter();
-        let templates = templates.map(|entry| uri::in_common(Template::new(&entry.key).beginning(), uri));
+        let templates =
+            templates.map(|entry| uri::in_common(Template::new(&entry.key).beginning(), uri));
         resources.chain(templates).max().unwrap_or(0)
     };
-    let able = servers.iter().filter(|server| server.capabilities().has("resources"));
-    let mut ranked: Vec<_> = able.map(|server| (Reverse(in_common(server)), server.name().clone())).collect();
+    let able = servers
+        .iter()
+        .filter(|server| server.capabilities().has("resources"));
+    let mut ranked: Vec<_> = able
+        .map(|server| (Reverse(in_common(server)), server.name().clone()))
+        .collect();
     ranked.sort();
     ranked.into_iter().map(|(_, server)| server).collect()
 }
 
 pub(super) fn no_uri() -> Reply {
-    Reply::error(ErrorCode::INVALID_PARAMS, "`uri` must be a string".to_owned())
+    Reply::error(
+        ErrorCode::INVALID_PARAMS,
+        "`uri` must be a string".to_owned(),
+    )
 }
 
 pub(super) fn several(uri: &str, uris: &[String]) -> Reply {
@@ -258,12 +342,19 @@ pub(super) fn several(uri: &str, uris: &[String]) -> Reply {
 }
 
 fn ambiguous(uri: &str, uris: &[String]) -> String {
-    format!("several servers have `{uri}`; say which by `{}`", uris.join("` or `"))
+    format!(
+        "several servers have `{uri}`; say which by `{}`",
+        uris.join("` or `")
+    )
 }
 
 /// No server has it: an error code of its own before 2026-07-28, an invalid parameter since (server/resources).
 pub(super) fn not_found(caller: &Caller, uri: &str) -> Reply {
-    let code = if caller.revision.is_modern() { ErrorCode::INVALID_PARAMS } else { ErrorCode::RESOURCE_NOT_FOUND };
+    let code = if caller.revision.is_modern() {
+        ErrorCode::INVALID_PARAMS
+    } else {
+        ErrorCode::RESOURCE_NOT_FOUND
+    };
     Reply::Error {
         code,
         message: format!("there is no resource `{uri}`"),
@@ -277,13 +368,19 @@ fn in_modern(error: Bytes, uri: &str) -> Bytes {
     if code_of(&error) != Some(ErrorCode::RESOURCE_NOT_FOUND) {
         return error;
     }
-    let raw: &RawValue = serde_json::from_slice(&error).expect("a reply's payload was read as JSON");
-    let coded = Object::parse(raw).unwrap_or_default().with("code", &ErrorCode::INVALID_PARAMS.to_string());
-    let raw: &RawValue = serde_json::from_str(&coded).expect("an object with a member replaced is one");
+    let raw: &RawValue =
+        serde_json::from_slice(&error).expect("a reply's payload was read as JSON");
+    let coded = Object::parse(raw)
+        .unwrap_or_default()
+        .with("code", &ErrorCode::INVALID_PARAMS.to_string());
+    let raw: &RawValue =
+        serde_json::from_str(&coded).expect("an object with a member replaced is one");
     let object = Object::parse(raw).unwrap_or_default();
     match object.get("data") {
         Some(_) => coded.into(),
-        None => object.with("data", &format!(r#"{{"uri":{}}}"#, quoted(uri))).into(),
+        None => object
+            .with("data", &format!(r#"{{"uri":{}}}"#, quoted(uri)))
+            .into(),
     }
 }
 
@@ -294,9 +391,15 @@ mod tests {
     use crate::mcp::ServerCapabilities;
 
     fn server(name: &str, resources: &[&str], templates: &[&str]) -> Arc<ServerTools> {
-        let key = Key { server: ServerName::new(name).unwrap(), configuration: String::new() };
-        let entries =
-            |key: &str, uris: &[&str]| uris.iter().map(|uri| format!(r#"{{"{key}":"{uri}"}}"#).into()).collect();
+        let key = Key {
+            server: ServerName::new(name).unwrap(),
+            configuration: String::new(),
+        };
+        let entries = |key: &str, uris: &[&str]| {
+            uris.iter()
+                .map(|uri| format!(r#"{{"{key}":"{uri}"}}"#).into())
+                .collect()
+        };
         let capabilities = RawValue::from_string(r#"{"resources":{}}"#.to_owned()).unwrap();
         let listed = Listed {
             resources: entries("uri", resources),
@@ -311,7 +414,11 @@ mod tests {
     fn a_uri_is_found_where_it_is_listed_then_by_template_then_where_it_is_likely() {
         let servers = [
             server("a", &["file:///x", "a:1"], &["t:{+any}", "s:{id}"]),
-            server("b", &["file:///x", "file:///docs/y"], &["t:long/{id}", "s:{name}"]),
+            server(
+                "b",
+                &["file:///x", "file:///docs/y"],
+                &["t:long/{id}", "s:{name}"],
+            ),
         ];
         #[track_caller]
         fn check(servers: &[Arc<ServerTools>], uri: &str, expected: &str) {
@@ -323,11 +430,19 @@ mod tests {
             assert_eq!(found, expected, "{uri}");
         }
         check(&servers, "a:1", "a a:1");
-        check(&servers, "file:///x", "mcpzip://a/file%3A%2F%2F%2Fx or mcpzip://b/file%3A%2F%2F%2Fx");
+        check(
+            &servers,
+            "file:///x",
+            "mcpzip://a/file%3A%2F%2F%2Fx or mcpzip://b/file%3A%2F%2F%2Fx",
+        );
         check(&servers, "mcpzip://b/file%3A%2F%2F%2Fx", "b file:///x");
         check(&servers, "t:short/1", "a t:short/1");
         check(&servers, "t:long/1", "b t:long/1");
-        check(&servers, "s:a%20b", "mcpzip://a/s%3Aa%20b or mcpzip://b/s%3Aa%20b");
+        check(
+            &servers,
+            "s:a%20b",
+            "mcpzip://a/s%3Aa%20b or mcpzip://b/s%3Aa%20b",
+        );
         check(&servers, "mcpzip://a/s%3Aa%20b", "a s:a%20b");
         check(&servers, "mcpzip://a/new%3Athing", "a new:thing");
         check(&servers, "mcpzip://c/x", "unlisted [a, b]");
@@ -337,12 +452,17 @@ mod tests {
 
     #[test]
     fn a_missing_resource_is_said_in_the_words_of_the_era() {
-        let check = |error: &'static str, expected: &str| assert_eq!(in_modern(error.into(), "x:1"), expected);
+        let check = |error: &'static str, expected: &str| {
+            assert_eq!(in_modern(error.into(), "x:1"), expected)
+        };
         check(
             r#"{"code":-32002,"message":"no","x":1e400}"#,
             r#"{"code":-32602,"message":"no","x":1e400,"data":{"uri":"x:1"}}"#,
         );
-        check(r#"{"code":-32002,"data":{"n":1}}"#, r#"{"code":-32602,"data":{"n":1}}"#);
+        check(
+            r#"{"code":-32002,"data":{"n":1}}"#,
+            r#"{"code":-32602,"data":{"n":1}}"#,
+        );
         check(r#"{"code": -32603}"#, r#"{"code": -32603}"#);
     }
 }

@@ -22,14 +22,26 @@ impl Proxy {
     /// Finds tools: `{query, limit?, server?}`.
     pub(super) async fn search_tools(&self, arguments: &Object<'_>) -> Reply {
         let config = self.config();
-        let Some(query) = arguments.text("query").filter(|query| !query.trim().is_empty()) else {
-            return Reply::tool_error("search_tools needs a `query`: what you need done, in a few words");
+        let Some(query) = arguments
+            .text("query")
+            .filter(|query| !query.trim().is_empty())
+        else {
+            return Reply::tool_error(
+                "search_tools needs a `query`: what you need done, in a few words",
+            );
         };
-        let limit = match arguments.get("limit").map(|raw| raw.get().trim_matches('"')) {
+        let limit = match arguments
+            .get("limit")
+            .map(|raw| raw.get().trim_matches('"'))
+        {
             None | Some("null") => config.search.default_limit,
             Some(text) => match text.parse::<f64>() {
                 Ok(limit) if limit.fract() == 0.0 && limit >= 1.0 => {
-                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "whole and positive"
+                    )]
                     let limit = limit as usize;
                     limit.min(*SearchOptions::LIMITS.end())
                 }
@@ -47,32 +59,68 @@ impl Proxy {
     ///
     /// # Errors
     /// With a text for whoever asked, when there can be no answer.
-    pub async fn search(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Answer, String> {
+    pub async fn search(
+        &self,
+        query: &str,
+        limit: usize,
+        server: Option<&str>,
+    ) -> Result<Answer, String> {
         self.index.prepare(query);
         let (snapshot, server) = self.searchable(server).await?;
-        let hits = self.hits(&snapshot, query, limit, server.as_deref()).await.map_err(|error| text_of(&error))?;
+        let hits = self
+            .hits(&snapshot, query, limit, server.as_deref())
+            .await
+            .map_err(|error| text_of(&error))?;
         let found = self.render(&snapshot, &hits);
         let missing = self.missing(&snapshot, server.as_deref());
-        let is_blind = !missing.is_empty() && snapshot.servers().all(|known| known.name().as_str() == BUILT_IN_SERVER);
-        Ok(Answer { found, missing, servers: self.server_names(), is_blind })
+        let is_blind = !missing.is_empty()
+            && snapshot
+                .servers()
+                .all(|known| known.name().as_str() == BUILT_IN_SERVER);
+        Ok(Answer {
+            found,
+            missing,
+            servers: self.server_names(),
+            is_blind,
+        })
     }
 
     /// What each stage of a search says of its hits.
     ///
     /// # Errors
     /// As those of [`Proxy::search`].
-    pub async fn explain(&self, query: &str, limit: usize, server: Option<&str>) -> Result<Explanation, String> {
+    pub async fn explain(
+        &self,
+        query: &str,
+        limit: usize,
+        server: Option<&str>,
+    ) -> Result<Explanation, String> {
         let (snapshot, server) = self.searchable(server).await?;
         let reranker = self.reranker().await;
         let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
         let without = self.unseen();
-        let request = Request { query, limit: local, server: server.as_deref(), without: &without };
-        let mut explanation = self.index.explain(&request).await.map_err(|error| text_of(&error))?;
+        let request = Request {
+            query,
+            limit: local,
+            server: server.as_deref(),
+            without: &without,
+        };
+        let mut explanation = self
+            .index
+            .explain(&request)
+            .await
+            .map_err(|error| text_of(&error))?;
         if let Some(reranker) = reranker.filter(|_| explanation.fits) {
-            let hits: Vec<Hit> = explanation.hits.iter().map(|explained| explained.hit.clone()).collect();
+            let hits: Vec<Hit> = explanation
+                .hits
+                .iter()
+                .map(|explained| explained.hit.clone())
+                .collect();
             if let Some(order) = self.order(&reranker, &snapshot, query, &hits).await {
-                let moved =
-                    |at: &usize| Explained { place_before_model: Some(at + 1), ..explanation.hits[*at].clone() };
+                let moved = |at: &usize| Explained {
+                    place_before_model: Some(at + 1),
+                    ..explanation.hits[*at].clone()
+                };
                 explanation.hits = order.iter().map(moved).collect();
             }
         }
@@ -81,16 +129,25 @@ impl Proxy {
     }
 
     /// Waits until there is something to search in, and finds the server that is meant.
-    async fn searchable(&self, server: Option<&str>) -> Result<(Arc<Snapshot>, Option<String>), String> {
+    async fn searchable(
+        &self,
+        server: Option<&str>,
+    ) -> Result<(Arc<Snapshot>, Option<String>), String> {
         self.refresh.loaded().await;
-        if self.snapshot().servers().all(|known| known.name().as_str() == BUILT_IN_SERVER) {
+        if self
+            .snapshot()
+            .servers()
+            .all(|known| known.name().as_str() == BUILT_IN_SERVER)
+        {
             self.refresh.known(None, FIRST_LISTING).await;
             self.index.wait_current(FIRST_INDEX).await;
         }
         self.index.wait(FIRST_INDEX).await;
         self.refresh.renew();
         let snapshot = self.snapshot();
-        let server = server.map(|name| self.server_name(&snapshot, name)).transpose()?;
+        let server = server
+            .map(|name| self.server_name(&snapshot, name))
+            .transpose()?;
         Ok((snapshot, server))
     }
 
@@ -107,10 +164,17 @@ impl Proxy {
             .iter()
             .filter_map(|(hit, name, json)| Some((*hit, name, Definition::parse(json).ok()?)))
             .collect();
-        let tools = read.iter().map(|(hit, _, definition)| (&hit.server, definition));
+        let tools = read
+            .iter()
+            .map(|(hit, _, definition)| (&hit.server, definition));
         let texts = render_hits(tools, TOKENS_PER_HIT * hits.len());
-        let named = read.iter().map(|(hit, name, _)| (hit.score, name.to_string()));
-        named.zip(texts).map(|((score, name), text)| Found { name, score, text }).collect()
+        let named = read
+            .iter()
+            .map(|(hit, name, _)| (hit.score, name.to_string()));
+        named
+            .zip(texts)
+            .map(|((score, name), text)| Found { name, score, text })
+            .collect()
     }
 
     /// The tool's definition; one that the cache has lost is asked for again.
@@ -127,33 +191,57 @@ impl Proxy {
     fn server_name(&self, snapshot: &Snapshot, name: &str) -> Result<String, String> {
         let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
         let config = self.config();
-        let mut names = snapshot.servers().map(|known| known.name()).chain(config.servers.keys());
+        let mut names = snapshot
+            .servers()
+            .map(|known| known.name())
+            .chain(config.servers.keys());
         names
             .find(|known| fold(known.as_str()) == fold(name))
             .map(ToString::to_string)
-            .ok_or_else(|| format!("there is no server `{name}`; there are {}", list(&self.server_names())))
+            .ok_or_else(|| {
+                format!(
+                    "there is no server `{name}`; there are {}",
+                    list(&self.server_names())
+                )
+            })
     }
 
     /// The configured servers, those with faults too.
     fn server_names(&self) -> Vec<String> {
         let config = self.config();
-        let usable = config.servers.iter().filter(|(_, entry)| !entry.disabled).map(|(name, _)| name.to_string());
-        usable.chain(config.faults.iter().map(|fault| fault.name.clone())).collect()
+        let usable = config
+            .servers
+            .iter()
+            .filter(|(_, entry)| !entry.disabled)
+            .map(|(name, _)| name.to_string());
+        usable
+            .chain(config.faults.iter().map(|fault| fault.name.clone()))
+            .collect()
     }
 
     /// The servers whose tools could not be searched, each with the reason.
     fn missing(&self, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
         let config = self.config();
-        let unlisted = self.refresh.progress().into_iter().filter_map(|(name, progress)| {
-            let reason = match progress {
-                _ if !config.servers.contains_key(&name) => None,
-                _ if snapshot.server(&name).is_some() || wanted.is_some_and(|wanted| wanted != name.as_str()) => None,
-                Progress::Listed => None,
-                Progress::NotAsked | Progress::UnderWay => Some("still being listed".to_owned()),
-                Progress::Failed(reason) => Some(config.masker.mask(&reason).into_owned()),
-            };
-            reason.map(|reason| format!("{name} ({reason})"))
-        });
+        let unlisted = self
+            .refresh
+            .progress()
+            .into_iter()
+            .filter_map(|(name, progress)| {
+                let reason = match progress {
+                    _ if !config.servers.contains_key(&name) => None,
+                    _ if snapshot.server(&name).is_some()
+                        || wanted.is_some_and(|wanted| wanted != name.as_str()) =>
+                    {
+                        None
+                    }
+                    Progress::Listed => None,
+                    Progress::NotAsked | Progress::UnderWay => {
+                        Some("still being listed".to_owned())
+                    }
+                    Progress::Failed(reason) => Some(config.masker.mask(&reason).into_owned()),
+                };
+                reason.map(|reason| format!("{name} ({reason})"))
+            });
         let faulty = config
             .faults
             .iter()
@@ -203,7 +291,10 @@ impl std::fmt::Display for Answer {
             lines.push(if self.is_blind {
                 "No server has listed its tools yet; search again in a moment.".to_owned()
             } else {
-                format!("No tool fits. Other words may help; there are {}.", list(&self.servers))
+                format!(
+                    "No tool fits. Other words may help; there are {}.",
+                    list(&self.servers)
+                )
             });
         }
         if !self.missing.is_empty() {
@@ -218,7 +309,9 @@ fn list(names: &[String]) -> String {
     const SHOWN: usize = 30;
     match names.len() {
         0 => "no servers".to_owned(),
-        length if length > SHOWN => format!("{} and {} more", names[..SHOWN].join(", "), length - SHOWN),
+        length if length > SHOWN => {
+            format!("{} and {} more", names[..SHOWN].join(", "), length - SHOWN)
+        }
         _ => names.join(", "),
     }
 }

@@ -63,8 +63,18 @@ impl Sight {
             return Some(view.clone());
         }
         let unseen = Arc::new(config.unseen(&from));
-        let shown = if unseen.is_empty() { config.clone() } else { Arc::new(config.without(&unseen)) };
-        let view = View { of: config.clone(), from, unseen, config: shown, snapshot: None };
+        let shown = if unseen.is_empty() {
+            config.clone()
+        } else {
+            Arc::new(config.without(&unseen))
+        };
+        let view = View {
+            of: config.clone(),
+            from,
+            unseen,
+            config: shown,
+            snapshot: None,
+        };
         views.retain(|view| Arc::ptr_eq(&view.of, config));
         if views.len() >= MOST_VIEWS {
             views.remove(0);
@@ -80,7 +90,9 @@ impl Sight {
 
     /// What of `snapshot` is seen.
     pub(super) fn snapshot(&self, config: &Arc<Config>, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
-        let Some(view) = self.view(config).filter(|view| !view.unseen.is_empty()) else { return snapshot };
+        let Some(view) = self.view(config).filter(|view| !view.unseen.is_empty()) else {
+            return snapshot;
+        };
         if let Some((of, seen)) = &view.snapshot
             && Arc::ptr_eq(of, &snapshot)
         {
@@ -88,7 +100,10 @@ impl Sight {
         }
         let seen = Arc::new(snapshot.without(&view.unseen));
         let mut views = self.views();
-        if let Some(known) = views.iter_mut().find(|known| Arc::ptr_eq(&known.of, config) && known.from == view.from) {
+        if let Some(known) = views
+            .iter_mut()
+            .find(|known| Arc::ptr_eq(&known.of, config) && known.from == view.from)
+        {
             known.snapshot = Some((snapshot, seen.clone()));
         }
         seen
@@ -96,7 +111,8 @@ impl Sight {
 
     /// The servers that are not seen.
     pub(super) fn unseen(&self, config: &Arc<Config>) -> Vec<ServerName> {
-        self.view(config).map_or_else(Vec::new, |view| view.unseen.iter().cloned().collect())
+        self.view(config)
+            .map_or_else(Vec::new, |view| view.unseen.iter().cloned().collect())
     }
 
     /// Notes a place; whether it is new.
@@ -114,9 +130,14 @@ impl Sight {
 
     /// What of `config` anybody sees.
     pub(super) fn reachable(&self, config: &Config) -> Config {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let places = self
+            .places
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let unseen = config.servers.iter().filter(|(_, entry)| {
-            !entry.projects.is_everywhere() && !places.iter().any(|place| entry.projects.admit(place))
+            !entry.projects.is_everywhere()
+                && !places.iter().any(|place| entry.projects.admit(place))
         });
         config.without(&unseen.map(|(server, _)| server.clone()).collect())
     }
@@ -128,7 +149,10 @@ impl Sight {
 }
 
 /// Runs `work` for a client in `place`. No `async fn`: that would hold `work` twice.
-pub(super) fn seen_from<F: Future>(place: Arc<[PathBuf]>, work: F) -> impl Future<Output = F::Output> {
+pub(super) fn seen_from<F: Future>(
+    place: Arc<[PathBuf]>,
+    work: F,
+) -> impl Future<Output = F::Output> {
     DIRECTORIES.scope(place, work)
 }
 
@@ -140,18 +164,29 @@ pub(super) fn seen_now<T>(place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T 
 impl Proxy {
     /// Says where this process was started, which is where its only client is.
     pub fn stands_in(&self, directories: &[PathBuf]) {
-        let mut directories: Vec<PathBuf> = directories.iter().map(|directory| real(directory)).collect();
+        let mut directories: Vec<PathBuf> = directories
+            .iter()
+            .map(|directory| real(directory))
+            .collect();
         directories.sort();
         directories.dedup();
         let place: Arc<[PathBuf]> = directories.into();
-        *self.sight.home.lock().unwrap_or_else(PoisonError::into_inner) = place.clone();
+        *self
+            .sight
+            .home
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = place.clone();
         self.arrived(&place);
     }
 
     /// Where the only client of this process is.
     #[must_use]
     pub fn home(&self) -> Arc<[PathBuf]> {
-        self.sight.home.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.sight
+            .home
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The servers that the client of this request does not see.
@@ -163,7 +198,12 @@ impl Proxy {
     #[must_use]
     pub fn is_reachable(&self, server: &ServerName) -> bool {
         let config = self.whole_config();
-        let places = self.sight.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let places = self
+            .sight
+            .places
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         config.servers.get(server).is_none_or(|entry| {
             entry.projects.is_everywhere() || places.iter().any(|place| entry.projects.admit(place))
         })
@@ -172,7 +212,10 @@ impl Proxy {
     /// Whether a client sees a server, as far as it has said where it is.
     pub(super) fn sees(&self, client: &Client, server: &ServerName) -> bool {
         let config = self.whole_config();
-        config.servers.get(server).is_none_or(|entry| entry.projects.admit(&client.place()))
+        config
+            .servers
+            .get(server)
+            .is_none_or(|entry| entry.projects.admit(&client.place()))
     }
 
     /// Whether the client of a request is asked where it is, if it has not said so yet.
@@ -183,7 +226,8 @@ impl Proxy {
 
     /// Where the client of a request is; it is asked, where that is not known yet.
     pub(super) async fn place_of(&self, caller: &Caller) -> Arc<[PathBuf]> {
-        self.ask_roots(&caller.client, caller.capabilities, &caller.outbox).await;
+        self.ask_roots(&caller.client, caller.capabilities, &caller.outbox)
+            .await;
         self.known_place(caller)
     }
 
@@ -196,9 +240,11 @@ impl Proxy {
 
     /// Asks a client that has just said what it can be asked where it is, so that nothing waits for that later.
     pub async fn meet(&self, client: &Client) {
-        if let (true, Some(outbox), Some(able)) =
-            (self.has_projects(), client.listener().outbox(), client.capabilities())
-        {
+        if let (true, Some(outbox), Some(able)) = (
+            self.has_projects(),
+            client.listener().outbox(),
+            client.capabilities(),
+        ) {
             self.ask_roots(client, able, &outbox).await;
             self.arrived(&client.place());
         }
@@ -227,21 +273,29 @@ impl Proxy {
     /// Somebody is at a place: the servers that are seen there are listed too.
     fn arrived(&self, place: &Arc<[PathBuf]>) {
         if self.sight.noted(place) && self.has_projects() {
-            self.refresh.configure(&self.sight.reachable(&self.whole_config()));
+            self.refresh
+                .configure(&self.sight.reachable(&self.whole_config()));
         }
     }
 
     fn has_projects(&self) -> bool {
-        self.whole_config().servers.values().any(|entry| !entry.projects.is_everywhere())
+        self.whole_config()
+            .servers
+            .values()
+            .any(|entry| !entry.projects.is_everywhere())
     }
 }
 
 /// The directories in the answer to `roots/list` (2025-11-25, client/roots), without links in them.
 fn directories(result: &[u8]) -> Vec<PathBuf> {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
-    let roots =
-        raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(Object::parse(raw).ok()?.get("roots")?.get()).ok());
-    let uris = roots.unwrap_or_default().into_iter().filter_map(|root| Object::parse(root).ok()?.text("uri"));
+    let roots = raw.and_then(|raw| {
+        serde_json::from_str::<Vec<&RawValue>>(Object::parse(raw).ok()?.get("roots")?.get()).ok()
+    });
+    let uris = roots
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|root| Object::parse(root).ok()?.text("uri"));
     uris.filter_map(|uri| reqwest::Url::parse(&uri).ok()?.to_file_path().ok())
         .map(|path| real(Path::new(&path)))
         .collect()
@@ -254,7 +308,10 @@ mod tests {
     #[test]
     fn roots_are_directories() {
         let result = br#"{"roots":[{"uri":"file:///a%20b/c","name":"x"},{"uri":"https://x"},{"uri":"/plain"},7,{"uri":"file:///d/"}]}"#;
-        assert_eq!(directories(result), [PathBuf::from("/a b/c"), PathBuf::from("/d")]);
+        assert_eq!(
+            directories(result),
+            [PathBuf::from("/a b/c"), PathBuf::from("/d")]
+        );
         assert!(directories(b"{}").is_empty() && directories(b"[1]").is_empty());
     }
 }

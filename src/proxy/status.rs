@@ -85,8 +85,17 @@ impl Proxy {
     /// Why it cannot be searched.
     pub async fn index_ready(&self, limit: Duration) -> Result<(), String> {
         self.index.wait_current(limit).await;
-        let request = Request { query: "status", limit: 1, server: None, without: &[] };
-        self.index.search(&request).await.map(drop).map_err(|error| error.to_string())
+        let request = Request {
+            query: "status",
+            limit: 1,
+            server: None,
+            without: &[],
+        };
+        self.index
+            .search(&request)
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 
     /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
@@ -106,7 +115,14 @@ impl Proxy {
             .status()
             .into_iter()
             .filter(|status| config.servers.contains_key(&status.server))
-            .map(|status| self.report(&config, &status.server, &status.state, progress.get(&status.server)))
+            .map(|status| {
+                self.report(
+                    &config,
+                    &status.server,
+                    &status.state,
+                    progress.get(&status.server),
+                )
+            })
             .collect();
         servers.extend(config.faults.iter().map(|fault| ServerReport {
             name: fault.name.clone(),
@@ -132,22 +148,39 @@ impl Proxy {
         }
     }
 
-    fn report(&self, config: &Config, server: &ServerName, state: &State, progress: Option<&Progress>) -> ServerReport {
+    fn report(
+        &self,
+        config: &Config,
+        server: &ServerName,
+        state: &State,
+        progress: Option<&Progress>,
+    ) -> ServerReport {
         let snapshot = self.snapshot();
         let known = snapshot.server(server);
         let (state, reason) = match (state, progress) {
             (State::Disabled, _) => ("disabled", None),
-            _ if !self.is_reachable(server) => {
-                ("elsewhere", config.servers.get(server).map(|e| e.projects.to_string()))
-            }
-            (State::Failed { error, retry_at, .. }, _) => {
+            _ if !self.is_reachable(server) => (
+                "elsewhere",
+                config.servers.get(server).map(|e| e.projects.to_string()),
+            ),
+            (
+                State::Failed {
+                    error, retry_at, ..
+                },
+                _,
+            ) => {
                 let pause = retry_at.saturating_duration_since(Instant::now());
-                ("failed", Some(format!("{error}; next attempt {}", within(pause))))
+                (
+                    "failed",
+                    Some(format!("{error}; next attempt {}", within(pause))),
+                )
             }
             (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.clone())),
             (State::Ready, Some(Progress::UnderWay)) if known.is_none() => ("connecting", None),
             (State::Ready, _) => ("ready", None),
-            (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => ("connecting", None),
+            (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => {
+                ("connecting", None)
+            }
             (State::Disconnected, _) => ("idle", None),
         };
         ServerReport {
@@ -159,11 +192,21 @@ impl Proxy {
             changed: self.changed_tools(server).into_keys().collect(),
             prompts: known.map_or(0, |known| known.prompts().len()),
             resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),
-            listed_seconds_ago: known
-                .map(|known| SystemTime::now().duration_since(known.listed_at()).unwrap_or_default().as_secs()),
+            listed_seconds_ago: known.map(|known| {
+                SystemTime::now()
+                    .duration_since(known.listed_at())
+                    .unwrap_or_default()
+                    .as_secs()
+            }),
             stale: known.is_some() && progress != Some(&Progress::Listed),
             flaws: known.map_or(Vec::new(), |known| {
-                let entry = |kind: Kind| if kind == Kind::Tool { "entry".to_owned() } else { kind.to_string() };
+                let entry = |kind: Kind| {
+                    if kind == Kind::Tool {
+                        "entry".to_owned()
+                    } else {
+                        kind.to_string()
+                    }
+                };
                 known
                     .flaws()
                     .iter()
@@ -180,28 +223,45 @@ impl ServerReport {
     #[must_use]
     pub fn changed_text(&self) -> Option<String> {
         let (names, name) = (self.changed.join(", "), &self.name);
-        (!names.is_empty()).then(|| format!("changed since first seen: {names} (`mcpzip approve {name}` shows how)"))
+        (!names.is_empty()).then(|| {
+            format!("changed since first seen: {names} (`mcpzip approve {name}` shows how)")
+        })
     }
 
     /// How long ago it listed its tools, as a person would say it.
     #[must_use]
     pub fn listed_text(&self) -> Option<String> {
-        self.listed_seconds_ago.map(|seconds| format!("listed {}", ago(Duration::from_secs(seconds))))
+        self.listed_seconds_ago
+            .map(|seconds| format!("listed {}", ago(Duration::from_secs(seconds))))
     }
 
     /// What it has beside its tools, to be read after their number.
     #[must_use]
     pub fn beside_tools(&self) -> String {
         let counts = [(self.prompts, "prompts"), (self.resources, "resources")];
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}")).collect()
+        counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect()
     }
 }
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mcpzip {}: {} servers, {} tools", self.version, self.servers.len(), self.tools)?;
+        write!(
+            f,
+            "mcpzip {}: {} servers, {} tools",
+            self.version,
+            self.servers.len(),
+            self.tools
+        )?;
         for server in &self.servers {
-            write!(f, "\n{}: {}, {} tools", server.name, server.state, server.tools)?;
+            write!(
+                f,
+                "\n{}: {}, {} tools",
+                server.name, server.state, server.tools
+            )?;
             if server.withheld > 0 {
                 write!(f, ", {} withheld", server.withheld)?;
             }
@@ -232,13 +292,20 @@ impl fmt::Display for Status {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
 fn within(pause: Duration) -> String {
-    if pause.is_zero() { "now".to_owned() } else { format!("within {} s", pause.as_secs() + 1) }
+    if pause.is_zero() {
+        "now".to_owned()
+    } else {
+        format!("within {} s", pause.as_secs() + 1)
+    }
 }
 
 fn ago(age: Duration) -> String {

@@ -39,7 +39,9 @@ impl Proxy {
 
     /// Answers `resources/subscribe`, once the server has.
     pub(super) async fn subscribe(&self, caller: &Caller, params: &Object<'_>) -> Reply {
-        let Some(uri) = params.text("uri") else { return no_uri() };
+        let Some(uri) = params.text("uri") else {
+            return no_uri();
+        };
         let place = self.place(&uri).await;
         match &place {
             Place::Several(uris) => return several(&uri, uris),
@@ -58,14 +60,19 @@ impl Proxy {
             Err(reason) => {
                 listener.interests().uris.remove(&uri);
                 self.follow(&server);
-                Reply::error(ErrorCode::INVALID_PARAMS, self.masked(&format!("`{uri}` cannot be followed: {reason}")))
+                Reply::error(
+                    ErrorCode::INVALID_PARAMS,
+                    self.masked(&format!("`{uri}` cannot be followed: {reason}")),
+                )
             }
         }
     }
 
     /// Answers `resources/unsubscribe`.
     pub(super) fn unsubscribe(&self, caller: &Caller, params: &Object<'_>) -> Reply {
-        let Some(uri) = params.text("uri") else { return no_uri() };
+        let Some(uri) = params.text("uri") else {
+            return no_uri();
+        };
         caller.client.listener().interests().uris.remove(&uri);
         self.audience.interests_changed();
         Reply::Result(b"{}"[..].into())
@@ -73,11 +80,19 @@ impl Proxy {
 
     /// A server says that a resource has another content.
     pub(super) fn resource_updated(&self, server: &ServerName, params: &RawValue) {
-        let Ok(object) = Object::parse(params) else { return };
-        let Some(own) = object.text("uri") else { return };
+        let Ok(object) = Object::parse(params) else {
+            return;
+        };
+        let Some(own) = object.text("uri") else {
+            return;
+        };
         tracing::debug!(%server, uri = own, "a resource has changed");
         for uri in self.seen_uris(server, &own) {
-            let params = if uri == own { params.get().to_owned() } else { object.with("uri", &quoted(&uri)) };
+            let params = if uri == own {
+                params.get().to_owned()
+            } else {
+                object.with("uri", &quoted(&uri))
+            };
             self.audience.tell(&Change::Resource { uri, params });
         }
     }
@@ -91,14 +106,17 @@ impl Proxy {
     fn follow_all(&self) {
         let mut wanted = self.all_wanted_resources();
         for server in self.config().servers.keys() {
-            self.pool.subscribe(server, wanted.remove(server).unwrap_or_default());
+            self.pool
+                .subscribe(server, wanted.remove(server).unwrap_or_default());
         }
     }
 }
 
 /// Has servers asked for what clients want to follow, whenever that changes; without end.
 pub(super) async fn keep(proxy: Weak<Proxy>) {
-    let Some(changed) = proxy.upgrade().map(|proxy| proxy.audience.changes()) else { return };
+    let Some(changed) = proxy.upgrade().map(|proxy| proxy.audience.changes()) else {
+        return;
+    };
     loop {
         changed.notified().await;
         let Some(proxy) = proxy.upgrade() else { return };

@@ -14,7 +14,11 @@ use crate::tool::ServerName;
 const SCHEME: &str = "mcpzip://";
 
 /// What is not left as it is, beside what is no ASCII.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// A template's pattern may take this much memory; a larger one matches nothing.
 const LARGEST_PATTERN: usize = 256 * 1024;
@@ -45,7 +49,11 @@ pub(super) fn split(uri: &str) -> Option<(ServerName, &str)> {
 /// How many bytes two URIs have in common at their beginning; none unless that is at least the scheme.
 pub(super) fn in_common(a: &str, b: &str) -> usize {
     let length = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    if a.as_bytes()[..length].contains(&b':') { length } else { 0 }
+    if a.as_bytes()[..length].contains(&b':') {
+        length
+    } else {
+        0
+    }
 }
 
 /// All but the unreserved characters of RFC 3986 as `%XX`.
@@ -55,7 +63,10 @@ pub(super) fn encoded(text: &str) -> String {
 
 /// The reverse; `None` when that is no text.
 pub(super) fn decoded(text: &str) -> Option<String> {
-    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
+    percent_decode_str(text)
+        .decode_utf8()
+        .ok()
+        .map(Cow::into_owned)
 }
 
 impl<'a> Template<'a> {
@@ -64,7 +75,9 @@ impl<'a> Template<'a> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(start) = rest.find('{') {
-            let Some(length) = rest[start..].find('}') else { break };
+            let Some(length) = rest[start..].find('}') else {
+                break;
+            };
             parts.push(Part::Literal(&rest[..start]));
             parts.push(Part::Expression(&rest[start..=start + length]));
             rest = &rest[start + length + 1..];
@@ -100,7 +113,10 @@ impl<'a> Template<'a> {
     /// The told-apart URI that stands for `uri`, which was expanded from the template.
     pub(super) fn tell_apart(&self, server: &ServerName, uri: &str) -> Option<String> {
         let values = self.values(uri, str::to_owned)?;
-        Some(format!("{SCHEME}{server}/{}", self.expanded(&values, encoded)))
+        Some(format!(
+            "{SCHEME}{server}/{}",
+            self.expanded(&values, encoded)
+        ))
     }
 
     /// The URI for which `rest` of a told-apart URI stands, if that was expanded from the template.
@@ -131,7 +147,14 @@ impl<'a> Template<'a> {
             return None;
         }
         let captures = self.pattern(literal)?.captures(uri)?;
-        Some(captures.iter().skip(1).flatten().map(|value| value.as_str().to_owned()).collect())
+        Some(
+            captures
+                .iter()
+                .skip(1)
+                .flatten()
+                .map(|value| value.as_str().to_owned())
+                .collect(),
+        )
     }
 
     fn pattern(&self, literal: fn(&str) -> String) -> Option<Regex> {
@@ -149,7 +172,11 @@ impl<'a> Template<'a> {
             },
         });
         let pattern = format!(r"\A{}\z", parts.collect::<String>());
-        RegexBuilder::new(&pattern).dot_matches_new_line(true).size_limit(LARGEST_PATTERN).build().ok()
+        RegexBuilder::new(&pattern)
+            .dot_matches_new_line(true)
+            .size_limit(LARGEST_PATTERN)
+            .build()
+            .ok()
     }
 }
 
@@ -163,13 +190,29 @@ mod tests {
 
     #[test]
     fn a_uri_comes_back_from_what_tells_it_apart() {
-        for uri in ["file:///a b", "x:", "http://[::1]:8/p?q=%20#ü", "mcpzip://a/x", "a%2Fb", "%", "%zz"] {
+        for uri in [
+            "file:///a b",
+            "x:",
+            "http://[::1]:8/p?q=%20#ü",
+            "mcpzip://a/x",
+            "a%2Fb",
+            "%",
+            "%zz",
+        ] {
             let apart = told_apart(&server(), uri);
             let (name, rest) = split(&apart).unwrap();
-            assert_eq!((name, decoded(rest).unwrap().as_str()), (server(), uri), "{apart}");
+            assert_eq!(
+                (name, decoded(rest).unwrap().as_str()),
+                (server(), uri),
+                "{apart}"
+            );
             assert!(!rest.contains('/'), "{rest}");
         }
-        assert!(split("file:///x").is_none() && split("mcpzip://a b/x").is_none() && split("mcpzip://a").is_none());
+        assert!(
+            split("file:///x").is_none()
+                && split("mcpzip://a b/x").is_none()
+                && split("mcpzip://a").is_none()
+        );
     }
 
     #[test]
@@ -193,19 +236,32 @@ mod tests {
             ("x:{open", "x:{open", true),
             ("x:{}", "x:1", true),
         ] {
-            assert_eq!(Template::new(template).matches(uri), matches, "{template} {uri}");
+            assert_eq!(
+                Template::new(template).matches(uri),
+                matches,
+                "{template} {uri}"
+            );
         }
     }
 
     #[test]
     fn what_is_expanded_from_a_told_apart_template_stands_for_the_servers_own_uri() {
         let template = Template::new("file:///d/{name}{?q}");
-        assert_eq!(template.told_apart(&server()), "mcpzip://a.b/file%3A%2F%2F%2Fd%2F{name}{?q}");
+        assert_eq!(
+            template.told_apart(&server()),
+            "mcpzip://a.b/file%3A%2F%2F%2Fd%2F{name}{?q}"
+        );
         for (name, query) in [("x", ""), ("a%20b%2Fc", "?q=1%26"), ("", "")] {
             let own = format!("file:///d/{name}{query}");
             let expanded = format!("mcpzip://a.b/file%3A%2F%2F%2Fd%2F{name}{query}");
-            assert_eq!(template.own_uri(split(&expanded).unwrap().1).as_deref(), Some(own.as_str()));
-            assert_eq!(template.tell_apart(&server(), &own).as_deref(), Some(expanded.as_str()));
+            assert_eq!(
+                template.own_uri(split(&expanded).unwrap().1).as_deref(),
+                Some(own.as_str())
+            );
+            assert_eq!(
+                template.tell_apart(&server(), &own).as_deref(),
+                Some(expanded.as_str())
+            );
         }
         assert_eq!(template.own_uri("other%3Ax"), None);
     }

@@ -68,7 +68,13 @@ enum Round {
 impl Vectors {
     pub(super) fn new(catalog: Arc<Catalog>, search: Arc<Search>, tasks: Tasks) -> Arc<Self> {
         let coverage = watch::Sender::new(None);
-        let vectors = Arc::new(Self { catalog, search, wanted: Notify::new(), coverage, tasks });
+        let vectors = Arc::new(Self {
+            catalog,
+            search,
+            wanted: Notify::new(),
+            coverage,
+            tasks,
+        });
         let keeper = vectors.clone();
         vectors.tasks.spawn(async move {
             tokio::select! {
@@ -86,7 +92,11 @@ impl Vectors {
 
     /// How far the work is; nothing before it was looked at, and without search by meaning.
     pub(super) fn coverage(&self) -> Option<Coverage> {
-        if self.search.is_semantic() { *self.coverage.borrow() } else { None }
+        if self.search.is_semantic() {
+            *self.coverage.borrow()
+        } else {
+            None
+        }
     }
 
     /// Counts how far the work is by now, whoever does it.
@@ -94,7 +104,10 @@ impl Vectors {
         let looking = self.clone();
         if self.search.is_semantic() {
             // Where it fails, the run is over.
-            let _ = self.tasks.spawn_blocking(move || drop(looking.lacking())).await;
+            let _ = self
+                .tasks
+                .spawn_blocking(move || drop(looking.lacking()))
+                .await;
         }
     }
 
@@ -104,7 +117,8 @@ impl Vectors {
             return;
         }
         let mut coverage = self.coverage.subscribe();
-        let is_whole = |coverage: &Option<Coverage>| coverage.is_some_and(|c| c.embedded == c.tools);
+        let is_whole =
+            |coverage: &Option<Coverage>| coverage.is_some_and(|c| c.embedded == c.tools);
         // What has no vector by then is found by its words.
         let _ = tokio::time::timeout(limit, coverage.wait_for(is_whole)).await;
     }
@@ -124,7 +138,9 @@ impl Vectors {
 
     async fn round(self: &Arc<Self>) -> Round {
         let looking = self.clone();
-        let Ok(lacking) = self.tasks.spawn_blocking(move || looking.lacking()).await else { return Round::Done };
+        let Ok(lacking) = self.tasks.spawn_blocking(move || looking.lacking()).await else {
+            return Round::Done;
+        };
         if lacking.is_empty() {
             return Round::Done;
         }
@@ -134,7 +150,10 @@ impl Vectors {
             // Whoever waited has gone when the run is over.
             let _ = ended.send(working.work());
         };
-        if let Err(error) = std::thread::Builder::new().name("vectors".to_owned()).spawn(work) {
+        if let Err(error) = std::thread::Builder::new()
+            .name("vectors".to_owned())
+            .spawn(work)
+        {
             tracing::warn!(%error, "tools are found by their words alone");
             return Round::Done;
         }
@@ -151,26 +170,40 @@ impl Vectors {
     /// The tools without a vector, by their keys.
     fn lacking(&self) -> HashMap<VectorKey, Tool> {
         let snapshot = self.catalog.snapshot();
-        let mut tools: HashMap<VectorKey, Tool> =
-            snapshot.tools().map(|tool| (VectorKey::of(tool.server().name(), tool.entry().hash), tool)).collect();
+        let mut tools: HashMap<VectorKey, Tool> = snapshot
+            .tools()
+            .map(|tool| (VectorKey::of(tool.server().name(), tool.entry().hash), tool))
+            .collect();
         let all = tools.len();
         let lacking = self.search.without_vector(&tools.keys().copied().collect());
         tools.retain(|key, _| lacking.contains(key));
-        self.report(Coverage { tools: all, embedded: all - tools.len() });
+        self.report(Coverage {
+            tools: all,
+            embedded: all - tools.len(),
+        });
         tools
     }
 
     /// Makes what is lacking.
     fn work(&self) -> Round {
-        let Some(embedding) = self.search.begin_embedding() else { return Round::Elsewhere };
+        let Some(embedding) = self.search.begin_embedding() else {
+            return Round::Elsewhere;
+        };
         // Once more: another process may have done it just now.
         let lacking: Vec<Tool> = self.lacking().into_values().collect();
-        let all: HashSet<VectorKey> =
-            self.catalog.snapshot().identities().map(|(server, _, hash)| VectorKey::of(server, hash)).collect();
+        let all: HashSet<VectorKey> = self
+            .catalog
+            .snapshot()
+            .identities()
+            .map(|(server, _, hash)| VectorKey::of(server, hash))
+            .collect();
         yield_to_others();
         let mut made = HashMap::new();
         let (mut kept, mut patience) = (Instant::now(), FIRST_KEPT);
-        let mut coverage = Coverage { tools: all.len(), embedded: all.len() - lacking.len().min(all.len()) };
+        let mut coverage = Coverage {
+            tools: all.len(),
+            embedded: all.len() - lacking.len().min(all.len()),
+        };
         for batch in lacking.chunks(BATCH) {
             if self.tasks.stop().is_cancelled() {
                 break;

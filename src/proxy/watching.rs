@@ -26,7 +26,11 @@ impl Proxy {
     /// The way to servers.
     pub(super) fn watched(&self) -> Watched {
         let (pool, live) = (self.pool.clone(), self.statistics.live().clone());
-        Watched { pool, live, tracer: self.tracer.get().cloned() }
+        Watched {
+            pool,
+            live,
+            tracer: self.tracer.get().cloned(),
+        }
     }
 
     /// From now on, requests have spans of this tracer; the first one stays.
@@ -52,7 +56,10 @@ impl Watched {
         is_repeatable: bool,
     ) -> Result<Reply, CallError> {
         let log = tracing::debug_span!("call", %server, method = call.method, name = call.name);
-        call.hop = Hop { context: trace.context().map(|context| &**context), span: None };
+        call.hop = Hop {
+            context: trace.context().map(|context| &**context),
+            span: None,
+        };
         if log.is_disabled() && self.tracer.is_none() && !self.live.counts_calls() {
             return self.pool.call(server, &call, is_repeatable).await;
         }
@@ -76,13 +83,23 @@ impl Watched {
             meta = format!("{meta}{comma}{}", span.context().members());
         }
         let hop = match &span {
-            Some(span) => Hop { context: Some(span.context()), span: Some(span) },
+            Some(span) => Hop {
+                context: Some(span.context()),
+                span: Some(span),
+            },
             None => call.hop,
         };
         let start = Instant::now();
         let outcome = {
-            let call = Call { meta: &meta, hop, ..call };
-            self.pool.call(server, &call, is_repeatable).instrument(log.clone()).await
+            let call = Call {
+                meta: &meta,
+                hop,
+                ..call
+            };
+            self.pool
+                .call(server, &call, is_repeatable)
+                .instrument(log.clone())
+                .await
         };
         let (time, end) = (start.elapsed(), end_of(&outcome));
         let received = match &outcome {
@@ -103,8 +120,12 @@ impl Watched {
 
     /// The span of a request that is a part of one of ours (semantic conventions for MCP, "Client").
     fn span(&self, server: &ServerName, call: &Call<'_>, trace: &Trace) -> Option<Span> {
-        let (Some(tracer), Trace::Ours(parent)) = (&self.tracer, trace) else { return None };
-        let mut span = tracer.span(Some(parent), Kind::Client, || span_name(call.method, call.name));
+        let (Some(tracer), Trace::Ours(parent)) = (&self.tracer, trace) else {
+            return None;
+        };
+        let mut span = tracer.span(Some(parent), Kind::Client, || {
+            span_name(call.method, call.name)
+        });
         if span.is_recorded() {
             describe(&mut span, call.method, call.name);
             span.set("mcpzip.server", server.as_str());
@@ -115,7 +136,8 @@ impl Watched {
                     span.set("network.transport", "tcp");
                     span.set("network.protocol.name", "http");
                     span.set("server.address", host);
-                    port.into_iter().for_each(|port| span.set("server.port", i64::from(port)));
+                    port.into_iter()
+                        .for_each(|port| span.set("server.port", i64::from(port)));
                 }
                 None => span.set("network.transport", "pipe"),
             }
@@ -165,7 +187,10 @@ pub(crate) fn note_reply(span: &mut Span, reply: &Answer) {
         Answer::Result(result) | Answer::Relayed(result) if is_error(result) => {
             span.fail(End::ToolError.as_str(), None);
         }
-        Answer::Result(_) | Answer::Relayed(_) | Answer::RelayedContent(_) | Answer::Ended { .. } => span.succeed(),
+        Answer::Result(_)
+        | Answer::Relayed(_)
+        | Answer::RelayedContent(_)
+        | Answer::Ended { .. } => span.succeed(),
     }
 }
 

@@ -26,7 +26,11 @@ impl Cache {
     /// What was answered at `url`, and how long ago.
     pub(super) fn get(&self, url: &str) -> Option<(Vec<u8>, Duration)> {
         let path = self.path(url);
-        let age = fs::metadata(&path).and_then(|metadata| metadata.modified()).ok()?.elapsed().unwrap_or_default();
+        let age = fs::metadata(&path)
+            .and_then(|metadata| metadata.modified())
+            .ok()?
+            .elapsed()
+            .unwrap_or_default();
         if age > OLDEST {
             return None;
         }
@@ -42,7 +46,11 @@ impl Cache {
     }
 
     fn path(&self, url: &str) -> PathBuf {
-        let hash: String = Sha256::digest(url).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = Sha256::digest(url)
+            .iter()
+            .take(16)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         self.0.join(format!("{hash}.json"))
     }
 

@@ -10,7 +10,9 @@ pub enum Error {
         base: String,
     },
     /// What was asked for is no name.
-    #[error("`{name}` is no name of a registry, such as `io.github.user/server`; `mcpzip registry search` finds them")]
+    #[error(
+        "`{name}` is no name of a registry, such as `io.github.user/server`; `mcpzip registry search` finds them"
+    )]
     Name {
         /// As it was written.
         name: String,

@@ -25,13 +25,17 @@ pub fn merge(then: &Value, now: &Value, today: &Value) -> Merged {
     for &member in MEMBERS {
         let (then, now, today) = (then.get(member), now.get(member), today.get(member));
         if MAPS.contains(&member) {
-            let keys =
-                [then, today].into_iter().flatten().filter_map(Value::as_object).flat_map(|object| object.keys());
+            let keys = [then, today]
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_object)
+                .flat_map(|object| object.keys());
             let mut keys: Vec<&String> = keys.collect();
             keys.sort();
             keys.dedup();
             for key in keys {
-                let [then, now, today] = [then, now, today].map(|object| object.and_then(|object| object.get(key)));
+                let [then, now, today] =
+                    [then, now, today].map(|object| object.and_then(|object| object.get(key)));
                 merged.value(&[member, key], then, now, today);
             }
         } else if member == "args" {
@@ -44,23 +48,42 @@ pub fn merge(then: &Value, now: &Value, today: &Value) -> Merged {
 }
 
 impl Merged {
-    fn value(&mut self, path: &[&str], then: Option<&Value>, now: Option<&Value>, today: Option<&Value>) {
+    fn value(
+        &mut self,
+        path: &[&str],
+        then: Option<&Value>,
+        now: Option<&Value>,
+        today: Option<&Value>,
+    ) {
         if today == then || today == now {
             return;
         }
         if now == then {
-            self.changes.push((path.iter().map(|key| (*key).to_owned()).collect(), today.cloned()));
+            self.changes.push((
+                path.iter().map(|key| (*key).to_owned()).collect(),
+                today.cloned(),
+            ));
         } else {
             self.kept.push(path.join("."));
         }
     }
 
-    fn list(&mut self, member: &str, then: Option<&Value>, now: Option<&Value>, today: Option<&Value>) {
+    fn list(
+        &mut self,
+        member: &str,
+        then: Option<&Value>,
+        now: Option<&Value>,
+        today: Option<&Value>,
+    ) {
         let (Some(then), Some(now), Some(today)) = (texts(then), texts(now), texts(today)) else {
             return self.value(&[member], then, now, today);
         };
         let (list, conflicts) = merge_lists(&then, &now, &today);
-        self.kept.extend(conflicts.into_iter().map(|text| format!("{member} (`{text}`)")));
+        self.kept.extend(
+            conflicts
+                .into_iter()
+                .map(|text| format!("{member} (`{text}`)")),
+        );
         if list != now {
             let value = (!list.is_empty()).then(|| Value::from(list));
             self.changes.push((vec![member.to_owned()], value));
@@ -70,8 +93,14 @@ impl Merged {
 
 /// A list of texts; none is an empty one.
 fn texts(value: Option<&Value>) -> Option<Vec<String>> {
-    let Some(value) = value else { return Some(Vec::new()) };
-    value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+    let Some(value) = value else {
+        return Some(Vec::new());
+    };
+    value
+        .as_array()?
+        .iter()
+        .map(|item| item.as_str().map(str::to_owned))
+        .collect()
 }
 
 /// How a list came of another: what became of each item, and what was put before each, and behind the last.
@@ -115,9 +144,15 @@ fn merge_lists(then: &[String], now: &[String], today: &[String]) -> (Vec<String
 
 impl Edits {
     fn between(old: &[String], new: &[String]) -> Self {
-        let mut edits = Self { items: vec![Item::Removed; old.len()], inserted: vec![Vec::new(); old.len() + 1] };
+        let mut edits = Self {
+            items: vec![Item::Removed; old.len()],
+            inserted: vec![Vec::new(); old.len() + 1],
+        };
         let (mut old_at, mut new_at) = (0, 0);
-        let ends = common(old, new).into_iter().map(|pair| (pair, true)).chain([((old.len(), new.len()), false)]);
+        let ends = common(old, new)
+            .into_iter()
+            .map(|pair| (pair, true))
+            .chain([((old.len(), new.len()), false)]);
         for ((old_end, new_end), is_common) in ends {
             // What lies between stands for each other, as far as it goes.
             let pairs = (old_end - old_at).min(new_end - new_at);
@@ -139,8 +174,11 @@ fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     let mut longest = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {
-            longest[i][j] =
-                if old[i] == new[j] { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
+            longest[i][j] = if old[i] == new[j] {
+                longest[i + 1][j + 1] + 1
+            } else {
+                longest[i + 1][j].max(longest[i][j + 1])
+            };
         }
     }
     let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
@@ -165,21 +203,66 @@ mod tests {
 
     #[track_caller]
     fn lists(then: &[&str], now: &[&str], today: &[&str], expected: &[&str], conflicts: &[&str]) {
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let owned = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>()
+        };
         let (list, found) = merge_lists(&owned(then), &owned(now), &owned(today));
-        assert_eq!((list, found), (owned(expected), owned(conflicts)), "{then:?} {now:?} {today:?}");
+        assert_eq!(
+            (list, found),
+            (owned(expected), owned(conflicts)),
+            "{then:?} {now:?} {today:?}"
+        );
     }
 
     #[test]
     fn lists_are_merged_item_by_item() {
-        lists(&["-y", "p@1"], &["-y", "p@1"], &["-y", "p@2"], &["-y", "p@2"], &[]);
-        lists(&["-y", "p@1"], &["-y", "p@1", "--mine"], &["-y", "p@2"], &["-y", "p@2", "--mine"], &[]);
-        lists(&["-y", "p@1", "/x"], &["-y", "p@1", "/y"], &["-y", "p@2", "/x"], &["-y", "p@2", "/y"], &[]);
-        lists(&["p@1", "a"], &["p@1", "a", "mine"], &["p@2", "a", "new"], &["p@2", "a", "new", "mine"], &[]);
+        lists(
+            &["-y", "p@1"],
+            &["-y", "p@1"],
+            &["-y", "p@2"],
+            &["-y", "p@2"],
+            &[],
+        );
+        lists(
+            &["-y", "p@1"],
+            &["-y", "p@1", "--mine"],
+            &["-y", "p@2"],
+            &["-y", "p@2", "--mine"],
+            &[],
+        );
+        lists(
+            &["-y", "p@1", "/x"],
+            &["-y", "p@1", "/y"],
+            &["-y", "p@2", "/x"],
+            &["-y", "p@2", "/y"],
+            &[],
+        );
+        lists(
+            &["p@1", "a"],
+            &["p@1", "a", "mine"],
+            &["p@2", "a", "new"],
+            &["p@2", "a", "new", "mine"],
+            &[],
+        );
         lists(&["p@1", "a"], &["p@1"], &["p@2", "a"], &["p@2"], &[]);
-        lists(&["p@1", "a"], &["-q", "p@1", "a"], &["p@2"], &["-q", "p@2"], &[]);
+        lists(
+            &["p@1", "a"],
+            &["-q", "p@1", "a"],
+            &["p@2"],
+            &["-q", "p@2"],
+            &[],
+        );
         lists(&["p@1"], &["p@0"], &["p@2"], &["p@0"], &["p@0"]);
-        lists(&["-y", "p@1"], &["server.js"], &["-y", "p@2"], &["server.js"], &["p@1"]);
+        lists(
+            &["-y", "p@1"],
+            &["server.js"],
+            &["-y", "p@2"],
+            &["server.js"],
+            &["p@1"],
+        );
         lists(&["p@1"], &["p@2"], &["p@2"], &["p@2"], &[]);
         lists(&[], &["mine"], &["new"], &["new", "mine"], &[]);
         lists(&["a"], &[], &[], &[], &[]);
@@ -213,7 +296,10 @@ mod tests {
         let merged = merge(&then, &then, &today);
         assert_eq!(
             merged.changes,
-            [(vec!["type".to_owned()], None), (vec!["url".to_owned()], Some(json!("https://a.example/mcp")))]
+            [
+                (vec!["type".to_owned()], None),
+                (vec!["url".to_owned()], Some(json!("https://a.example/mcp")))
+            ]
         );
     }
 }

@@ -97,9 +97,17 @@ impl Registry {
     /// When `base` is no URL, or no HTTP client can be made.
     pub fn new(base: &str, cache_dir: &Path) -> Result<Self, Error> {
         let base = base.trim().trim_end_matches('/');
-        let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        let url = url.ok_or_else(|| Error::Address { base: wire::clean(base) })?;
-        let shown = format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
+        let url = Url::parse(base)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| Error::Address {
+            base: wire::clean(base),
+        })?;
+        let shown = format!(
+            "{}{}",
+            url.origin().ascii_serialization(),
+            url.path().trim_end_matches('/')
+        );
         // It is there already when a client was made before; any provider will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder()
@@ -107,16 +115,38 @@ impl Registry {
             .referer(false)
             .timeout(LIMIT)
             .redirect(Policy::custom(|attempt| {
-                let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-                if stays && attempt.previous().len() <= MOST_REDIRECTS { attempt.follow() } else { attempt.stop() }
+                let stays = attempt
+                    .previous()
+                    .first()
+                    .is_some_and(|first| first.origin() == attempt.url().origin());
+                if stays && attempt.previous().len() <= MOST_REDIRECTS {
+                    attempt.follow()
+                } else {
+                    attempt.stop()
+                }
             }));
         // What is on this machine is reached directly, and no certificates are loaded for what needs none.
         let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        let builder = if is_local { builder.no_proxy() } else { builder };
-        let builder = if url.scheme() == "http" && is_local { builder.tls_certs_only([]) } else { builder };
-        let client =
-            builder.build().map_err(|error| Error::Unreachable { base: shown.clone(), reason: words(&error) })?;
-        Ok(Self { base: base.to_owned(), shown, client, cache: Cache::new(cache_dir) })
+        let builder = if is_local {
+            builder.no_proxy()
+        } else {
+            builder
+        };
+        let builder = if url.scheme() == "http" && is_local {
+            builder.tls_certs_only([])
+        } else {
+            builder
+        };
+        let client = builder.build().map_err(|error| Error::Unreachable {
+            base: shown.clone(),
+            reason: words(&error),
+        })?;
+        Ok(Self {
+            base: base.to_owned(),
+            shown,
+            client,
+            cache: Cache::new(cache_dir),
+        })
     }
 
     /// The newest versions of servers whose names have `query` in them, at most `limit`.
@@ -128,7 +158,8 @@ impl Registry {
         let mut stale = None;
         let (mut cursor, mut seen) = (None::<String>, BTreeSet::new());
         for _ in 0..MOST_PAGES {
-            let mut url = Url::parse(&format!("{}/v0.1/servers", self.base)).expect("it was read before");
+            let mut url =
+                Url::parse(&format!("{}/v0.1/servers", self.base)).expect("it was read before");
             url.query_pairs_mut()
                 .append_pair("search", query)
                 .append_pair("limit", &PAGE.min(limit).to_string())
@@ -139,53 +170,100 @@ impl Registry {
             let page: Answer<wire::Page> = self.get(&url, FRESH).await?;
             stale = stale.or(page.stale);
             // One odd entry costs nobody else.
-            let listed = page.value.servers.into_iter().filter_map(|entry| serde_json::from_value(entry).ok());
+            let listed = page
+                .value
+                .servers
+                .into_iter()
+                .filter_map(|entry| serde_json::from_value(entry).ok());
             found.extend(listed.filter_map(|response| found_in(&response)));
-            cursor = page.value.metadata.and_then(|metadata| metadata.next_cursor).filter(|next| !next.is_empty());
-            let is_new = cursor.as_ref().is_some_and(|next| seen.insert(next.clone()));
+            cursor = page
+                .value
+                .metadata
+                .and_then(|metadata| metadata.next_cursor)
+                .filter(|next| !next.is_empty());
+            let is_new = cursor
+                .as_ref()
+                .is_some_and(|next| seen.insert(next.clone()));
             if found.len() >= limit || !is_new {
                 break;
             }
         }
         found.truncate(limit);
-        Ok(Answer { value: found, stale })
+        Ok(Answer {
+            value: found,
+            stale,
+        })
     }
 
     /// One version of the server `name`, the newest where none is given. A new answer is wanted where `is_urgent`.
     ///
     /// # Errors
     /// When there is none, or the answer cannot be had or read.
-    pub async fn listing(&self, name: &str, version: Option<&str>, is_urgent: bool) -> Result<Answer<Listing>, Error> {
+    pub async fn listing(
+        &self,
+        name: &str,
+        version: Option<&str>,
+        is_urgent: bool,
+    ) -> Result<Answer<Listing>, Error> {
         if !wire::is_name(name) {
-            return Err(Error::Name { name: wire::clean(name) });
+            return Err(Error::Name {
+                name: wire::clean(name),
+            });
         }
         let version = version.unwrap_or("latest");
         if !wire::is_version(version) {
-            return Err(Error::Version { version: wire::clean(version) });
+            return Err(Error::Version {
+                version: wire::clean(version),
+            });
         }
         let part = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
-        let url = format!("{}/v0.1/servers/{}/versions/{}", self.base, part(name), part(version));
+        let url = format!(
+            "{}/v0.1/servers/{}/versions/{}",
+            self.base,
+            part(name),
+            part(version)
+        );
         let url = Url::parse(&url).expect("what was put in is encoded");
-        let answer: Answer<wire::Response> =
-            self.get(&url, if is_urgent { Duration::ZERO } else { FRESH }).await.map_err(|error| match error {
+        let answer: Answer<wire::Response> = self
+            .get(&url, if is_urgent { Duration::ZERO } else { FRESH })
+            .await
+            .map_err(|error| match error {
                 Error::Status { status: 404, .. } => {
                     let version = (version != "latest").then(|| version.to_owned());
-                    Error::NotFound { name: name.to_owned(), version }
+                    Error::NotFound {
+                        name: name.to_owned(),
+                        version,
+                    }
                 }
                 error => error,
             })?;
-        let wire::Response { server: detail, meta } = answer.value;
+        let wire::Response {
+            server: detail,
+            meta,
+        } = answer.value;
         let has_version = version == "latest" || detail.version == version;
         if detail.name != name || !has_version || !wire::is_version(&detail.version) {
-            return Err(Error::Unreadable { reason: "it is about another server, or names no version".to_owned() });
+            return Err(Error::Unreadable {
+                reason: "it is about another server, or names no version".to_owned(),
+            });
         }
         let status = wire::status(meta.as_ref()).map(str::to_owned);
-        Ok(Answer { value: Listing { detail, status }, stale: answer.stale })
+        Ok(Answer {
+            value: Listing { detail, status },
+            stale: answer.stale,
+        })
     }
 
     /// Gets what is at `url`, from the cache where that is younger than `max_age`, or where nobody answers.
-    async fn get<T: DeserializeOwned>(&self, url: &Url, max_age: Duration) -> Result<Answer<T>, Error> {
-        let kept = self.cache.get(url.as_str()).and_then(|(body, age)| Some((read(&body).ok()?, age)));
+    async fn get<T: DeserializeOwned>(
+        &self,
+        url: &Url,
+        max_age: Duration,
+    ) -> Result<Answer<T>, Error> {
+        let kept = self
+            .cache
+            .get(url.as_str())
+            .and_then(|(body, age)| Some((read(&body).ok()?, age)));
         match kept {
             Some((value, age)) if age < max_age => Ok(Answer { value, stale: None }),
             kept => match self.fetch(url).await {
@@ -195,9 +273,10 @@ impl Registry {
                     Ok(Answer { value, stale: None })
                 }
                 Err(error) => match kept {
-                    Some((value, age)) if error.is_absence() => {
-                        Ok(Answer { value, stale: Some((age, error.to_string())) })
-                    }
+                    Some((value, age)) if error.is_absence() => Ok(Answer {
+                        value,
+                        stale: Some((age, error.to_string())),
+                    }),
                     _ => Err(error),
                 },
             },
@@ -205,15 +284,27 @@ impl Registry {
     }
 
     async fn fetch(&self, url: &Url) -> Result<Vec<u8>, Error> {
-        let unreachable =
-            |error: &reqwest::Error| Error::Unreachable { base: self.shown.clone(), reason: words(error) };
-        let request = self.client.get(url.clone()).header(reqwest::header::ACCEPT, "application/json");
+        let unreachable = |error: &reqwest::Error| Error::Unreachable {
+            base: self.shown.clone(),
+            reason: words(error),
+        };
+        let request = self
+            .client
+            .get(url.clone())
+            .header(reqwest::header::ACCEPT, "application/json");
         let mut response = request.send().await.map_err(|error| unreachable(&error))?;
         if response.status() != StatusCode::OK {
-            return Err(Error::Status { base: self.shown.clone(), status: response.status().as_u16() });
+            return Err(Error::Status {
+                base: self.shown.clone(),
+                status: response.status().as_u16(),
+            });
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| unreachable(&error))?
+        {
             if body.len() + chunk.len() > SIZE_LIMIT {
                 return Err(Error::TooLong { limit: SIZE_LIMIT });
             }
@@ -266,7 +357,10 @@ impl Listing {
 fn found_in(response: &wire::Response) -> Option<Found> {
     let status = wire::status(response.meta.as_ref());
     let detail = &response.server;
-    if !wire::is_name(&detail.name) || !wire::is_version(&detail.version) || status == Some("deleted") {
+    if !wire::is_name(&detail.name)
+        || !wire::is_version(&detail.version)
+        || status == Some("deleted")
+    {
         return None;
     }
     Some(Found {
@@ -281,7 +375,9 @@ fn found_in(response: &wire::Response) -> Option<Found> {
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     // The words of the reader may quote the answer.
-    serde_json::from_slice(body).map_err(|error| Error::Unreadable { reason: wire::clean(&error.to_string()) })
+    serde_json::from_slice(body).map_err(|error| Error::Unreadable {
+        reason: wire::clean(&error.to_string()),
+    })
 }
 
 /// The innermost cause, without the URL, which has what was sought.

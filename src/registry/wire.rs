@@ -136,12 +136,19 @@ pub(super) struct Named {
 
 /// What the official registry says of a version: `active`, `deprecated` or `deleted`.
 pub(super) fn status(meta: Option<&serde_json::Value>) -> Option<&str> {
-    meta?.get("io.modelcontextprotocol.registry/official")?.get("status")?.as_str()
+    meta?
+        .get("io.modelcontextprotocol.registry/official")?
+        .get("status")?
+        .as_str()
 }
 
 /// A text of somebody else in one line, without what a terminal would obey or a reader would not see.
 pub(super) fn clean(text: &str) -> String {
-    let shown: String = text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let shown: String = text
+        .chars()
+        .filter(|c| !is_hidden(*c))
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     match shown.char_indices().nth(LONGEST_TEXT) {
         Some((end, _)) => format!("{}…", &shown[..end]),
@@ -153,17 +160,22 @@ pub(super) fn clean(text: &str) -> String {
 pub(super) fn is_name(name: &str) -> bool {
     let is_part = |part: &str, more: &str| {
         part.contains(|c: char| c.is_ascii_alphanumeric())
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+            && part
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || more.contains(c))
     };
     let parts = name.split_once('/');
-    name.len() <= 200 && parts.is_some_and(|(space, name)| is_part(space, ".-") && is_part(name, "._-"))
+    name.len() <= 200
+        && parts.is_some_and(|(space, name)| is_part(space, ".-") && is_part(name, "._-"))
 }
 
 /// Whether a text is one version of something, fit for a path and a command line.
 pub(super) fn is_version(version: &str) -> bool {
     version.len() <= 255
         && version.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && version.chars().all(|c| c.is_ascii_alphanumeric() || ".+_-".contains(c))
+        && version
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ".+_-".contains(c))
 }
 
 /// Texts, and what others write in their place.
@@ -171,7 +183,9 @@ fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
     match serde_json::Value::deserialize(deserializer)? {
         serde_json::Value::Null => Ok(None),
         serde_json::Value::String(text) => Ok(Some(text)),
-        value @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => Ok(Some(value.to_string())),
+        value @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => {
+            Ok(Some(value.to_string()))
+        }
         _ => Err(serde::de::Error::custom("a text is expected")),
     }
 }
@@ -191,7 +205,19 @@ mod tests {
         for good in ["io.github.a-b/weather", "com.example/x_y.z"] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["x", "a/b/c", "../x", "a/..", "./a", "a/", "/a", "a b/c", "a/b\u{1b}", "a%2f/b", "é/x"] {
+        for bad in [
+            "x",
+            "a/b/c",
+            "../x",
+            "a/..",
+            "./a",
+            "a/",
+            "/a",
+            "a b/c",
+            "a/b\u{1b}",
+            "a%2f/b",
+            "é/x",
+        ] {
             assert!(!is_name(bad), "{bad}");
         }
         for good in ["1.0.0", "2025.1-beta+3", "v1"] {

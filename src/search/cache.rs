@@ -37,7 +37,12 @@ impl Key {
         };
         Self {
             needs: query.needs.iter().map(sorted).collect(),
-            names: query.names.iter().filter(|name| is_name(name)).cloned().collect(),
+            names: query
+                .names
+                .iter()
+                .filter(|name| is_name(name))
+                .cloned()
+                .collect(),
             limit: request.limit,
             server: request.server.map(str::to_owned),
             without: request.without.to_vec(),
@@ -74,7 +79,11 @@ impl Cache {
 
 impl Cache {
     pub(super) fn clear(&self) {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).answers.clear();
+        self.entries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .answers
+            .clear();
     }
 }
 
@@ -93,7 +102,12 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Key {
-        let request = Request { query: text, limit: 5, server: None, without: &[] };
+        let request = Request {
+            query: text,
+            limit: 5,
+            server: None,
+            without: &[],
+        };
         Key::of(&request, &Query::parse(text), |name| name == "createissue")
     }
 
@@ -115,10 +129,26 @@ mod tests {
     #[test]
     fn what_hardly_changes_an_answer_does_not_distinguish() {
         assert_eq!(key("Create  an ISSUE"), key("create an issue"));
-        assert_eq!(key("send mail, then list files"), key("Mail send; files list!"));
+        assert_eq!(
+            key("send mail, then list files"),
+            key("Mail send; files list!")
+        );
         assert_ne!(key("create issue"), key("delete issue"));
-        assert_ne!(key("create issue"), key("issue create"), "one of them is a name");
-        assert_ne!(key("list files, then send mail"), key("list mail, then send files"));
-        assert_ne!(key("create issue"), Key { limit: 6, ..key("create issue") });
+        assert_ne!(
+            key("create issue"),
+            key("issue create"),
+            "one of them is a name"
+        );
+        assert_ne!(
+            key("list files, then send mail"),
+            key("list mail, then send files")
+        );
+        assert_ne!(
+            key("create issue"),
+            Key {
+                limit: 6,
+                ..key("create issue")
+            }
+        );
     }
 }

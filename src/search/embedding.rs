@@ -30,7 +30,12 @@ pub trait Embedder: Send + Sync {
 
     /// The products of `vector` with each row of signed bytes.
     fn products(&self, vector: &[f32], rows: &[u8]) -> Vec<f32> {
-        let product = |row: &[u8]| row.iter().zip(vector).map(|(a, b)| f32::from(a.cast_signed()) * b).sum();
+        let product = |row: &[u8]| {
+            row.iter()
+                .zip(vector)
+                .map(|(a, b)| f32::from(a.cast_signed()) * b)
+                .sum()
+        };
         rows.chunks_exact(vector.len()).map(product).collect()
     }
 }
@@ -52,7 +57,9 @@ impl VectorKey {
     #[must_use]
     pub fn of(server: &ServerName, hash: ToolHash) -> Self {
         let digest = Sha256::digest(format!("{hash} {server}"));
-        Self(u64::from_le_bytes(*digest.first_chunk().expect("a digest has 32 bytes")))
+        Self(u64::from_le_bytes(
+            *digest.first_chunk().expect("a digest has 32 bytes"),
+        ))
     }
 }
 
@@ -63,21 +70,32 @@ pub(super) const QUERY_PIECES: usize = 64;
 
 /// What is embedded of a tool. Whoever changes it changes [`super::vectors::VERSION`].
 pub(super) fn text(document: &Document) -> String {
-    let Document { server, tool, description, .. } = document;
-    let words = [split(server.as_str()), split(tool.as_str())].concat().join(" ");
+    let Document {
+        server,
+        tool,
+        description,
+        ..
+    } = document;
+    let words = [split(server.as_str()), split(tool.as_str())]
+        .concat()
+        .join(" ");
     format!("{words}: {description}")
 }
 
 /// The model that the binary carries, opened when it is first used.
 #[cfg(feature = "semantic")]
 #[derive(Debug, Default)]
-pub struct Bundled(std::sync::OnceLock<Result<mcpzip_embedding::Model, mcpzip_embedding::Malformed>>);
+pub struct Bundled(
+    std::sync::OnceLock<Result<mcpzip_embedding::Model, mcpzip_embedding::Malformed>>,
+);
 
 #[cfg(feature = "semantic")]
 impl Bundled {
     fn model(&self) -> Result<&mcpzip_embedding::Model, Unavailable> {
         let model = self.0.get_or_init(mcpzip_embedding::Model::bundled);
-        model.as_ref().map_err(|error| Unavailable { reason: error.to_string() })
+        model.as_ref().map_err(|error| Unavailable {
+            reason: error.to_string(),
+        })
     }
 }
 

@@ -62,7 +62,10 @@ pub(super) fn by_field(
             best += postings.add_word_by_field(&alternatives, &mut fields);
         }
     }
-    fields.iter_mut().flatten().for_each(|score| *score /= f32::max(best, f32::MIN_POSITIVE));
+    fields
+        .iter_mut()
+        .flatten()
+        .for_each(|score| *score /= f32::max(best, f32::MIN_POSITIVE));
     fields
 }
 
@@ -83,10 +86,17 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     pub(super) fn of(&self, hit: Hit, at: usize) -> Explained {
-        let meaning = self.likeness.map(|likeness| likeness.whole[at]).filter(|cosine| !cosine.is_nan());
+        let meaning = self
+            .likeness
+            .map(|likeness| likeness.whole[at])
+            .filter(|cosine| !cosine.is_nan());
         Explained {
             hit,
-            fields: RANKED.iter().zip(self.fields).map(|(field, row)| (field.name, row[at])).collect(),
+            fields: RANKED
+                .iter()
+                .zip(self.fields)
+                .map(|(field, row)| (field.name, row[at]))
+                .collect(),
             words: self.words.whole[at],
             meaning,
             fused: self.fused[at],

@@ -10,7 +10,9 @@ pub struct Fingerprint(String);
 
 impl Fingerprint {
     /// The fingerprint of these tools.
-    pub fn of<'a>(tools: impl IntoIterator<Item = (&'a ServerName, &'a ToolName, ToolHash)>) -> Self {
+    pub fn of<'a>(
+        tools: impl IntoIterator<Item = (&'a ServerName, &'a ToolName, ToolHash)>,
+    ) -> Self {
         let mut tools: Vec<(&ServerName, &ToolName, ToolHash)> = tools.into_iter().collect();
         // The catalog has them in this order already.
         tools.sort_unstable();
@@ -23,7 +25,12 @@ impl Fingerprint {
                 digest.update(name);
             }
         }
-        Self(digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(
+            digest.finalize()[..16]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        )
     }
 
     /// As a file's name: 32 hexadecimal digits.
@@ -46,9 +53,15 @@ mod tests {
     #[test]
     fn order_does_not_count_but_every_part_does() {
         let tool = |s: &str, t: &str, h: &str| {
-            (ServerName::new(s).unwrap(), ToolName::new(t).unwrap(), ToolHash::of(h.as_bytes()))
+            (
+                ServerName::new(s).unwrap(),
+                ToolName::new(t).unwrap(),
+                ToolHash::of(h.as_bytes()),
+            )
         };
-        let of = |tools: &[(ServerName, ToolName, ToolHash)]| Fingerprint::of(tools.iter().map(|(s, t, h)| (s, t, *h)));
+        let of = |tools: &[(ServerName, ToolName, ToolHash)]| {
+            Fingerprint::of(tools.iter().map(|(s, t, h)| (s, t, *h)))
+        };
         let (a, b) = (tool("s", "a", "1"), tool("s", "b", "2"));
         assert_eq!(of(&[a.clone(), b.clone()]), of(&[b.clone(), a.clone()]));
         let fingerprints = [

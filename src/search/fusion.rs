@@ -30,10 +30,27 @@ impl Scores {
     /// By words, and by meaning where it is told; and the score that the best must reach to fit.
     pub(super) fn of(words: &Words, likeness: Option<&Likeness>) -> (Self, Option<f32>) {
         let Some(likeness) = likeness else {
-            return (Self { whole: words.whole.clone(), needs: words.needs.clone() }, None);
+            return (
+                Self {
+                    whole: words.whole.clone(),
+                    needs: words.needs.clone(),
+                },
+                None,
+            );
         };
-        let needs = words.needs.iter().zip(&likeness.needs).map(|(words, likeness)| fuse(words, likeness)).collect();
-        (Self { whole: fuse(&words.whole, &likeness.whole), needs }, Some(least(words.whole.len())))
+        let needs = words
+            .needs
+            .iter()
+            .zip(&likeness.needs)
+            .map(|(words, likeness)| fuse(words, likeness))
+            .collect();
+        (
+            Self {
+                whole: fuse(&words.whole, &likeness.whole),
+                needs,
+            },
+            Some(least(words.whole.len())),
+        )
     }
 }
 
@@ -45,7 +62,11 @@ fn fuse(words: &[f32], likeness: &[f32]) -> Vec<f32> {
     let best = words.iter().copied().fold(0.0, f32::max).min(1.0);
     let share = WORDS + SURE_WORDS * best;
     let fuse = |(words, likeness): (&f32, &f32)| {
-        let likeness = if likeness.is_nan() { UNKNOWN * words } else { likeness.max(0.0) };
+        let likeness = if likeness.is_nan() {
+            UNKNOWN * words
+        } else {
+            likeness.max(0.0)
+        };
         (1.0 - share) * likeness + share * words
     };
     words.iter().zip(likeness).map(fuse).collect()
@@ -57,7 +78,9 @@ mod tests {
 
     fn first(words: &[f32], likeness: &[f32]) -> usize {
         let fused = fuse(words, likeness);
-        (0..fused.len()).max_by(|a, b| fused[*a].total_cmp(&fused[*b])).unwrap()
+        (0..fused.len())
+            .max_by(|a, b| fused[*a].total_cmp(&fused[*b]))
+            .unwrap()
     }
 
     #[test]
@@ -82,13 +105,23 @@ mod tests {
     #[test]
     fn the_best_of_many_must_fit_better() {
         let cuts: Vec<f32> = [1, 45, 180, 527, 2_240, 50_000].map(least).into();
-        assert!(cuts.is_sorted() && cuts[0] < cuts[3] && cuts[3] < cuts[4], "{cuts:?}");
-        assert!(CHANCES.contains(&cuts[0]) && CHANCES.contains(&cuts[5]), "{cuts:?}");
+        assert!(
+            cuts.is_sorted() && cuts[0] < cuts[3] && cuts[3] < cuts[4],
+            "{cuts:?}"
+        );
+        assert!(
+            CHANCES.contains(&cuts[0]) && CHANCES.contains(&cuts[5]),
+            "{cuts:?}"
+        );
     }
 
     #[test]
     fn without_likeness_words_stand_as_they_are() {
-        let words = Words { whole: vec![0.5, 0.0], needs: vec![vec![0.5, 0.0]], repairs: Vec::new() };
+        let words = Words {
+            whole: vec![0.5, 0.0],
+            needs: vec![vec![0.5, 0.0]],
+            repairs: Vec::new(),
+        };
         let (scores, least) = Scores::of(&words, None);
         assert_eq!((scores.whole, least), (words.whole, None));
     }

@@ -22,7 +22,9 @@ const WIDTH: u32 = 16;
 /// An index and a query, which is the first line but for its first byte. That says what the rest is: a file as it is, a
 /// file with its checksum put right, or tools, one in each line, whose index is searched whole and then damaged.
 pub(crate) fn index(data: &[u8]) {
-    let Some((first, rest)) = data.split_first() else { return };
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
     let (query, rest) = line(rest);
     let mut bytes = rest.to_vec();
     match first % 3 {
@@ -36,7 +38,10 @@ pub(crate) fn index(data: &[u8]) {
             ask(&whole, query, None);
             for (at, change) in changes(query, bytes.len()) {
                 bytes[at] ^= change;
-                assert!(open(bytes.clone()).is_none(), "byte {at} was changed, and nobody saw it");
+                assert!(
+                    open(bytes.clone()).is_none(),
+                    "byte {at} was changed, and nobody saw it"
+                );
                 fuzzing_seal(&mut bytes);
             }
         }
@@ -49,7 +54,9 @@ pub(crate) fn index(data: &[u8]) {
 /// Vectors of a few tools, and a query on the first line. Its first byte says what the rest is: a file as it is, a file
 /// with its checksum put right, or the vectors, which come back from their file and are then damaged in it.
 pub(crate) fn vectors(data: &[u8]) {
-    let Some((first, rest)) = data.split_first() else { return };
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
     let (query, rest) = line(rest);
     let mut bytes = rest.to_vec();
     match first % 3 {
@@ -58,29 +65,51 @@ pub(crate) fn vectors(data: &[u8]) {
         _ => {
             let vectors = made_of(rest);
             bytes = vectors.fuzzing_bytes();
-            let read = Vectors::fuzzing_open(bytes.clone(), WIDTH as usize).expect("what was just written is whole");
+            let read = Vectors::fuzzing_open(bytes.clone(), WIDTH as usize)
+                .expect("what was just written is whole");
             assert_eq!(read.fuzzing_bytes(), bytes);
             for (at, change) in changes(query, bytes.len()) {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= change;
                 // The last four bytes of the header say nothing.
                 let is_seen = Vectors::fuzzing_open(damaged, WIDTH as usize).is_none();
-                assert!(is_seen || (20..24).contains(&at), "byte {at} was changed, and nobody saw it");
+                assert!(
+                    is_seen || (20..24).contains(&at),
+                    "byte {at} was changed, and nobody saw it"
+                );
             }
         }
     }
-    let Some(vectors) = Vectors::fuzzing_open(bytes, WIDTH as usize) else { return };
+    let Some(vectors) = Vectors::fuzzing_open(bytes, WIDTH as usize) else {
+        return;
+    };
     let known = HashSet::from([VectorKey(0)]);
-    vectors.add(&HashMap::from([(VectorKey(0), vec![1.0; WIDTH as usize])]), &known);
-    assert!(vectors.load().has(VectorKey(0)), "a vector is added to whatever was there");
+    vectors.add(
+        &HashMap::from([(VectorKey(0), vec![1.0; WIDTH as usize])]),
+        &known,
+    );
+    assert!(
+        vectors.load().has(VectorKey(0)),
+        "a vector is added to whatever was there"
+    );
     let index = open(some().1.clone()).expect("what was written is whole");
-    ask(&index, query, Some(&Senses::new(Arc::new(Letters), vectors)));
+    ask(
+        &index,
+        query,
+        Some(&Senses::new(Arc::new(Letters), vectors)),
+    );
 }
 
 fn line(data: &[u8]) -> (&str, &[u8]) {
-    let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let end = data
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(data.len());
     // A query is text; what is none is no query.
-    (str::from_utf8(&data[..end]).unwrap_or_default(), data.get(end + 1..).unwrap_or_default())
+    (
+        str::from_utf8(&data[..end]).unwrap_or_default(),
+        data.get(end + 1..).unwrap_or_default(),
+    )
 }
 
 fn open(bytes: Vec<u8>) -> Option<Index> {
@@ -90,14 +119,31 @@ fn open(bytes: Vec<u8>) -> Option<Index> {
 /// Asks in every way. There is an answer in order, or the index is damaged.
 fn ask(index: &Index, query: &str, senses: Option<&Senses>) {
     let without = [ServerName::new("s").expect("it is a name")];
-    for (limit, server, without) in [(5, None, &[][..]), (1, Some("s"), &[]), (50, None, &without)] {
-        let request = Request { query, limit, server, without };
+    for (limit, server, without) in [
+        (5, None, &[][..]),
+        (1, Some("s"), &[]),
+        (50, None, &without),
+    ] {
+        let request = Request {
+            query,
+            limit,
+            server,
+            without,
+        };
         match index.search(&request, senses) {
             Ok(hits) => {
-                assert!(hits.len() <= limit && hits.is_sorted_by(|a, b| a.score >= b.score), "{hits:?}");
+                assert!(
+                    hits.len() <= limit && hits.is_sorted_by(|a, b| a.score >= b.score),
+                    "{hits:?}"
+                );
                 assert!(hits.iter().all(|hit| hit.score > 0.0), "{hits:?}");
-                let is_wanted = |hit: &Hit| server.is_none_or(|server| hit.server.as_str() == server);
-                assert!(hits.iter().all(|hit| is_wanted(hit) && !without.contains(&hit.server)), "{hits:?}");
+                let is_wanted =
+                    |hit: &Hit| server.is_none_or(|server| hit.server.as_str() == server);
+                assert!(
+                    hits.iter()
+                        .all(|hit| is_wanted(hit) && !without.contains(&hit.server)),
+                    "{hits:?}"
+                );
                 assert_eq!(index.cached(&request), Some(hits));
             }
             Err(error) => assert!(matches!(error, Error::Damaged), "{error}"),
@@ -113,9 +159,16 @@ fn ask(index: &Index, query: &str, senses: Option<&Senses>) {
 fn check_found(index: &Index, documents: &[Document]) {
     for Document { server, tool, .. } in documents {
         let name = compact(tool.as_str());
-        let request = Request { query: tool.as_str(), limit: TOOLS, server: Some(server.as_str()), without: &[] };
+        let request = Request {
+            query: tool.as_str(),
+            limit: TOOLS,
+            server: Some(server.as_str()),
+            without: &[],
+        };
         let hits = index.search_words(&request).expect("it is whole");
-        let is_found = hits.iter().any(|hit| hit.server == *server && hit.tool == *tool);
+        let is_found = hits
+            .iter()
+            .any(|hit| hit.server == *server && hit.tool == *tool);
         assert!(
             is_found || name.is_empty() || tool.as_str().len() > 900,
             "`{server}` has `{tool}`, not found: {hits:?}"
@@ -136,7 +189,9 @@ fn documents(data: &[u8]) -> Vec<Document> {
             hash: ToolHash::of(line.as_bytes()),
             description: words.next().unwrap_or_default().to_owned(),
             title: parts.next().map(str::to_owned),
-            parameters: parts.map(|text| (text.to_owned(), text.to_owned())).collect(),
+            parameters: parts
+                .map(|text| (text.to_owned(), text.to_owned()))
+                .collect(),
         })
     };
     text.lines().take(TOOLS).filter_map(document).collect()
@@ -145,17 +200,26 @@ fn documents(data: &[u8]) -> Vec<Document> {
 /// Places that bytes of the query name, each with what is changed there.
 fn changes(query: &str, length: usize) -> impl Iterator<Item = (usize, u8)> {
     let (chunks, _) = query.as_bytes().as_chunks::<3>();
-    chunks
-        .iter()
-        .take(8)
-        .map(move |[low, high, change]| (usize::from(u16::from_le_bytes([*low, *high])) % length, change | 1))
+    chunks.iter().take(8).map(move |[low, high, change]| {
+        (
+            usize::from(u16::from_le_bytes([*low, *high])) % length,
+            change | 1,
+        )
+    })
 }
 
 /// Vectors for the tools of [`some`], of the bytes: a row each.
 fn made_of(data: &[u8]) -> Vectors {
     let (rows, _) = data.as_chunks::<{ WIDTH as usize }>();
-    let keys = some().0.iter().map(|document| VectorKey::of(&document.server, document.hash));
-    let vector = |row: &[u8; WIDTH as usize]| row.iter().map(|byte| f32::from(byte.cast_signed())).collect();
+    let keys = some()
+        .0
+        .iter()
+        .map(|document| VectorKey::of(&document.server, document.hash));
+    let vector = |row: &[u8; WIDTH as usize]| {
+        row.iter()
+            .map(|byte| f32::from(byte.cast_signed()))
+            .collect()
+    };
     let new: HashMap<VectorKey, Vec<f32>> = keys.zip(rows.iter().map(vector)).collect();
     let vectors = Vectors::new(None, "", WIDTH as usize);
     vectors.add(&new, &HashSet::new());
@@ -166,7 +230,9 @@ fn made_of(data: &[u8]) -> Vectors {
 fn some() -> &'static (Vec<Document>, Vec<u8>) {
     static SOME: OnceLock<(Vec<Document>, Vec<u8>)> = OnceLock::new();
     SOME.get_or_init(|| {
-        let documents = documents(b"s read_file read a file\ns write_file\ng list list issues|Issues\ng x the weather");
+        let documents = documents(
+            b"s read_file read a file\ns write_file\ng list list issues|Issues\ng x the weather",
+        );
         let bytes = writing::write(&documents).expect("it is small");
         (documents, bytes)
     })
@@ -190,7 +256,10 @@ impl Embedder for Letters {
 
     fn embed(&self, texts: &[&str], _: usize) -> Result<Vec<Vec<f32>>, Unavailable> {
         let vector = |text: &&str| {
-            let letters = text.bytes().chain(std::iter::repeat(0)).take(WIDTH as usize);
+            let letters = text
+                .bytes()
+                .chain(std::iter::repeat(0))
+                .take(WIDTH as usize);
             letters.map(|byte| f32::from(byte) / 255.0).collect()
         };
         Ok(texts.iter().map(vector).collect())

@@ -36,10 +36,16 @@ impl Index {
     }
 
     /// Builds an index that has no file.
-    pub(super) fn in_memory(fingerprint: &Fingerprint, documents: &[Document]) -> Result<Self, Error> {
+    pub(super) fn in_memory(
+        fingerprint: &Fingerprint,
+        documents: &[Document],
+    ) -> Result<Self, Error> {
         let bytes = writing::write(documents).map_err(|_| Error::TooLarge)?;
         let index = Self::open(fingerprint, bytes).ok_or(Error::Damaged)?;
-        Ok(Self { is_on_disk: false, ..index })
+        Ok(Self {
+            is_on_disk: false,
+            ..index
+        })
     }
 
     /// Whether it is in memory only.
@@ -48,11 +54,16 @@ impl Index {
     }
 
     pub(super) fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
-        self.cache.get(&self.key(request, &Query::parse(request.query)))
+        self.cache
+            .get(&self.key(request, &Query::parse(request.query)))
     }
 
     /// The best tools by words, and by meaning where `senses` are given and work.
-    pub(super) fn search(&self, request: &Request<'_>, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
+    pub(super) fn search(
+        &self,
+        request: &Request<'_>,
+        senses: Option<&Senses>,
+    ) -> Result<Arc<[Hit]>, Error> {
         let query = Query::parse(request.query);
         let key = self.key(request, &query);
         if let Some(hits) = self.cache.get(&key) {
@@ -68,14 +79,26 @@ impl Index {
         self.find(request, &Query::parse(request.query), None)
     }
 
-    fn find(&self, request: &Request<'_>, query: &Query, senses: Option<&Senses>) -> Result<Arc<[Hit]>, Error> {
+    fn find(
+        &self,
+        request: &Request<'_>,
+        query: &Query,
+        senses: Option<&Senses>,
+    ) -> Result<Arc<[Hit]>, Error> {
         let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
         let words = lexical::score(&self.postings, &self.vocabulary, query, &is_word);
         let likeness = senses.and_then(|senses| self.likeness(senses, query, &words));
         let (scores, least) = Scores::of(&words, likeness.as_ref());
         let found = lexical::rank(&self.postings, query, scores, request, least);
-        let mut hits = found.into_iter().map(|candidate| self.hit(candidate)).collect::<Result<Vec<_>, _>>()?;
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool))));
+        let mut hits = found
+            .into_iter()
+            .map(|candidate| self.hit(candidate))
+            .collect::<Result<Vec<_>, _>>()?;
+        hits.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then_with(|| (&a.server, &a.tool).cmp(&(&b.server, &b.tool)))
+        });
         hits.truncate(request.limit);
         Ok(hits.into())
     }
@@ -90,7 +113,11 @@ impl Index {
     }
 
     /// As [`Index::search`], with what each stage says; takes its time.
-    pub(super) fn explain(&self, request: &Request<'_>, senses: Option<&Senses>) -> Result<Explanation, Error> {
+    pub(super) fn explain(
+        &self,
+        request: &Request<'_>,
+        senses: Option<&Senses>,
+    ) -> Result<Explanation, Error> {
         let query = Query::parse(request.query);
         let postings = &self.postings;
         let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
@@ -99,7 +126,10 @@ impl Index {
         let (scores, least) = Scores::of(&words, likeness.as_ref());
         let fused = scores.whole.clone();
         let found = lexical::rank(postings, &query, scores, request, least.map(|_| 0.0));
-        let best = found.iter().map(|candidate| fused[candidate.place]).fold(0.0, f32::max);
+        let best = found
+            .iter()
+            .map(|candidate| fused[candidate.place])
+            .fold(0.0, f32::max);
         let mut servers = postings.row(1.0);
         lexical::prefer_servers(postings, &query, &mut servers);
         let mut named = postings.row(0.0);
@@ -123,7 +153,8 @@ impl Index {
             needs: query.needs.iter().map(|need| need.text.clone()).collect(),
             is_by_meaning: likeness.is_some(),
             repairs: words.repairs,
-            fits: least.is_none_or(|least| best >= least) || hits.iter().any(|hit: &Explained| hit.is_named),
+            fits: least.is_none_or(|least| best >= least)
+                || hits.iter().any(|hit: &Explained| hit.is_named),
             hits,
         })
     }
@@ -134,14 +165,20 @@ impl Index {
             return None;
         }
         let ask = || Asked::of(senses, query, &words.repairs);
-        let known = self.meaning.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self
+            .meaning
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let (meaning, asked) = match known {
             Some(meaning) => (Some(meaning), ask()),
             None if !senses.vectors.are_there() => return None,
             // The first search of a run opens the model meanwhile.
             None => beside(|| self.read_meaning(senses), ask),
         };
-        let asked = asked.inspect_err(|error| tracing::warn!(%error, "a search goes by words alone")).ok()?;
+        let asked = asked
+            .inspect_err(|error| tracing::warn!(%error, "a search goes by words alone"))
+            .ok()?;
         Some(meaning?.compare(&*senses.embedder, &asked))
     }
 

@@ -60,7 +60,10 @@ impl Layout {
     /// Takes the bytes of an index; `None` when they are not what [`Builder`] made.
     pub(super) fn open(bytes: Vec<u8>) -> Option<Self> {
         let number = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        if !bytes.starts_with(MAGIC) || bytes.len() < HEADER || number(8)? != crc32fast::hash(&bytes[12..]) {
+        if !bytes.starts_with(MAGIC)
+            || bytes.len() < HEADER
+            || number(8)? != crc32fast::hash(&bytes[12..])
+        {
             return None;
         }
         let mut sections = [const { 0..0 }; Section::COUNT];
@@ -71,7 +74,11 @@ impl Layout {
             start = end;
         }
         let tools = number(12)? as usize;
-        (start == bytes.len()).then_some(Self { tools, sections, bytes })
+        (start == bytes.len()).then_some(Self {
+            tools,
+            sections,
+            bytes,
+        })
     }
 
     pub(super) fn tools(&self) -> usize {
@@ -103,7 +110,10 @@ impl<'a> List<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
         let (count, rest) = bytes.split_first_chunk()?;
         let (ends, data) = rest.split_at_checked(value(*count).checked_mul(4)?)?;
-        Some(Self { ends: ends.as_chunks().0, data })
+        Some(Self {
+            ends: ends.as_chunks().0,
+            data,
+        })
     }
 
     /// Whether its texts lie one behind the other and are all there is.
@@ -117,7 +127,9 @@ impl<'a> List<'a> {
     }
 
     pub(super) fn get(&self, at: usize) -> &'a [u8] {
-        let start = at.checked_sub(1).map_or(0, |before| value(self.ends[before]));
+        let start = at
+            .checked_sub(1)
+            .map_or(0, |before| value(self.ends[before]));
         &self.data[start..value(self.ends[at])]
     }
 
@@ -166,7 +178,10 @@ impl Builder {
         section: Section,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), TooLarge>,
     ) -> Result<(), TooLarge> {
-        debug_assert_eq!(section as usize, self.sections, "{section:?} has another turn");
+        debug_assert_eq!(
+            section as usize, self.sections,
+            "{section:?} has another turn"
+        );
         let start = self.bytes.len();
         write(&mut self.bytes)?;
         let length = number(self.bytes.len() - start)?;
@@ -188,7 +203,11 @@ impl Builder {
         })
     }
 
-    pub(super) fn add_list<T: AsRef<[u8]>>(&mut self, section: Section, texts: &[T]) -> Result<(), TooLarge> {
+    pub(super) fn add_list<T: AsRef<[u8]>>(
+        &mut self,
+        section: Section,
+        texts: &[T],
+    ) -> Result<(), TooLarge> {
         self.add(section, |bytes| {
             bytes.extend(number(texts.len())?);
             let mut end = 0;
@@ -242,26 +261,44 @@ mod tests {
         let whole = some();
         assert_eq!(Layout::open(whole.clone()).unwrap().tools(), 3);
         for length in 0..whole.len() {
-            assert!(Layout::open(whole[..length].to_vec()).is_none(), "{length} bytes");
+            assert!(
+                Layout::open(whole[..length].to_vec()).is_none(),
+                "{length} bytes"
+            );
         }
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
             assert!(Layout::open(damaged).is_none(), "byte {at}");
         }
-        assert!(Layout::open([&whole[..], &[0]].concat()).is_none(), "a byte more");
+        assert!(
+            Layout::open([&whole[..], &[0]].concat()).is_none(),
+            "a byte more"
+        );
     }
 
     #[test]
     fn texts_are_found_in_their_order() {
         let mut builder = Builder::new(0).unwrap();
-        builder.add_list(Section::Servers, &["", "a", "ab", "b", "ü"]).unwrap();
+        builder
+            .add_list(Section::Servers, &["", "a", "ab", "b", "ü"])
+            .unwrap();
         let mut bytes = builder.finish();
         bytes.drain(..HEADER);
-        let layout = Layout { sections: [const { 0..0 }; Section::COUNT].map(|_| 0..bytes.len()), bytes, tools: 0 };
+        let layout = Layout {
+            sections: [const { 0..0 }; Section::COUNT].map(|_| 0..bytes.len()),
+            bytes,
+            tools: 0,
+        };
         let list = layout.list(Section::Servers);
-        for (text, place) in [("", Some(0)), ("ab", Some(2)), ("ü", Some(4)), ("aa", None), ("z", None), ("ý", None)]
-        {
+        for (text, place) in [
+            ("", Some(0)),
+            ("ab", Some(2)),
+            ("ü", Some(4)),
+            ("aa", None),
+            ("z", None),
+            ("ý", None),
+        ] {
             assert_eq!(list.find(text), place, "{text}");
         }
         assert_eq!((list.len(), list.text(4)), (5, "ü"));

@@ -46,17 +46,25 @@ pub(super) fn score(
     query: &Query,
     is_word: &impl Fn(&str) -> bool,
 ) -> Words {
-    let mut words =
-        Words { whole: postings.row(0.0), needs: Vec::with_capacity(query.needs.len()), repairs: Vec::new() };
+    let mut words = Words {
+        whole: postings.row(0.0),
+        needs: Vec::with_capacity(query.needs.len()),
+        repairs: Vec::new(),
+    };
     let mut best_of_all = 0.0;
     for need in &query.needs {
         let mut scores = postings.row(0.0);
         let mut best = 0.0;
         for stem in stems(&need.words) {
-            let alternatives = alternatives(postings, vocabulary, stem, is_word, &mut words.repairs);
+            let alternatives =
+                alternatives(postings, vocabulary, stem, is_word, &mut words.repairs);
             best += postings.add_word(&alternatives, &mut scores);
         }
-        words.whole.iter_mut().zip(&scores).for_each(|(score, need)| *score += need);
+        words
+            .whole
+            .iter_mut()
+            .zip(&scores)
+            .for_each(|(score, need)| *score += need);
         best_of_all += best;
         divide(&mut scores, best);
         words.needs.push(scores);
@@ -94,8 +102,15 @@ pub(super) fn rank(
     keep_wanted(postings, request, &mut whole);
     if let Some(least) = least {
         let best = maximum(&whole);
-        let floor = if best < least { f32::INFINITY } else { best * NOISE };
-        whole.iter_mut().filter(|score| **score < floor).for_each(|score| *score = 0.0);
+        let floor = if best < least {
+            f32::INFINITY
+        } else {
+            best * NOISE
+        };
+        whole
+            .iter_mut()
+            .filter(|score| **score < floor)
+            .for_each(|score| *score = 0.0);
     }
     prefer_servers(postings, query, &mut whole);
     for name in &query.names {
@@ -125,7 +140,11 @@ fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
         let stem = stem(text);
         match stems.iter_mut().find(|known| known.stem == stem) {
             Some(known) => known.hint |= hint,
-            None => stems.push(Stem { stem, word: text, hint: *hint }),
+            None => stems.push(Stem {
+                stem,
+                word: text,
+                hint: *hint,
+            }),
         }
     }
     stems
@@ -135,7 +154,9 @@ fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
 fn alternatives(
     postings: &Postings,
     vocabulary: &LazyVocabulary,
-    Stem { stem: known, word, .. }: Stem<'_>,
+    Stem {
+        stem: known, word, ..
+    }: Stem<'_>,
     is_word: &impl Fn(&str) -> bool,
     repairs: &mut Vec<(String, String)>,
 ) -> Vec<Alternative> {
@@ -144,21 +165,34 @@ fn alternatives(
     for synonym in synonyms(&known) {
         if is_known || postings.has(synonym) {
             let weight = if is_known { SYNONYM } else { SUBSTITUTE };
-            alternatives.push(Alternative { stem: synonym.to_owned(), weight });
+            alternatives.push(Alternative {
+                stem: synonym.to_owned(),
+                weight,
+            });
         }
     }
     if is_known {
-        alternatives.push(Alternative { stem: known, weight: 1.0 });
+        alternatives.push(Alternative {
+            stem: known,
+            weight: 1.0,
+        });
     } else if alternatives.is_empty() {
         let mut guess = 1.0;
         // A word of the language was meant as it stands, though no tool has it.
-        let found = if is_word(word) { Vec::new() } else { vocabulary.get(postings).repairs(word) };
+        let found = if is_word(word) {
+            Vec::new()
+        } else {
+            vocabulary.get(postings).repairs(word)
+        };
         if let Some(first) = found.first() {
             repairs.push((word.to_owned(), first.word.clone()));
         }
         for repair in found {
             let weight = (0..repair.distance).fold(guess, |weight, _| weight * MISTAKE);
-            alternatives.push(Alternative { stem: stem(&repair.word), weight });
+            alternatives.push(Alternative {
+                stem: stem(&repair.word),
+                weight,
+            });
             guess = SECOND_GUESS;
         }
     }
@@ -169,15 +203,24 @@ fn alternatives(
 /// the front; of several as good, the one that also fits the rest of the query.
 fn serve_each(scores: &mut [f32], needs: &[Vec<f32>]) {
     let top = maximum(scores);
-    let needs: Vec<(&Vec<f32>, f32)> =
-        needs.iter().map(|need| (need, maximum(need))).filter(|(_, best)| *best > 0.0).collect();
+    let needs: Vec<(&Vec<f32>, f32)> = needs
+        .iter()
+        .map(|need| (need, maximum(need)))
+        .filter(|(_, best)| *best > 0.0)
+        .collect();
     for (place, score) in scores.iter_mut().enumerate() {
-        let share = needs.iter().map(|(need, best)| need[place] / best).fold(0.0, f32::max);
+        let share = needs
+            .iter()
+            .map(|(need, best)| need[place] / best)
+            .fold(0.0, f32::max);
         *score = (1.0 - NEED) * *score + NEED * top * share;
     }
     for (need, best) in needs {
         let fit = |place: usize| need[place] / best + 2.0 * scores[place] / top;
-        if let Some(leader) = (0..scores.len()).rev().max_by(|a, b| fit(*a).total_cmp(&fit(*b))) {
+        if let Some(leader) = (0..scores.len())
+            .rev()
+            .max_by(|a, b| fit(*a).total_cmp(&fit(*b)))
+        {
             scores[leader] = scores[leader].max(LEAD * top);
         }
     }
@@ -210,10 +253,18 @@ pub(super) fn prefer_servers(postings: &Postings, query: &Query, scores: &mut [f
 fn keep_wanted(postings: &Postings, request: &Request<'_>, scores: &mut [f32]) {
     if let Some(server) = request.server {
         let mut is_kept = postings.row(false);
-        postings.of_server(server).for_each(|place| is_kept[place] = true);
-        scores.iter_mut().zip(is_kept).filter(|(_, kept)| !kept).for_each(|(score, _)| *score = 0.0);
+        postings
+            .of_server(server)
+            .for_each(|place| is_kept[place] = true);
+        scores
+            .iter_mut()
+            .zip(is_kept)
+            .filter(|(_, kept)| !kept)
+            .for_each(|(score, _)| *score = 0.0);
     }
     for server in request.without {
-        postings.of_server(server.as_str()).for_each(|place| scores[place] = 0.0);
+        postings
+            .of_server(server.as_str())
+            .for_each(|place| scores[place] = 0.0);
     }
 }

@@ -34,22 +34,39 @@ pub(super) struct Asked {
 impl Asked {
     /// Embeds `query`, in which the misspelt words are replaced by what was meant. Several needs are embedded beside the
     /// whole: together they are as long, and the searches with the most words are those that have several.
-    pub(super) fn of(senses: &Senses, query: &Query, repairs: &[(String, String)]) -> Result<Self, Unavailable> {
+    pub(super) fn of(
+        senses: &Senses,
+        query: &Query,
+        repairs: &[(String, String)],
+    ) -> Result<Self, Unavailable> {
         let embed = |texts: &[String]| {
-            senses.embedder.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), QUERY_PIECES)
+            senses.embedder.embed(
+                &texts.iter().map(String::as_str).collect::<Vec<_>>(),
+                QUERY_PIECES,
+            )
         };
         let whole = || senses.embed(&repaired(&query.text(), repairs));
-        let needs: Vec<String> = query.needs.iter().map(|need| repaired(&need.text, repairs)).collect();
+        let needs: Vec<String> = query
+            .needs
+            .iter()
+            .map(|need| repaired(&need.text, repairs))
+            .collect();
         let (needs, whole) = match &needs[..] {
             [] | [_] => (Ok(Vec::new()), whole()),
             needs => beside(|| embed(needs), whole),
         };
-        Ok(Self { whole: whole?, needs: needs? })
+        Ok(Self {
+            whole: whole?,
+            needs: needs?,
+        })
     }
 }
 
 /// Does both at once, the first on a thread of its own where there can be one.
-pub(super) fn beside<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
+pub(super) fn beside<A: Send, B>(
+    first: impl Fn() -> A + Sync,
+    second: impl FnOnce() -> B,
+) -> (A, B) {
     thread::scope(|scope| {
         let running = thread::Builder::new().spawn_scoped(scope, &first);
         let second = second();
@@ -67,22 +84,35 @@ impl Meaning {
         let mut rows: Vec<Option<u32>> = keys.map(|key| table.find(key)).collect();
         // Every row is multiplied with each query, and those of other clients' tools for nothing.
         let is_much_spare = table.len() > rows.len() * 3 / 2;
-        let table = if is_much_spare { Arc::new(table.only(&mut rows)) } else { table };
-        rows.iter().any(Option::is_some).then_some(Self { table, rows })
+        let table = if is_much_spare {
+            Arc::new(table.only(&mut rows))
+        } else {
+            table
+        };
+        rows.iter()
+            .any(Option::is_some)
+            .then_some(Self { table, rows })
     }
 
     /// Compares every tool with what was asked.
     pub(super) fn compare(&self, embedder: &dyn Embedder, asked: &Asked) -> Likeness {
         Likeness {
             whole: self.likeness(embedder, &asked.whole),
-            needs: asked.needs.iter().map(|need| self.likeness(embedder, need)).collect(),
+            needs: asked
+                .needs
+                .iter()
+                .map(|need| self.likeness(embedder, need))
+                .collect(),
         }
     }
 
     fn likeness(&self, embedder: &dyn Embedder, vector: &[f32]) -> Vec<f32> {
         let products = embedder.products(vector, self.table.rows());
         let cosine = |row: u32| self.table.scale(row) * products[row as usize];
-        self.rows.iter().map(|row| row.map_or(f32::NAN, cosine)).collect()
+        self.rows
+            .iter()
+            .map(|row| row.map_or(f32::NAN, cosine))
+            .collect()
     }
 }
 
@@ -93,8 +123,16 @@ fn repaired(text: &str, repairs: &[(String, String)]) -> String {
     }
     let repair = |word: &str| {
         let letters = word.trim_matches(|c: char| !c.is_alphanumeric());
-        let found = repairs.iter().find(|(wrong, _)| letters.to_lowercase() == *wrong);
-        found.map_or_else(|| word.to_owned(), |(_, right)| word.replacen(letters, right, 1))
+        let found = repairs
+            .iter()
+            .find(|(wrong, _)| letters.to_lowercase() == *wrong);
+        found.map_or_else(
+            || word.to_owned(),
+            |(_, right)| word.replacen(letters, right, 1),
+        )
     };
-    text.split_whitespace().map(repair).collect::<Vec<_>>().join(" ")
+    text.split_whitespace()
+        .map(repair)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

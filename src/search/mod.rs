@@ -188,7 +188,9 @@ impl Search {
     }
 
     fn senses(&self) -> Option<&Senses> {
-        self.senses.as_ref().filter(|_| self.is_semantic.load(Ordering::Relaxed))
+        self.senses
+            .as_ref()
+            .filter(|_| self.is_semantic.load(Ordering::Relaxed))
     }
 
     /// The right to embed tools, until it is dropped; `None` while another process has it, or when there is nothing to
@@ -196,15 +198,25 @@ impl Search {
     #[must_use]
     pub fn begin_embedding(&self) -> Option<Embedding<'_>> {
         let senses = self.senses()?;
-        Some(Embedding { search: self, senses, _lock: senses.vectors.lock()? })
+        Some(Embedding {
+            search: self,
+            senses,
+            _lock: senses.vectors.lock()?,
+        })
     }
 
     /// Which of these tools have no vector yet.
     #[must_use]
     pub fn without_vector(&self, tools: &HashSet<VectorKey>) -> HashSet<VectorKey> {
-        let Some(senses) = self.senses() else { return HashSet::new() };
+        let Some(senses) = self.senses() else {
+            return HashSet::new();
+        };
         let table = senses.vectors.load();
-        tools.iter().filter(|key| !table.has(**key)).copied().collect()
+        tools
+            .iter()
+            .filter(|key| !table.has(**key))
+            .copied()
+            .collect()
     }
 
     /// To be called when another process may have made vectors.
@@ -231,10 +243,15 @@ impl Search {
     /// # Errors
     /// When the directory cannot be read. A damaged index is none: it is removed, and has to be built.
     pub fn open(&self, fingerprint: &Fingerprint) -> Result<bool, Error> {
-        if self.current().is_some_and(|index| index.fingerprint == *fingerprint) {
+        if self
+            .current()
+            .is_some_and(|index| index.fingerprint == *fingerprint)
+        {
             return Ok(true);
         }
-        let Some(store) = &self.store else { return Ok(false) };
+        let Some(store) = &self.store else {
+            return Ok(false);
+        };
         let index = open_in(store, fingerprint)?;
         let is_there = index.is_some();
         if let Some(index) = index {
@@ -250,12 +267,17 @@ impl Search {
     /// When it cannot be built even in memory.
     pub fn rebuild(&self, fingerprint: &Fingerprint, documents: &[Document]) -> Result<(), Error> {
         let _one_at_a_time = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.current().is_some_and(|index| index.fingerprint == *fingerprint) {
+        if self
+            .current()
+            .is_some_and(|index| index.fingerprint == *fingerprint)
+        {
             return Ok(());
         }
         let on_disk = self.store.as_ref().and_then(|store| {
             let built = guarded(|| build_in(store, fingerprint, documents));
-            built.inspect_err(|error| warn("the search index is built in memory", error)).ok()
+            built
+                .inspect_err(|error| warn("the search index is built in memory", error))
+                .ok()
         });
         let index = match on_disk {
             Some(index) => index,
@@ -303,7 +325,10 @@ impl Search {
     }
 
     fn current(&self) -> Option<Arc<Index>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn replace(&self, index: Option<Arc<Index>>) {
@@ -312,7 +337,10 @@ impl Search {
 
     fn set_aside(&self, index: &Arc<Index>, error: &Error) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, index)) {
+        if current
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, index))
+        {
             *current = None;
             drop(current);
             if let Some(store) = self.store.as_ref().filter(|_| !index.is_in_memory()) {
@@ -325,7 +353,12 @@ impl Search {
 impl Senses {
     fn new(embedder: Arc<dyn Embedder>, vectors: Vectors) -> Self {
         let (query_ahead, vectors_ahead) = (Ahead::default(), Ahead::default());
-        Self { embedder, vectors: Arc::new(vectors), query_ahead, vectors_ahead }
+        Self {
+            embedder,
+            vectors: Arc::new(vectors),
+            query_ahead,
+            vectors_ahead,
+        }
     }
 
     fn prepare(&self, query: &Query) {
@@ -351,13 +384,17 @@ impl Senses {
 
     /// The vectors of the tools.
     fn table(&self) -> Arc<Table> {
-        self.vectors_ahead.take().unwrap_or_else(|| self.vectors.load())
+        self.vectors_ahead
+            .take()
+            .unwrap_or_else(|| self.vectors.load())
     }
 }
 
 fn vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, Unavailable> {
     let vector = embedder.embed(&[query], embedding::QUERY_PIECES)?.pop();
-    vector.ok_or_else(|| Unavailable { reason: "it gave no vector".to_owned() })
+    vector.ok_or_else(|| Unavailable {
+        reason: "it gave no vector".to_owned(),
+    })
 }
 
 /// The making of vectors; one process of those that share a cache has it at a time.
@@ -374,11 +411,13 @@ impl Embedding<'_> {
     /// When the embedder fails.
     pub fn embed(&self, documents: &[Document]) -> Result<Vec<(VectorKey, Vec<f32>)>, Unavailable> {
         let texts: Vec<String> = documents.iter().map(embedding::text).collect();
-        let vectors = self
-            .senses
-            .embedder
-            .embed(&texts.iter().map(String::as_str).collect::<Vec<_>>(), embedding::TOOL_PIECES)?;
-        let keys = documents.iter().map(|document| VectorKey::of(&document.server, document.hash));
+        let vectors = self.senses.embedder.embed(
+            &texts.iter().map(String::as_str).collect::<Vec<_>>(),
+            embedding::TOOL_PIECES,
+        )?;
+        let keys = documents
+            .iter()
+            .map(|document| VectorKey::of(&document.server, document.hash));
         Ok(keys.zip(vectors).collect())
     }
 
@@ -390,8 +429,12 @@ impl Embedding<'_> {
 }
 
 fn open_in(store: &Store, fingerprint: &Fingerprint) -> Result<Option<Index>, Error> {
-    let read =
-        store.read(fingerprint.as_str()).map_err(|source| Error::Disk { path: store.root().to_owned(), source })?;
+    let read = store
+        .read(fingerprint.as_str())
+        .map_err(|source| Error::Disk {
+            path: store.root().to_owned(),
+            source,
+        })?;
     let Some(bytes) = read else { return Ok(None) };
     let index = Index::open(fingerprint, bytes);
     if index.is_none() {
@@ -401,14 +444,23 @@ fn open_in(store: &Store, fingerprint: &Fingerprint) -> Result<Option<Index>, Er
 }
 
 /// Builds on disk, unless another process has done so in the meantime.
-fn build_in(store: &Store, fingerprint: &Fingerprint, documents: &[Document]) -> Result<Index, Error> {
-    let failed = |source| Error::Disk { path: store.root().to_owned(), source };
+fn build_in(
+    store: &Store,
+    fingerprint: &Fingerprint,
+    documents: &[Document],
+) -> Result<Index, Error> {
+    let failed = |source| Error::Disk {
+        path: store.root().to_owned(),
+        source,
+    };
     let writer = store.write().map_err(failed)?;
     if let Some(index) = open_in(store, fingerprint)? {
         return Ok(index);
     }
     let bytes = writing::write(documents).map_err(|_| Error::TooLarge)?;
-    writer.publish(fingerprint.as_str(), &bytes).map_err(failed)?;
+    writer
+        .publish(fingerprint.as_str(), &bytes)
+        .map_err(failed)?;
     writer.tidy(fingerprint.as_str());
     Index::open(fingerprint, bytes).ok_or(Error::Damaged)
 }
@@ -421,7 +473,9 @@ fn discard(store: &Store, fingerprint: &Fingerprint, error: &Error) {
 }
 
 fn warn(what: &str, error: &Error) {
-    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    let cause = std::error::Error::source(error)
+        .map(ToString::to_string)
+        .unwrap_or_default();
     tracing::warn!(%error, cause, "{what}");
 }
 

@@ -60,7 +60,10 @@ impl Postings {
     /// The names of the tool at `place`: its server's and its own.
     pub(super) fn names(&self, place: usize) -> (&str, &str) {
         let server = value(self.layout.numbers(Section::ServerOf)[place]);
-        (self.layout.list(Section::Servers).text(server), self.layout.list(Section::Tools).text(place))
+        (
+            self.layout.list(Section::Servers).text(server),
+            self.layout.list(Section::Tools).text(place),
+        )
     }
 
     /// What the tools' vectors are found by, place by place.
@@ -73,7 +76,10 @@ impl Postings {
     pub(super) fn words(&self) -> impl Iterator<Item = (&str, u32)> {
         let words = self.layout.list(Section::Words);
         let tools = self.layout.numbers(Section::WordTools);
-        tools.iter().enumerate().map(move |(at, tools)| (words.text(at), u32::from_le_bytes(*tools)))
+        tools
+            .iter()
+            .enumerate()
+            .map(move |(at, tools)| (words.text(at), u32::from_le_bytes(*tools)))
     }
 
     /// A row of equal values.
@@ -90,7 +96,11 @@ impl Postings {
     pub(super) fn occurrences(&self, stem: &str) -> Occurrences<'_> {
         let at = self.layout.list(Section::Stems).find(stem);
         let bytes = at.map_or(&[][..], |at| self.layout.list(Section::Postings).get(at));
-        Occurrences { bytes, next: 0, tools: self.layout.tools() }
+        Occurrences {
+            bytes,
+            next: 0,
+            tools: self.layout.tools(),
+        }
     }
 
     /// Calls `found` for every tool whose server's words have the stem: its place, and how many words those are.
@@ -107,15 +117,20 @@ impl Postings {
         let servers = self.layout.list(Section::Servers);
         let wanted = (0..servers.len()).find(|at| servers.text(*at) == server);
         let all = self.layout.numbers(Section::ServerOf).iter().enumerate();
-        all.filter(move |(_, server)| Some(value(**server)) == wanted).map(|(place, _)| place)
+        all.filter(move |(_, server)| Some(value(**server)) == wanted)
+            .map(|(place, _)| place)
     }
 
     /// The tools of this compact name, alone or behind the server's; one that is both comes once.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = usize> {
         let alone = self.places(Section::ByTool, name);
         let whole = self.places(Section::ByName, name);
-        let tools = self.layout.numbers(Section::ByTool)[alone].iter().map(|place| value(*place));
-        let others = self.layout.numbers(Section::ByName)[whole].iter().map(|place| value(*place));
+        let tools = self.layout.numbers(Section::ByTool)[alone]
+            .iter()
+            .map(|place| value(*place));
+        let others = self.layout.numbers(Section::ByName)[whole]
+            .iter()
+            .map(|place| value(*place));
         tools.chain(others.filter(move |place| self.compact(Section::ByTool, *place) != name))
     }
 
@@ -123,7 +138,10 @@ impl Postings {
     fn places(&self, section: Section, name: &str) -> Range<usize> {
         let places = self.layout.numbers(section);
         let first = places.partition_point(|place| *self.compact(section, value(*place)) < *name);
-        let count = places[first..].iter().take_while(|place| self.compact(section, value(**place)) == name).count();
+        let count = places[first..]
+            .iter()
+            .take_while(|place| self.compact(section, value(**place)) == name)
+            .count();
         first..first + count
     }
 
@@ -150,16 +168,33 @@ impl Postings {
         }
         let mut word = self.row(0.0f32);
         for Alternative { stem, weight } in alternatives {
-            best = best.max(self.weigh(stem, *weight, |place, score, _| word[place] = word[place].max(score)));
+            best = best.max(self.weigh(stem, *weight, |place, score, _| {
+                word[place] = word[place].max(score)
+            }));
         }
-        scores.iter_mut().zip(&word).for_each(|(score, word)| *score += word);
+        scores
+            .iter_mut()
+            .zip(&word)
+            .for_each(|(score, word)| *score += word);
         // Unknown and beyond repair: as rare as a word can be.
-        if alternatives.is_empty() { self.rarity(0) } else { best }
+        if alternatives.is_empty() {
+            self.rarity(0)
+        } else {
+            best
+        }
     }
 
     /// As [`Postings::add_word`], with what comes from each field by itself.
-    pub(super) fn add_word_by_field(&self, alternatives: &[Alternative], fields: &mut [Vec<f32>]) -> f32 {
-        let mut best = if alternatives.is_empty() { self.rarity(0) } else { 0.0 };
+    pub(super) fn add_word_by_field(
+        &self,
+        alternatives: &[Alternative],
+        fields: &mut [Vec<f32>],
+    ) -> f32 {
+        let mut best = if alternatives.is_empty() {
+            self.rarity(0)
+        } else {
+            0.0
+        };
         let mut scores = self.row(0.0);
         let mut shares = vec![self.row(0.0); fields.len()];
         for Alternative { stem, weight } in alternatives {
@@ -175,14 +210,22 @@ impl Postings {
             best = most.max(best);
         }
         for (field, shares) in fields.iter_mut().zip(&shares) {
-            field.iter_mut().zip(shares).for_each(|(field, share)| *field += share);
+            field
+                .iter_mut()
+                .zip(shares)
+                .for_each(|(field, share)| *field += share);
         }
         best
     }
 
     /// Calls `found` for every tool that has the stem: its place, its score, and what the fields add to its frequency.
     /// Returns the best score there can be.
-    fn weigh(&self, stem: &str, weight: f32, mut found: impl FnMut(usize, f32, &[f32; FIELDS])) -> f32 {
+    fn weigh(
+        &self,
+        stem: &str,
+        weight: f32,
+        mut found: impl FnMut(usize, f32, &[f32; FIELDS]),
+    ) -> f32 {
         let best = weight * self.rarity(self.occurrences(stem).count());
         for (place, times) in self.occurrences(stem) {
             let lengths = self.lengths(place);
@@ -192,7 +235,11 @@ impl Postings {
                 by_field[field] = RANKED[field].weigh(times, length, self.averages[field]);
             }
             let frequency = by_field.iter().sum::<f32>();
-            found(place, best * frequency / (frequency + SATURATION), &by_field);
+            found(
+                place,
+                best * frequency / (frequency + SATURATION),
+                &by_field,
+            );
         }
         best
     }
@@ -209,9 +256,14 @@ impl Postings {
             .iter()
             .enumerate()
             .filter(|(_, score)| **score > 0.0)
-            .map(|(place, score)| Candidate { place, score: *score })
+            .map(|(place, score)| Candidate {
+                place,
+                score: *score,
+            })
             .collect();
-        let Some(last) = limit.min(found.len()).checked_sub(1) else { return Vec::new() };
+        let Some(last) = limit.min(found.len()).checked_sub(1) else {
+            return Vec::new();
+        };
         let (_, Candidate { score: least, .. }, _) =
             found.select_nth_unstable_by(last, |a, b| b.score.total_cmp(&a.score));
         let least = *least;
@@ -225,13 +277,20 @@ impl Occurrences<'_> {
     /// Appends a tool that is `skipped` places behind the one before, and has the stem `times` in its fields.
     pub(super) fn append(bytes: &mut Vec<u8>, skipped: usize, times: &[u32; FIELDS]) {
         append_number(bytes, skipped);
-        let mut fields = if times.iter().any(|times| *times > 1) { SEVERAL } else { 0 };
+        let mut fields = if times.iter().any(|times| *times > 1) {
+            SEVERAL
+        } else {
+            0
+        };
         for (field, _) in times.iter().enumerate().filter(|(_, times)| **times > 0) {
             fields |= 1 << field;
         }
         bytes.push(fields);
         if fields & SEVERAL > 0 {
-            times.iter().filter(|times| **times > 0).for_each(|times| append_number(bytes, *times as usize));
+            times
+                .iter()
+                .filter(|times| **times > 0)
+                .for_each(|times| append_number(bytes, *times as usize));
         }
     }
 
@@ -259,12 +318,19 @@ impl Iterator for Occurrences<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let skipped = self.number()?;
-        let place = self.next.checked_add(skipped).filter(|place| *place < self.tools)?;
+        let place = self
+            .next
+            .checked_add(skipped)
+            .filter(|place| *place < self.tools)?;
         self.next = place + 1;
         let fields = self.byte()?;
         let mut times = [0; FIELDS];
         for field in (0..FIELDS).filter(|field| fields & 1 << field > 0) {
-            times[field] = if fields & SEVERAL > 0 { u32::try_from(self.number()?).unwrap_or(u32::MAX) } else { 1 };
+            times[field] = if fields & SEVERAL > 0 {
+                u32::try_from(self.number()?).unwrap_or(u32::MAX)
+            } else {
+                1
+            };
         }
         Some((place, times))
     }
@@ -296,7 +362,12 @@ mod tests {
             Occurrences::append(&mut bytes, place - next, times);
             next = place + 1;
         }
-        let read: Vec<_> = Occurrences { bytes: &bytes, next: 0, tools: 5_000_000 }.collect();
+        let read: Vec<_> = Occurrences {
+            bytes: &bytes,
+            next: 0,
+            tools: 5_000_000,
+        }
+        .collect();
         assert_eq!(read, all);
     }
 }

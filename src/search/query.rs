@@ -43,18 +43,32 @@ const SHORTEST_PATH: usize = 3;
 
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
-        let text = text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end]);
+        let text = text
+            .char_indices()
+            .nth(LONGEST)
+            .map_or(text, |(end, _)| &text[..end]);
         let mut names = vec![compact(text)];
-        names.extend(text.split_whitespace().filter(|token| is_identifier(token)).map(compact));
+        names.extend(
+            text.split_whitespace()
+                .filter(|token| is_identifier(token))
+                .map(compact),
+        );
         names.retain(|name| !name.is_empty());
         names.sort_unstable();
         names.dedup();
-        Self { needs: needs(text), names }
+        Self {
+            needs: needs(text),
+            names,
+        }
     }
 
     /// All that was said, without what only joins the needs.
     pub(super) fn text(&self) -> String {
-        self.needs.iter().map(|need| need.text.as_str()).collect::<Vec<_>>().join(" ")
+        self.needs
+            .iter()
+            .map(|need| need.text.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -82,7 +96,10 @@ fn needs(text: &str) -> Vec<Need> {
             }
         }
         if token.ends_with(':') && at < HINT {
-            needs.iter_mut().flat_map(|need| &mut need.words).for_each(|word| word.hint = true);
+            needs
+                .iter_mut()
+                .flat_map(|need| &mut need.words)
+                .for_each(|word| word.hint = true);
         } else if token.ends_with([',', ';', '.', '?', '!']) || token == "&" {
             needs.push(Need::default());
             hint = false;
@@ -120,19 +137,30 @@ fn merge_short(needs: Vec<Need>) -> Vec<Need> {
 /// value, whose words only mislead.
 fn words(token: &str) -> Vec<String> {
     if let Some((_, address)) = token.split_once("://") {
-        let host = address.split(['/', '?', '#', ':']).next().unwrap_or_default();
+        let host = address
+            .split(['/', '?', '#', ':'])
+            .next()
+            .unwrap_or_default();
         let site = host.rsplit('.').nth(1).unwrap_or_default();
-        return std::iter::once("url".to_owned()).chain(split(site)).collect();
+        return std::iter::once("url".to_owned())
+            .chain(split(site))
+            .collect();
     }
-    let is_path = token.starts_with('/') || token.starts_with("~/") || token.get(1..3) == Some(":\\");
-    if is_path && token.len() > SHORTEST_PATH { vec!["file".to_owned()] } else { split(token) }
+    let is_path =
+        token.starts_with('/') || token.starts_with("~/") || token.get(1..3) == Some(":\\");
+    if is_path && token.len() > SHORTEST_PATH {
+        vec!["file".to_owned()]
+    } else {
+        split(token)
+    }
 }
 
 /// Whether it is written as programs write names: with an inner separator or capital.
 fn is_identifier(token: &str) -> bool {
     let token = token.trim_matches(|c: char| !c.is_alphanumeric());
     let mut pairs = token.chars().zip(token.chars().skip(1));
-    token.contains(['_', '-', '.', ':', '/']) || pairs.any(|(a, b)| a.is_lowercase() && b.is_uppercase())
+    token.contains(['_', '-', '.', ':', '/'])
+        || pairs.any(|(a, b)| a.is_lowercase() && b.is_uppercase())
 }
 
 fn is_conjunction(word: &str) -> bool {
@@ -141,7 +169,10 @@ fn is_conjunction(word: &str) -> bool {
 
 /// What a server's name follows.
 fn is_place(word: &str) -> bool {
-    matches!(word, "on" | "in" | "from" | "using" | "via" | "with" | "at" | "to" | "use" | "through" | "into")
+    matches!(
+        word,
+        "on" | "in" | "from" | "using" | "via" | "with" | "at" | "to" | "use" | "through" | "into"
+    )
 }
 
 fn is_article(word: &str) -> bool {
@@ -154,11 +185,12 @@ fn is_stop_word(word: &str) -> bool {
 }
 
 const STOP_WORDS: &[&str] = &[
-    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "d",
-    "did", "do", "does", "for", "from", "had", "has", "have", "he", "help", "her", "him", "his", "how", "i", "if",
-    "in", "into", "is", "it", "its", "just", "let", "ll", "m", "me", "my", "need", "of", "on", "or", "our", "please",
-    "re", "s", "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there", "these",
-    "they", "this", "through", "to", "tool", "up", "us", "use", "using", "ve", "via", "want", "was", "we", "were",
+    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by",
+    "can", "could", "d", "did", "do", "does", "for", "from", "had", "has", "have", "he", "help",
+    "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "ll",
+    "m", "me", "my", "need", "of", "on", "or", "our", "please", "re", "s", "she", "should", "so",
+    "some", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
+    "through", "to", "tool", "up", "us", "use", "using", "ve", "via", "want", "was", "we", "were",
     "what", "when", "where", "which", "who", "will", "with", "would", "you", "your",
 ];
 
@@ -170,23 +202,43 @@ mod tests {
     fn needs_in(text: &str) -> String {
         let word = |word: &Word| format!("{}{}", word.text, if word.hint { "?" } else { "" });
         let need = |need: &Need| need.words.iter().map(word).collect::<Vec<_>>().join(" ");
-        Query::parse(text).needs.iter().map(need).collect::<Vec<_>>().join(" | ")
+        Query::parse(text)
+            .needs
+            .iter()
+            .map(need)
+            .collect::<Vec<_>>()
+            .join(" | ")
     }
 
     #[test]
     fn a_query_falls_into_needs_and_words() {
         for (text, expected) in [
             ("Please show me the open issues", "show open issues"),
-            ("read the file and post it to slack", "read file | post slack?"),
+            (
+                "read the file and post it to slack",
+                "read file | post slack?",
+            ),
             ("search and replace", "search replace"),
-            ("build the image, then push the image; list images", "build image | push image | list images"),
+            (
+                "build the image, then push the image; list images",
+                "build image | push image | list images",
+            ),
             ("read and write files", "read write files"),
             ("github: list pull requests", "github? list pull requests"),
-            ("list pull requests on my github", "list pull requests github?"),
-            ("list the first of the many pages here: all", "list first many pages here"),
+            (
+                "list pull requests on my github",
+                "list pull requests github?",
+            ),
+            (
+                "list the first of the many pages here: all",
+                "list first many pages here",
+            ),
             ("who am i", ""),
             ("createIssue in repo", "create issue repo?"),
-            ("summarize https://www.youtube.com/watch?v=abc", "summarize url youtube"),
+            (
+                "summarize https://www.youtube.com/watch?v=abc",
+                "summarize url youtube",
+            ),
             ("lines of /var/log/syslog.1", "lines file"),
             ("", ""),
             ("  ?!  ", ""),

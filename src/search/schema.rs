@@ -28,7 +28,11 @@ pub(super) const RANKED: [RankedField; FIELDS] = [
 pub(super) const SERVER: usize = 1;
 
 const fn ranked(name: &'static str, weight: f32, length: f32) -> RankedField {
-    RankedField { name, weight, length }
+    RankedField {
+        name,
+        weight,
+        length,
+    }
 }
 
 impl RankedField {
@@ -40,13 +44,22 @@ impl RankedField {
 
 /// The texts of a tool's ranked fields; `server` is what [`telling`] left of its server's name.
 pub(super) fn texts<'a>(document: &'a Document, server: &'a str) -> [Vec<&'a str>; FIELDS] {
-    let Document { tool, title, description, parameters, .. } = document;
+    let Document {
+        tool,
+        title,
+        description,
+        parameters,
+        ..
+    } = document;
     [
         vec![tool.as_str()],
         vec![server],
         title.iter().map(String::as_str).collect(),
         vec![description],
-        parameters.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]).collect(),
+        parameters
+            .iter()
+            .flat_map(|(name, text)| [name.as_str(), text.as_str()])
+            .collect(),
     ]
 }
 
@@ -54,5 +67,9 @@ pub(super) fn texts<'a>(document: &'a Document, server: &'a str) -> [Vec<&'a str
 pub(super) fn telling(server: &str) -> String {
     let is_telling = |word: &String| !matches!(word.as_str(), "mcp" | "server");
     let words: Vec<String> = split(server).into_iter().filter(is_telling).collect();
-    if words.is_empty() { server.to_owned() } else { words.join(" ") }
+    if words.is_empty() {
+        server.to_owned()
+    } else {
+        words.join(" ")
+    }
 }

@@ -10,11 +10,24 @@ use super::schema::FIELDS;
 /// Whether all that is read of these bytes lies in them. Looks at each number once, a few for each tool and word.
 pub(super) fn is_sound(layout: &Layout) -> bool {
     let tools = layout.tools();
-    let list = |section| List::of(layout.section(section)).filter(List::is_whole).map(|list| list.len());
-    let has = |section, count: usize, size| Some(layout.section(section).len()) == count.checked_mul(size);
-    let names_below = |section, limit| layout.numbers(section).iter().all(|number| value(*number) < limit);
+    let list = |section| {
+        List::of(layout.section(section))
+            .filter(List::is_whole)
+            .map(|list| list.len())
+    };
+    let has = |section, count: usize, size| {
+        Some(layout.section(section).len()) == count.checked_mul(size)
+    };
+    let names_below = |section, limit| {
+        layout
+            .numbers(section)
+            .iter()
+            .all(|number| value(*number) < limit)
+    };
     let lists = [Section::Servers, Section::Stems, Section::Words].map(list);
-    let [Some(servers), Some(stems), Some(words)] = lists else { return false };
+    let [Some(servers), Some(stems), Some(words)] = lists else {
+        return false;
+    };
     list(Section::Tools) == Some(tools)
         && list(Section::Postings) == Some(stems)
         && has(Section::ServerOf, tools, 4)
@@ -47,14 +60,23 @@ mod tests {
         };
         assert!(is_taken(&whole));
         let layout = Layout::open(whole.clone()).unwrap();
-        let start =
-            |section| layout.section(section).as_ptr() as usize - layout.section(Section::Servers).as_ptr() as usize;
-        let servers = whole.len() - (start(Section::WordTools) + layout.section(Section::WordTools).len());
+        let start = |section| {
+            layout.section(section).as_ptr() as usize
+                - layout.section(Section::Servers).as_ptr() as usize
+        };
+        let servers =
+            whole.len() - (start(Section::WordTools) + layout.section(Section::WordTools).len());
         // The number of tools; then a first number of each section that leads somewhere.
-        let places = [Section::Servers, Section::ServerOf, Section::Tools, Section::ByTool, Section::ByName]
-            .into_iter()
-            .chain([Section::Stems, Section::Postings, Section::Words])
-            .map(|section| servers + start(section));
+        let places = [
+            Section::Servers,
+            Section::ServerOf,
+            Section::Tools,
+            Section::ByTool,
+            Section::ByName,
+        ]
+        .into_iter()
+        .chain([Section::Stems, Section::Postings, Section::Words])
+        .map(|section| servers + start(section));
         for at in std::iter::once(12).chain(places) {
             let mut odd = whole.clone();
             odd[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());

@@ -35,7 +35,10 @@ pub(super) struct Writer<'a> {
 
 impl Store {
     pub(super) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), root: directory.join(VERSION) }
+        Self {
+            directory: directory.to_owned(),
+            root: directory.join(VERSION),
+        }
     }
 
     /// The bytes of the index `name`, if there is one.
@@ -44,7 +47,10 @@ impl Store {
         match fs::read(&path) {
             Ok(bytes) => {
                 // The time of last use; without it, the index may only be removed earlier.
-                let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+                let _ = File::options()
+                    .append(true)
+                    .open(path)
+                    .and_then(|file| file.set_modified(SystemTime::now()));
                 Ok(Some(bytes))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -64,10 +70,18 @@ impl Store {
         let start = Instant::now();
         loop {
             match lock.try_lock() {
-                Ok(()) => return Ok(Writer { store: self, _lock: lock }),
+                Ok(()) => {
+                    return Ok(Writer {
+                        store: self,
+                        _lock: lock,
+                    });
+                }
                 Err(TryLockError::Error(error)) => return Err(error),
                 Err(TryLockError::WouldBlock) if start.elapsed() > PATIENCE => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the index's lock"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "another process holds the index's lock",
+                    ));
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
             }
@@ -77,7 +91,11 @@ impl Store {
     /// Removes a damaged index.
     pub(super) fn discard(&self, name: &str) -> io::Result<()> {
         let path = self.file(name);
-        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+        if path.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -90,11 +108,18 @@ impl Store {
 
     /// The names of all indexes, the last used first.
     fn names(&self) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(&self.root) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(&self.root) else {
+            return Vec::new();
+        };
         let mut names: Vec<(Reverse<SystemTime>, String)> = entries
             .filter_map(|entry| {
                 let entry = entry.ok()?;
-                let name = entry.file_name().to_str()?.strip_suffix(EXTENSION)?.strip_suffix('.')?.to_owned();
+                let name = entry
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(EXTENSION)?
+                    .strip_suffix('.')?
+                    .to_owned();
                 let used = entry.metadata().and_then(|file| file.modified());
                 is_name(&name).then_some((Reverse(used.unwrap_or(SystemTime::UNIX_EPOCH)), name))
             })
@@ -113,7 +138,13 @@ impl Writer<'_> {
     /// Removes old indexes beyond the few that are kept, and those of earlier versions. What cannot be removed now can be
     /// the next time.
     pub(super) fn tidy(&self, current: &str) {
-        for name in self.store.names().into_iter().filter(|name| name != current).skip(KEPT) {
+        for name in self
+            .store
+            .names()
+            .into_iter()
+            .filter(|name| name != current)
+            .skip(KEPT)
+        {
             let _ = self.store.discard(&name);
         }
         for earlier in EARLIER {
@@ -142,9 +173,18 @@ mod tests {
         let used = |age: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + age);
         for n in 0..8u64 {
             writer.publish(&format!("a{n}"), b"index").unwrap();
-            File::options().append(true).open(store.file(&format!("a{n}"))).unwrap().set_modified(used(n)).unwrap();
+            File::options()
+                .append(true)
+                .open(store.file(&format!("a{n}")))
+                .unwrap()
+                .set_modified(used(n))
+                .unwrap();
         }
-        assert_eq!(store.read("a0").unwrap().unwrap(), b"index", "which makes it the last that was used");
+        assert_eq!(
+            store.read("a0").unwrap().unwrap(),
+            b"index",
+            "which makes it the last that was used"
+        );
         writer.tidy("a7");
         assert_eq!(store.names(), ["a0", "a7", "a6", "a5"]);
         assert!(!earlier.exists() && home.path().join("vectors").exists());

@@ -72,8 +72,14 @@ mod tests {
     #[test]
     fn a_word_has_the_synonyms_of_all_its_groups_but_not_itself() {
         let of_show: Vec<_> = synonyms("show").collect();
-        assert_eq!(of_show, ["list", "view", "display", "get", "fetch", "retriev", "read"]);
-        assert_eq!(synonyms(&stem("repositories")).collect::<Vec<_>>(), ["repo"]);
+        assert_eq!(
+            of_show,
+            ["list", "view", "display", "get", "fetch", "retriev", "read"]
+        );
+        assert_eq!(
+            synonyms(&stem("repositories")).collect::<Vec<_>>(),
+            ["repo"]
+        );
         assert_eq!(synonyms("forecast").count(), 0);
     }
 }

@@ -10,24 +10,51 @@ fn document(server: &str, tool: &str, description: &str) -> Document {
         hash: ToolHash::of(description.as_bytes()),
         title: None,
         description: description.to_owned(),
-        parameters: vec![("limit".to_owned(), "The most results to give back".to_owned())],
+        parameters: vec![(
+            "limit".to_owned(),
+            "The most results to give back".to_owned(),
+        )],
     }
 }
 
 pub(super) fn documents() -> Vec<Document> {
     [
-        ("github", "create_issue", "Create a new issue in a repository"),
+        (
+            "github",
+            "create_issue",
+            "Create a new issue in a repository",
+        ),
         ("github", "list_issues", "List the issues of a repository"),
-        ("github", "list_pull_requests", "List pull requests of a repository"),
+        (
+            "github",
+            "list_pull_requests",
+            "List pull requests of a repository",
+        ),
         ("github", "whoami", "Tell the name of the account"),
-        ("gitlab", "list_pull_requests", "List pull requests of a project, called merge requests here"),
+        (
+            "gitlab",
+            "list_pull_requests",
+            "List pull requests of a project, called merge requests here",
+        ),
         ("gitlab", "createIssue", "Open an issue of a project"),
         ("slack", "post_message", "Post a message to a channel"),
-        ("slack", "list_channels", "List the channels of the workspace"),
+        (
+            "slack",
+            "list_channels",
+            "List the channels of the workspace",
+        ),
         ("files", "read_file", "Read the contents of a file"),
         ("files", "write_file", "Write the contents of a file"),
-        ("weather", "get-forecast", "Weather forecast for the next days"),
-        ("wetter", "vorhersage", "Wettervorhersage für die nächsten Tage in Österreich"),
+        (
+            "weather",
+            "get-forecast",
+            "Weather forecast for the next days",
+        ),
+        (
+            "wetter",
+            "vorhersage",
+            "Wettervorhersage für die nächsten Tage in Österreich",
+        ),
         ("tianqi", "查询天气", "查询城市的天气预报"),
     ]
     .map(|(server, tool, description)| document(server, tool, description))
@@ -35,7 +62,11 @@ pub(super) fn documents() -> Vec<Document> {
 }
 
 fn fingerprint(documents: &[Document]) -> Fingerprint {
-    Fingerprint::of(documents.iter().map(|document| (&document.server, &document.tool, document.hash)))
+    Fingerprint::of(
+        documents
+            .iter()
+            .map(|document| (&document.server, &document.tool, document.hash)),
+    )
 }
 
 fn build(directory: Option<&Path>, documents: &[Document]) -> Search {
@@ -45,11 +76,22 @@ fn build(directory: Option<&Path>, documents: &[Document]) -> Search {
 }
 
 fn names(hits: &[Hit]) -> Vec<String> {
-    hits.iter().map(|hit| format!("{}/{}", hit.server, hit.tool)).collect()
+    hits.iter()
+        .map(|hit| format!("{}/{}", hit.server, hit.tool))
+        .collect()
 }
 
 fn find(search: &Search, query: &str) -> Vec<String> {
-    names(&search.search(&Request { query, limit: 5, server: None, without: &[] }).unwrap())
+    names(
+        &search
+            .search(&Request {
+                query,
+                limit: 5,
+                server: None,
+                without: &[],
+            })
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -74,7 +116,11 @@ fn the_tool_that_is_meant_comes_first() {
         ("天气", "tianqi/查询天气"),
     ] {
         let hits = find(&search, query);
-        assert_eq!(hits.first().map(String::as_str), Some(first), "{query}: {hits:?}");
+        assert_eq!(
+            hits.first().map(String::as_str),
+            Some(first),
+            "{query}: {hits:?}"
+        );
     }
 }
 
@@ -83,7 +129,10 @@ fn every_need_is_served() {
     let search = build(None, &documents());
     let hits = find(&search, "read the file and post it to slack");
     for tool in ["files/read_file", "slack/post_message"] {
-        assert!(hits[..2].contains(&tool.to_owned()), "{tool} is not in front: {hits:?}");
+        assert!(
+            hits[..2].contains(&tool.to_owned()),
+            "{tool} is not in front: {hits:?}"
+        );
     }
 }
 
@@ -93,14 +142,33 @@ fn nothing_is_listed_when_nothing_fits() {
     for query in ["", "  ", "?", "photosynthesis", "the", "xqzvwkjh"] {
         assert!(find(&search, query).is_empty(), "{query}");
     }
-    assert!(search.search(&Request { query: "issue", limit: 0, server: None, without: &[] }).unwrap().is_empty());
+    assert!(
+        search
+            .search(&Request {
+                query: "issue",
+                limit: 0,
+                server: None,
+                without: &[]
+            })
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
 fn a_server_narrows() {
     let search = build(None, &documents());
     let of = |server| {
-        names(&search.search(&Request { query: "list issues", limit: 9, server: Some(server), without: &[] }).unwrap())
+        names(
+            &search
+                .search(&Request {
+                    query: "list issues",
+                    limit: 9,
+                    server: Some(server),
+                    without: &[],
+                })
+                .unwrap(),
+        )
     };
     assert!(of("gitlab").iter().all(|name| name.starts_with("gitlab/")));
     assert_eq!(of("gitlab").len(), 2);
@@ -109,27 +177,57 @@ fn a_server_narrows() {
 
 #[test]
 fn equal_tools_come_in_the_order_of_their_names() {
-    let mut equal: Vec<_> = ["c", "a", "d", "b"].map(|server| document(server, "same", "Does the same")).into();
+    let mut equal: Vec<_> = ["c", "a", "d", "b"]
+        .map(|server| document(server, "same", "Does the same"))
+        .into();
     equal.push(document("e", "other", "Unlike these"));
     let search = build(None, &equal);
-    assert_eq!(find(&search, "does same"), ["a/same", "b/same", "c/same", "d/same"]);
-    let two = search.search(&Request { query: "does same", limit: 2, server: None, without: &[] }).unwrap();
-    assert_eq!(names(&two), ["a/same", "b/same"], "a cut does not change the order");
+    assert_eq!(
+        find(&search, "does same"),
+        ["a/same", "b/same", "c/same", "d/same"]
+    );
+    let two = search
+        .search(&Request {
+            query: "does same",
+            limit: 2,
+            server: None,
+            without: &[],
+        })
+        .unwrap();
+    assert_eq!(
+        names(&two),
+        ["a/same", "b/same"],
+        "a cut does not change the order"
+    );
 }
 
 #[test]
 fn scores_descend() {
     let search = build(None, &documents());
-    let hits =
-        search.search(&Request { query: "list repository issue", limit: 9, server: None, without: &[] }).unwrap();
-    assert!(hits.len() > 3 && hits.is_sorted_by(|a, b| a.score >= b.score), "{hits:?}");
+    let hits = search
+        .search(&Request {
+            query: "list repository issue",
+            limit: 9,
+            server: None,
+            without: &[],
+        })
+        .unwrap();
+    assert!(
+        hits.len() > 3 && hits.is_sorted_by(|a, b| a.score >= b.score),
+        "{hits:?}"
+    );
 }
 
 #[test]
 fn a_changed_catalog_is_never_answered_from_the_cache() {
     let mut tools = documents();
     let search = build(None, &tools);
-    let request = Request { query: "delete the planet", limit: 5, server: None, without: &[] };
+    let request = Request {
+        query: "delete the planet",
+        limit: 5,
+        server: None,
+        without: &[],
+    };
     assert!(search.cached(&request).is_none());
     assert!(search.search(&request).unwrap().is_empty());
     assert!(search.cached(&request).is_some());
@@ -144,7 +242,14 @@ fn a_changed_catalog_is_never_answered_from_the_cache() {
 #[test]
 fn without_an_index_there_is_an_error_that_says_so() {
     let search = Search::new(None);
-    let error = search.search(&Request { query: "x", limit: 5, server: None, without: &[] }).unwrap_err();
+    let error = search
+        .search(&Request {
+            query: "x",
+            limit: 5,
+            server: None,
+            without: &[],
+        })
+        .unwrap_err();
     assert!(matches!(error, Error::Missing) && error.is_rebuild_needed());
     assert!(!search.open(&fingerprint(&documents())).unwrap());
 }
@@ -155,10 +260,19 @@ fn an_index_is_shared_by_all_with_its_directory() {
     let tools = documents();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| assert_eq!(find(&build(Some(home.path()), &tools), "read_file")[0], "files/read_file"));
+            scope.spawn(|| {
+                assert_eq!(
+                    find(&build(Some(home.path()), &tools), "read_file")[0],
+                    "files/read_file"
+                )
+            });
         }
     });
-    assert_eq!(index_files(home.path()).len(), 1, "one was built, the others opened it");
+    assert_eq!(
+        index_files(home.path()).len(),
+        1,
+        "one was built, the others opened it"
+    );
     let other = Search::new(Some(home.path().to_owned()));
     assert!(other.open(&fingerprint(&tools)).unwrap());
     assert_eq!(find(&other, "read_file")[0], "files/read_file");
@@ -173,14 +287,28 @@ fn a_changed_tool_is_found_by_its_new_words_alone() {
     tools[0] = document("github", "create_issue", "File a bug");
     let search = build(Some(home.path()), &tools);
     assert_eq!(find(&search, "file a bug")[0], "github/create_issue");
-    assert_eq!(find(&search, "repository"), ["github/list_pull_requests"], "the old state of the tool is gone");
-    assert!(find(&search, "list_issues").iter().all(|name| name != "github/list_issues"));
+    assert_eq!(
+        find(&search, "repository"),
+        ["github/list_pull_requests"],
+        "the old state of the tool is gone"
+    );
+    assert!(
+        find(&search, "list_issues")
+            .iter()
+            .all(|name| name != "github/list_issues")
+    );
 }
 
 #[test]
 fn a_tool_that_is_told_twice_is_one() {
     let search = build(None, &[documents(), documents()].concat());
-    assert_eq!(find(&search, "read_file").iter().filter(|name| *name == "files/read_file").count(), 1);
+    assert_eq!(
+        find(&search, "read_file")
+            .iter()
+            .filter(|name| *name == "files/read_file")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -194,8 +322,15 @@ fn an_index_of_no_tools_finds_nothing() {
 
 /// The files of all indexes in a directory.
 fn index_files(home: &Path) -> Vec<std::path::PathBuf> {
-    let files = fs::read_dir(home.join(store::VERSION)).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "index")).collect()
+    let files = fs::read_dir(home.join(store::VERSION))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "index")
+        })
+        .collect()
 }
 
 #[test]
@@ -204,18 +339,28 @@ fn a_damaged_index_is_removed_and_built_again() {
     let name = fingerprint(&tools);
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 8] = [
-        ("a changed first byte", |file| change(file, |bytes| bytes[0] ^= 0xff)),
-        ("a changed byte of the header", |file| change(file, |bytes| bytes[14] ^= 0xff)),
+        ("a changed first byte", |file| {
+            change(file, |bytes| bytes[0] ^= 0xff)
+        }),
+        ("a changed byte of the header", |file| {
+            change(file, |bytes| bytes[14] ^= 0xff)
+        }),
         ("a changed byte in the middle", |file| {
             change(file, |bytes| {
                 let middle = bytes.len() / 2;
                 bytes[middle] ^= 1;
             });
         }),
-        ("a changed last byte", |file| change(file, |bytes| *bytes.last_mut().unwrap() ^= 1)),
-        ("half a file", |file| change(file, |bytes| bytes.truncate(bytes.len() / 2))),
+        ("a changed last byte", |file| {
+            change(file, |bytes| *bytes.last_mut().unwrap() ^= 1)
+        }),
+        ("half a file", |file| {
+            change(file, |bytes| bytes.truncate(bytes.len() / 2))
+        }),
         ("a file of nothing", |file| change(file, Vec::clear)),
-        ("more than was written", |file| change(file, |bytes| bytes.push(0))),
+        ("more than was written", |file| {
+            change(file, |bytes| bytes.push(0))
+        }),
         ("a directory for a file", |file| {
             fs::remove_file(file).unwrap();
             fs::create_dir(file).unwrap();
@@ -231,7 +376,12 @@ fn a_damaged_index_is_removed_and_built_again() {
         assert!(!file.exists(), "{what}");
         search.rebuild(&name, &tools).unwrap();
         assert_eq!(find(&search, "read_file")[0], "files/read_file", "{what}");
-        assert!(Search::new(Some(home.path().to_owned())).open(&name).unwrap(), "{what}");
+        assert!(
+            Search::new(Some(home.path().to_owned()))
+                .open(&name)
+                .unwrap(),
+            "{what}"
+        );
     }
 }
 
@@ -244,7 +394,12 @@ fn an_index_that_fails_in_use_is_removed_and_built_again() {
     let failed = guarded::<()>(|| panic!("as on what the checksum let through"));
     search.set_aside(&index, &failed.unwrap_err());
     assert!(matches!(
-        search.search(&Request { query: "x", limit: 5, server: None, without: &[] }),
+        search.search(&Request {
+            query: "x",
+            limit: 5,
+            server: None,
+            without: &[]
+        }),
         Err(Error::Missing)
     ));
     assert!(!search.open(&fingerprint(&tools)).unwrap(), "it is gone");
@@ -261,7 +416,10 @@ struct Concepts {
 
 impl Concepts {
     fn new() -> Arc<Self> {
-        Arc::new(Self { fails: false.into(), asked: 0.into() })
+        Arc::new(Self {
+            fails: false.into(),
+            asked: 0.into(),
+        })
     }
 }
 
@@ -279,16 +437,24 @@ impl Embedder for Concepts {
     }
 
     fn embed(&self, texts: &[&str], _longest: usize) -> Result<Vec<Vec<f32>>, Unavailable> {
-        const CONCEPTS: [&[&str]; 3] =
-            [&["message", "notify"], &["issue", "bug", "defect"], &["forecast", "umbrella", "sky"]];
-        self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        const CONCEPTS: [&[&str]; 3] = [
+            &["message", "notify"],
+            &["issue", "bug", "defect"],
+            &["forecast", "umbrella", "sky"],
+        ];
+        self.asked
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if self.fails.load(std::sync::atomic::Ordering::Relaxed) {
-            return Err(Unavailable { reason: "told to fail".to_owned() });
+            return Err(Unavailable {
+                reason: "told to fail".to_owned(),
+            });
         }
         let vector = |text: &&str| {
             let mut vector = vec![0.0; 64];
             for (at, words) in CONCEPTS.iter().enumerate() {
-                vector[at] = f32::from(u8::from(words.iter().any(|word| text.to_lowercase().contains(word))));
+                vector[at] = f32::from(u8::from(
+                    words.iter().any(|word| text.to_lowercase().contains(word)),
+                ));
             }
             // What else it says is like no other text.
             vector[3 + text.bytes().map(usize::from).sum::<usize>() % 61] += 0.3;
@@ -302,25 +468,51 @@ impl Embedder for Concepts {
 
 fn embed(search: &Search, documents: &[Document]) {
     let embedding = search.begin_embedding().unwrap();
-    let tools = documents.iter().map(|d| VectorKey::of(&d.server, d.hash)).collect();
-    embedding.keep(&embedding.embed(documents).unwrap().into_iter().collect(), &tools);
+    let tools = documents
+        .iter()
+        .map(|d| VectorKey::of(&d.server, d.hash))
+        .collect();
+    embedding.keep(
+        &embedding.embed(documents).unwrap().into_iter().collect(),
+        &tools,
+    );
 }
 
 #[test]
 fn a_need_in_other_words_is_understood() {
     let tools = documents();
     let search = build(None, &tools).with_embedder(Concepts::new());
-    assert!(find(&search, "need an umbrella tomorrow").is_empty(), "there is no vector yet");
+    assert!(
+        find(&search, "need an umbrella tomorrow").is_empty(),
+        "there is no vector yet"
+    );
     embed(&search, &tools);
-    assert_eq!(find(&search, "need an umbrella tomorrow")[0], "weather/get-forecast");
+    assert_eq!(
+        find(&search, "need an umbrella tomorrow")[0],
+        "weather/get-forecast"
+    );
     assert_eq!(find(&search, "notify somebody")[0], "slack/post_message");
-    assert_eq!(find(&search, "create_issue")[0], "github/create_issue", "an exact name still wins");
+    assert_eq!(
+        find(&search, "create_issue")[0],
+        "github/create_issue",
+        "an exact name still wins"
+    );
     for query in ["photosynthesis", "photosynthesis of green plants"] {
-        assert!(find(&search, query).is_empty(), "{query}: {:?}", find(&search, query));
+        assert!(
+            find(&search, query).is_empty(),
+            "{query}: {:?}",
+            find(&search, query)
+        );
     }
-    let both = find(&search, "notify somebody of it, then look whether the sky is clear");
+    let both = find(
+        &search,
+        "notify somebody of it, then look whether the sky is clear",
+    );
     for tool in ["slack/post_message", "weather/get-forecast"] {
-        assert!(both[..2].contains(&tool.to_owned()), "{tool} is not in front: {both:?}");
+        assert!(
+            both[..2].contains(&tool.to_owned()),
+            "{tool} is not in front: {both:?}"
+        );
     }
 }
 
@@ -335,16 +527,28 @@ fn what_was_prepared_is_used_by_the_query_it_was_for() {
         // A misspelt word is replaced before the query is embedded.
         ("notify a chanel", "notify a chanel", 2),
         // Beside the whole, its needs are embedded.
-        ("notify somebody, then look at the sky", "notify somebody, then look at the sky", 2),
+        (
+            "notify somebody, then look at the sky",
+            "notify somebody, then look at the sky",
+            2,
+        ),
     ] {
         let concepts = Concepts::new();
         let search = Search::new(Some(home.path().to_owned())).with_embedder(concepts.clone());
         search.prepare(prepared);
         assert!(search.open(&fingerprint(&tools)).unwrap());
         assert_eq!(find(&search, query), find(&embedded, query), "{query}");
-        assert_eq!(concepts.asked.load(std::sync::atomic::Ordering::Relaxed), asked, "{query}");
+        assert_eq!(
+            concepts.asked.load(std::sync::atomic::Ordering::Relaxed),
+            asked,
+            "{query}"
+        );
         search.prepare("clear sky");
-        assert_eq!(concepts.asked.load(std::sync::atomic::Ordering::Relaxed), asked, "there is an index");
+        assert_eq!(
+            concepts.asked.load(std::sync::atomic::Ordering::Relaxed),
+            asked,
+            "there is an index"
+        );
     }
 }
 
@@ -367,7 +571,10 @@ fn tools_without_a_vector_are_found_by_their_words() {
     let search = build(None, &tools).with_embedder(Concepts::new());
     embed(&search, &tools[..2]);
     assert_eq!(find(&search, "weather forecast")[0], "weather/get-forecast");
-    let all: std::collections::HashSet<_> = tools.iter().map(|d| VectorKey::of(&d.server, d.hash)).collect();
+    let all: std::collections::HashSet<_> = tools
+        .iter()
+        .map(|d| VectorKey::of(&d.server, d.hash))
+        .collect();
     assert_eq!(search.without_vector(&all).len(), tools.len() - 2);
 }
 
@@ -377,7 +584,9 @@ fn an_embedder_that_fails_costs_nothing_but_meaning() {
     let concepts = Concepts::new();
     let search = build(None, &tools).with_embedder(concepts.clone());
     embed(&search, &tools);
-    concepts.fails.store(true, std::sync::atomic::Ordering::Relaxed);
+    concepts
+        .fails
+        .store(true, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(find(&search, "weather forecast")[0], "weather/get-forecast");
     assert!(find(&search, "umbrella").is_empty());
     let embedding = search.begin_embedding().unwrap();
@@ -391,7 +600,10 @@ fn search_by_meaning_can_be_switched_off() {
     embed(&search, &tools);
     assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
     assert!(search.set_semantic(false) && !search.set_semantic(false));
-    assert!(find(&search, "umbrella").is_empty(), "not even from the cache");
+    assert!(
+        find(&search, "umbrella").is_empty(),
+        "not even from the cache"
+    );
     assert!(search.begin_embedding().is_none() && !search.is_semantic());
     search.set_semantic(true);
     assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
@@ -402,20 +614,35 @@ fn an_explanation_adds_up() {
     let tools = documents();
     let search = build(None, &tools).with_embedder(Concepts::new());
     embed(&search, &tools);
-    let request = Request { query: "github: defect in a repositry", limit: 5, server: None, without: &[] };
+    let request = Request {
+        query: "github: defect in a repositry",
+        limit: 5,
+        server: None,
+        without: &[],
+    };
     let explanation = search.explain(&request).unwrap();
-    assert_eq!(explanation.repairs, [("repositry".to_owned(), "repository".to_owned())]);
+    assert_eq!(
+        explanation.repairs,
+        [("repositry".to_owned(), "repository".to_owned())]
+    );
     assert!(explanation.is_by_meaning);
     let found = search.search(&request).unwrap();
     assert_eq!(explanation.hits.len(), found.len());
     for (explained, hit) in explanation.hits.iter().zip(found.iter()) {
         assert_eq!(explained.hit, *hit);
         let fields: f32 = explained.fields.iter().map(|(_, score)| score).sum();
-        assert!((fields - explained.words).abs() < 1e-4, "{fields} is not {}", explained.words);
+        assert!(
+            (fields - explained.words).abs() < 1e-4,
+            "{fields} is not {}",
+            explained.words
+        );
         assert!((explained.fused * explained.server - hit.score).abs() < 1e-4);
     }
     let first = &explanation.hits[0];
-    assert_eq!((first.place_by_meaning, first.server > 1.0, first.is_named), (Some(1), true, false));
+    assert_eq!(
+        (first.place_by_meaning, first.server > 1.0, first.is_named),
+        (Some(1), true, false)
+    );
 }
 
 fn change(file: &Path, how: fn(&mut Vec<u8>)) {

@@ -35,18 +35,28 @@ pub(super) fn stem(word: &str) -> String {
 
 /// A name without case and separators: `create_issue`, `createIssue` and `Create Issue` are one.
 pub(super) fn compact(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    name.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 impl<'a> Words<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        Self { text, at: 0, pair: None, word: String::new() }
+        Self {
+            text,
+            at: 0,
+            pair: None,
+            word: String::new(),
+        }
     }
 
     /// The next word, which is lent: no iterator can give one without a copy.
     pub(super) fn next(&mut self) -> Option<&str> {
         self.word.clear();
-        if let (Some(first), Some(second)) = (self.pair.take(), self.peek().filter(|c| is_unspaced(*c))) {
+        if let (Some(first), Some(second)) =
+            (self.pair.take(), self.peek().filter(|c| is_unspaced(*c)))
+        {
             self.push(first);
             self.push(second);
             return Some(&self.word);
@@ -81,7 +91,10 @@ impl<'a> Words<'a> {
                 continue;
             }
             let lower_follows = chars.peek().is_some_and(|next| next.is_lowercase());
-            if !c.is_alphanumeric() || is_unspaced(c) || before.is_some_and(|b| is_boundary(b, c, lower_follows)) {
+            if !c.is_alphanumeric()
+                || is_unspaced(c)
+                || before.is_some_and(|b| is_boundary(b, c, lower_follows))
+            {
                 return;
             }
             self.at += c.len_utf8();
@@ -152,7 +165,12 @@ mod tests {
 
     #[test]
     fn spellings_of_a_name_are_one() {
-        for name in ["create_issue", "createIssue", "create-issue", "Create Issue"] {
+        for name in [
+            "create_issue",
+            "createIssue",
+            "create-issue",
+            "Create Issue",
+        ] {
             assert_eq!(compact(name), "createissue");
         }
     }

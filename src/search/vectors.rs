@@ -42,19 +42,34 @@ pub(super) struct Table {
 
 impl Vectors {
     pub(super) fn new(directory: Option<PathBuf>, model: &str, width: usize) -> Self {
-        let file = directory.map(|directory| directory.join("vectors").join(VERSION).join(format!("{model}.vectors")));
-        Self { file, width, memory: Mutex::default() }
+        let file = directory.map(|directory| {
+            directory
+                .join("vectors")
+                .join(VERSION)
+                .join(format!("{model}.vectors"))
+        });
+        Self {
+            file,
+            width,
+            memory: Mutex::default(),
+        }
     }
 
     /// The right to embed, until it is dropped; `None` while another process has it.
     pub(super) fn lock(&self) -> Option<Option<File>> {
-        let Some(file) = &self.file else { return Some(None) };
-        let opened = file.parent().map(files::create_private_directory).transpose().and_then(|_| {
-            let mut options = File::options();
-            options.create(true).truncate(false).write(true);
-            files::private(&mut options);
-            options.open(file.with_extension("lock"))
-        });
+        let Some(file) = &self.file else {
+            return Some(None);
+        };
+        let opened = file
+            .parent()
+            .map(files::create_private_directory)
+            .transpose()
+            .and_then(|_| {
+                let mut options = File::options();
+                options.create(true).truncate(false).write(true);
+                files::private(&mut options);
+                options.open(file.with_extension("lock"))
+            });
         match opened {
             Ok(lock) => match lock.try_lock() {
                 Ok(()) => Some(Some(lock)),
@@ -69,17 +84,27 @@ impl Vectors {
 
     /// Whether there may be any.
     pub(super) fn are_there(&self) -> bool {
-        let is_in_memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let is_in_memory = self
+            .memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some();
         is_in_memory || self.file.as_ref().is_some_and(|file| file.exists())
     }
 
     /// All there are now.
     pub(super) fn load(&self) -> Arc<Table> {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let memory = self
+            .memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(table) = memory {
             return table;
         }
-        let Some(file) = &self.file else { return Arc::default() };
+        let Some(file) = &self.file else {
+            return Arc::default();
+        };
         match fs::read(file) {
             Ok(bytes) => Table::parse(bytes, self.width).map(Arc::new).unwrap_or_else(|| {
                 tracing::warn!(path = %file.display(), "the vectors of tools are damaged and are made again");
@@ -113,7 +138,11 @@ impl Table {
     /// Takes over the bytes of a file, since the rows are most of them.
     fn parse(bytes: Vec<u8>, width: usize) -> Option<Self> {
         let (header, body) = bytes.split_at_checked(HEADER)?;
-        let number = |at: usize| header[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let number = |at: usize| {
+            header[at..]
+                .first_chunk()
+                .map(|bytes| u32::from_le_bytes(*bytes))
+        };
         let count = number(12)? as usize;
         let is_whole = header.starts_with(MAGIC)
             && number(8)? as usize == width
@@ -126,8 +155,18 @@ impl Table {
         let (scales, _) = rest.split_at(count * 4);
         Some(Self {
             width,
-            keys: keys.as_chunks().0.iter().map(|key| u64::from_le_bytes(*key)).collect(),
-            scales: scales.as_chunks().0.iter().map(|scale| f32::from_le_bytes(*scale)).collect(),
+            keys: keys
+                .as_chunks()
+                .0
+                .iter()
+                .map(|key| u64::from_le_bytes(*key))
+                .collect(),
+            scales: scales
+                .as_chunks()
+                .0
+                .iter()
+                .map(|scale| f32::from_le_bytes(*scale))
+                .collect(),
             first_row: HEADER + count * 12,
             rows: bytes,
         })
@@ -149,10 +188,17 @@ impl Table {
         let mut numbers: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
         numbers.extend(self.scales.iter().flat_map(|scale| scale.to_le_bytes()));
         let mut checksum = crc32fast::Hasher::new();
-        [&*numbers, rows].into_iter().for_each(|part| checksum.update(part));
+        [&*numbers, rows]
+            .into_iter()
+            .for_each(|part| checksum.update(part));
         let number = |number: usize| u32::try_from(number).map_err(|_| io::ErrorKind::FileTooLarge);
         let mut head = MAGIC.to_vec();
-        for number in [number(self.width)?, number(self.keys.len())?, checksum.finalize(), 0] {
+        for number in [
+            number(self.width)?,
+            number(self.keys.len())?,
+            checksum.finalize(),
+            0,
+        ] {
             head.extend(number.to_le_bytes());
         }
         head.append(&mut numbers);
@@ -160,7 +206,12 @@ impl Table {
     }
 
     /// With `new` beside what is here.
-    fn with(&self, new: &HashMap<VectorKey, Vec<f32>>, wanted: &HashSet<VectorKey>, width: usize) -> Self {
+    fn with(
+        &self,
+        new: &HashMap<VectorKey, Vec<f32>>,
+        wanted: &HashSet<VectorKey>,
+        width: usize,
+    ) -> Self {
         let mut spare = SPARE;
         let kept = self.keys.iter().enumerate().filter(|(_, key)| {
             let key = VectorKey(**key);
@@ -172,7 +223,10 @@ impl Table {
         let mut all: Vec<(u64, Option<usize>)> = kept.map(|(at, key)| (*key, Some(at))).collect();
         all.extend(new.keys().map(|key| (key.0, None)));
         all.sort_unstable();
-        let mut table = Self { width, ..Self::default() };
+        let mut table = Self {
+            width,
+            ..Self::default()
+        };
         for (key, place) in all {
             table.keys.push(key);
             match place {
@@ -188,11 +242,20 @@ impl Table {
 
     /// Appends a vector as bytes.
     fn push(&mut self, vector: &[f32]) {
-        let largest = vector.iter().fold(f32::MIN_POSITIVE, |largest, value| largest.max(value.abs()));
+        let largest = vector
+            .iter()
+            .fold(f32::MIN_POSITIVE, |largest, value| largest.max(value.abs()));
         let factor = f32::from(i8::MAX) / largest;
         self.scales.push(1.0 / factor);
-        #[expect(clippy::cast_possible_truncation, reason = "the values were scaled to fit")]
-        self.rows.extend(vector.iter().map(|value| ((value * factor).round() as i8).cast_unsigned()));
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the values were scaled to fit"
+        )]
+        self.rows.extend(
+            vector
+                .iter()
+                .map(|value| ((value * factor).round() as i8).cast_unsigned()),
+        );
     }
 
     /// Whether there is a vector of this key.
@@ -202,7 +265,10 @@ impl Table {
 
     /// The row of a key's vector.
     pub(super) fn find(&self, key: VectorKey) -> Option<u32> {
-        self.keys.binary_search(&key.0).ok().and_then(|at| u32::try_from(at).ok())
+        self.keys
+            .binary_search(&key.0)
+            .ok()
+            .and_then(|at| u32::try_from(at).ok())
     }
 
     /// How many rows there are.
@@ -229,7 +295,10 @@ impl Table {
             let at = wanted.binary_search(row).expect("every row is wanted");
             *row = u32::try_from(at).expect("a part of the rows");
         }
-        let mut table = Self { width: self.width, ..Self::default() };
+        let mut table = Self {
+            width: self.width,
+            ..Self::default()
+        };
         for row in wanted.into_iter().map(|row| row as usize) {
             table.keys.push(self.keys[row]);
             table.scales.push(self.scales[row]);
@@ -244,7 +313,11 @@ impl Vectors {
     /// Those of a file with these bytes, in memory; `None` when it is damaged.
     pub(super) fn fuzzing_open(bytes: Vec<u8>, width: usize) -> Option<Self> {
         let table = Table::parse(bytes, width)?;
-        Some(Self { file: None, width, memory: Mutex::new(Some(Arc::new(table))) })
+        Some(Self {
+            file: None,
+            width,
+            memory: Mutex::new(Some(Arc::new(table))),
+        })
     }
 
     /// The bytes of a file with all there are.
@@ -270,7 +343,9 @@ mod tests {
 
     fn some(keys: &[u64]) -> HashMap<VectorKey, Vec<f32>> {
         let vector = |key: u64| (0..16).map(|at| ((key + at) as f32).sin()).collect();
-        keys.iter().map(|key| (VectorKey(*key), vector(*key))).collect()
+        keys.iter()
+            .map(|key| (VectorKey(*key), vector(*key)))
+            .collect()
     }
 
     fn keys(table: &Table) -> &[u64] {
@@ -288,16 +363,25 @@ mod tests {
         assert_eq!(keys(&other), [3, 4, 5]);
         let row = other.find(VectorKey(4)).unwrap();
         let scale = other.scale(row);
-        for (byte, exact) in other.rows()[16 * row as usize..][..16].iter().zip(&some(&[4])[&VectorKey(4)]) {
+        for (byte, exact) in other.rows()[16 * row as usize..][..16]
+            .iter()
+            .zip(&some(&[4])[&VectorKey(4)])
+        {
             assert!((f32::from(byte.cast_signed()) * scale - exact).abs() < 0.005);
         }
         assert!(!other.has(VectorKey(6)) && other.find(VectorKey(6)).is_none());
         let mut rows = [Some(2), None, Some(0), Some(2)];
         let some = other.only(&mut rows);
-        assert_eq!((keys(&some), rows), (&[3, 5][..], [Some(1), None, Some(0), Some(1)]));
+        assert_eq!(
+            (keys(&some), rows),
+            (&[3, 5][..], [Some(1), None, Some(0), Some(1)])
+        );
         assert_eq!(
             (some.rows(), some.scale(1)),
-            (&[&other.rows()[..16], &other.rows()[32..]].concat()[..], other.scale(2))
+            (
+                &[&other.rows()[..16], &other.rows()[32..]].concat()[..],
+                other.scale(2)
+            )
         );
         assert!(keys(&Vectors::new(Some(home.path().to_owned()), "other", 16).load()).is_empty());
     }
@@ -319,7 +403,10 @@ mod tests {
         vectors.add(&some(&[1, 2]), &HashSet::new());
         let file = vectors.file.clone().unwrap();
         let whole = fs::read(&file).unwrap();
-        let mut damages: Vec<Vec<u8>> = (0..whole.len()).step_by(7).map(|length| whole[..length].to_vec()).collect();
+        let mut damages: Vec<Vec<u8>> = (0..whole.len())
+            .step_by(7)
+            .map(|length| whole[..length].to_vec())
+            .collect();
         for at in [0, 9, 13, 17, HEADER, whole.len() - 1] {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
@@ -349,7 +436,11 @@ mod tests {
 
     #[test]
     fn what_nobody_wants_goes_when_it_is_too_much() {
-        let table = Table::default().with(&some(&(0..SPARE as u64 + 10).collect::<Vec<_>>()), &HashSet::new(), 16);
+        let table = Table::default().with(
+            &some(&(0..SPARE as u64 + 10).collect::<Vec<_>>()),
+            &HashSet::new(),
+            16,
+        );
         let last = SPARE as u64 + 9;
         let after = table.with(&HashMap::new(), &HashSet::from([VectorKey(last)]), 16);
         assert_eq!(after.keys.len(), SPARE + 1);

@@ -45,16 +45,26 @@ impl LazyVocabulary {
 impl Vocabulary {
     /// Of words, each with the number of tools that have it.
     fn of<'a>(words: impl Iterator<Item = (&'a str, u32)>) -> Self {
-        let mut vocabulary = Self { text: String::new(), entries: Vec::new() };
+        let mut vocabulary = Self {
+            text: String::new(),
+            entries: Vec::new(),
+        };
         words.for_each(|(word, tools)| vocabulary.add(word, tools));
         vocabulary
     }
 
     fn add(&mut self, word: &str, tools: u32) {
-        let Ok(length) = u8::try_from(word.chars().count()) else { return };
+        let Ok(length) = u8::try_from(word.chars().count()) else {
+            return;
+        };
         self.text.push_str(word);
         let end = u32::try_from(self.text.len()).expect("a vocabulary is far smaller than 4 GB");
-        self.entries.push(Entry { end, tools, length, letters: letters(word) });
+        self.entries.push(Entry {
+            end,
+            tools,
+            length,
+            letters: letters(word),
+        });
     }
 
     /// The words nearest to `word`, best first: the smallest distance, then the most tools.
@@ -79,7 +89,11 @@ impl Vocabulary {
             candidate_letters.clear();
             candidate_letters.extend(candidate.chars());
             if let Some(distance) = distance(&written, &candidate_letters, limit) {
-                repairs.push(Repair { distance, rarity: std::cmp::Reverse(entry.tools), word: candidate.to_owned() });
+                repairs.push(Repair {
+                    distance,
+                    rarity: std::cmp::Reverse(entry.tools),
+                    word: candidate.to_owned(),
+                });
             }
         }
         repairs.sort_unstable();
@@ -98,7 +112,8 @@ fn tolerance(length: usize) -> usize {
 }
 
 fn letters(word: &str) -> u32 {
-    word.chars().fold(0, |bits, c| bits | 1 << (u32::from(c) % 32))
+    word.chars()
+        .fold(0, |bits, c| bits | 1 << (u32::from(c) % 32))
 }
 
 /// Letters added, left out, replaced, or swapped with their neighbour; `None` when more than `limit`.
@@ -135,7 +150,17 @@ mod tests {
 
     #[test]
     fn a_typo_finds_the_word_that_was_meant() {
-        let words = ["directory", "direction", "search", "repository", "issues", "list", "pages", "page", "kubernetes"];
+        let words = [
+            "directory",
+            "direction",
+            "search",
+            "repository",
+            "issues",
+            "list",
+            "pages",
+            "page",
+            "kubernetes",
+        ];
         let vocabulary = vocabulary(&words.map(|word| (word, 1)));
         for (typo, expected) in [
             ("direcotry", Some("directory")),
@@ -150,14 +175,22 @@ mod tests {
             ("ls", None),
         ] {
             let repairs = vocabulary.repairs(typo);
-            assert_eq!(repairs.first().map(|repair| repair.word.as_str()), expected, "{typo}");
+            assert_eq!(
+                repairs.first().map(|repair| repair.word.as_str()),
+                expected,
+                "{typo}"
+            );
         }
     }
 
     #[test]
     fn the_more_frequent_word_comes_first() {
         let vocabulary = vocabulary(&[("pager", 2), ("pages", 9)]);
-        let repairs: Vec<_> = vocabulary.repairs("pagex").into_iter().map(|repair| repair.word).collect();
+        let repairs: Vec<_> = vocabulary
+            .repairs("pagex")
+            .into_iter()
+            .map(|repair| repair.word)
+            .collect();
         assert_eq!(repairs, ["pages", "pager"]);
     }
 }

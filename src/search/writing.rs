@@ -16,18 +16,30 @@ use super::tokenizer::{Words, compact, stem};
 /// The bytes of the index of `documents`, each taken once. A tool's place is its place among them.
 pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
     let mut seen = HashSet::new();
-    let documents: Vec<&Document> =
-        documents.iter().filter(|document| seen.insert((&document.server, &document.tool, document.hash))).collect();
+    let documents: Vec<&Document> = documents
+        .iter()
+        .filter(|document| seen.insert((&document.server, &document.tool, document.hash)))
+        .collect();
     let mut text = Text::default();
     let mut servers = Numbered::default();
-    let server_of: Vec<usize> = documents.iter().map(|document| servers.number(document.server.as_str())).collect();
+    let server_of: Vec<usize> = documents
+        .iter()
+        .map(|document| servers.number(document.server.as_str()))
+        .collect();
     let tellings: Vec<String> = servers.texts.iter().map(|server| telling(server)).collect();
     for (place, (document, server)) in documents.iter().zip(&server_of).enumerate() {
         text.add(place, &texts(document, &tellings[*server]));
     }
-    let tools: Vec<&str> = documents.iter().map(|document| document.tool.as_str()).collect();
+    let tools: Vec<&str> = documents
+        .iter()
+        .map(|document| document.tool.as_str())
+        .collect();
     let in_order = |name: fn(&Document) -> String| {
-        let mut names: Vec<(String, usize)> = documents.iter().map(|document| name(document)).zip(0..).collect();
+        let mut names: Vec<(String, usize)> = documents
+            .iter()
+            .map(|document| name(document))
+            .zip(0..)
+            .collect();
         names.sort_unstable();
         names.into_iter().map(|(_, place)| place)
     };
@@ -37,7 +49,9 @@ pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
     index.add_numbers(Section::ServerOf, server_of)?;
     index.add_list(Section::Tools, &tools)?;
     index.add(Section::Vectors, |bytes| {
-        let keys = documents.iter().map(|document| VectorKey::of(&document.server, document.hash));
+        let keys = documents
+            .iter()
+            .map(|document| VectorKey::of(&document.server, document.hash));
         bytes.extend(keys.flat_map(|key| key.0.to_le_bytes()));
         Ok(())
     })?;
@@ -46,16 +60,25 @@ pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
         Ok(())
     })?;
     index.add_numbers(Section::Totals, text.totals)?;
-    index.add_numbers(Section::ByTool, in_order(|document| compact(document.tool.as_str())))?;
-    index
-        .add_numbers(Section::ByName, in_order(|document| compact(&format!("{}{}", document.server, document.tool))))?;
+    index.add_numbers(
+        Section::ByTool,
+        in_order(|document| compact(document.tool.as_str())),
+    )?;
+    index.add_numbers(
+        Section::ByName,
+        in_order(|document| compact(&format!("{}{}", document.server, document.tool))),
+    )?;
     let Text { stems, words, .. } = text;
-    let (texts, postings): (Vec<&str>, Vec<&[u8]>) =
-        stems.in_order().map(|(stem, at)| (stem, &*text.stemmed[at].postings)).unzip();
+    let (texts, postings): (Vec<&str>, Vec<&[u8]>) = stems
+        .in_order()
+        .map(|(stem, at)| (stem, &*text.stemmed[at].postings))
+        .unzip();
     index.add_list(Section::Stems, &texts)?;
     index.add_list(Section::Postings, &postings)?;
-    let (texts, tools): (Vec<&str>, Vec<usize>) =
-        words.in_order().map(|(word, at)| (word, text.written[at].tools)).unzip();
+    let (texts, tools): (Vec<&str>, Vec<usize>) = words
+        .in_order()
+        .map(|(word, at)| (word, text.written[at].tools))
+        .unzip();
     index.add_list(Section::Words, &texts)?;
     index.add_numbers(Section::WordTools, tools)?;
     Ok(index.finish())
@@ -81,7 +104,8 @@ impl Numbered {
 
     /// In the order of their bytes, with their numbers.
     fn in_order(&self) -> impl Iterator<Item = (&str, usize)> {
-        let mut order: Vec<(&str, usize)> = self.texts.iter().map(String::as_str).zip(0..).collect();
+        let mut order: Vec<(&str, usize)> =
+            self.texts.iter().map(String::as_str).zip(0..).collect();
         order.sort_unstable();
         order.into_iter()
     }
@@ -137,7 +161,11 @@ impl Text {
             self.lengths.push(u16::try_from(length).unwrap_or(u16::MAX));
         }
         for stem in met {
-            let Stemmed { postings, next, times } = &mut self.stemmed[stem];
+            let Stemmed {
+                postings,
+                next,
+                times,
+            } = &mut self.stemmed[stem];
             Occurrences::append(postings, place - *next, times);
             *next = place + 1;
             *times = [0; FIELDS];
@@ -152,7 +180,11 @@ impl Text {
             if stem == self.stemmed.len() {
                 self.stemmed.push(Stemmed::default());
             }
-            self.written.push(Written { stem, tools: 0, last: 0 });
+            self.written.push(Written {
+                stem,
+                tools: 0,
+                last: 0,
+            });
         }
         let written = &mut self.written[number];
         if written.last != place + 1 {

@@ -23,7 +23,10 @@ impl Day {
     /// The day that `time` is in; the first day there is, for times before it.
     #[must_use]
     pub fn of(time: SystemTime) -> Self {
-        let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let seconds = time
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
         Self(u32::try_from(seconds / SECONDS).unwrap_or(u32::MAX))
     }
 
@@ -52,7 +55,10 @@ impl Day {
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = UNIX_EPOCH + Duration::from_secs(u64::from(self.0) * SECONDS);
-        let text = OffsetDateTime::from(time).date().format(FORM).map_err(|_| fmt::Error)?;
+        let text = OffsetDateTime::from(time)
+            .date()
+            .format(FORM)
+            .map_err(|_| fmt::Error)?;
         f.write_str(&text)
     }
 }
@@ -66,8 +72,14 @@ mod tests {
         for text in ["1970-01-01", "2026-11-21", "2028-02-29"] {
             assert_eq!(Day::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Day::parse("2026-11-21").unwrap().plus(10).to_string(), "2026-12-01");
-        assert_eq!(Day::parse("2026-03-01").unwrap().minus(1).to_string(), "2026-02-28");
+        assert_eq!(
+            Day::parse("2026-11-21").unwrap().plus(10).to_string(),
+            "2026-12-01"
+        );
+        assert_eq!(
+            Day::parse("2026-03-01").unwrap().minus(1).to_string(),
+            "2026-02-28"
+        );
         for text in ["", "2026-13-01", "21.11.2026", "1969-12-31"] {
             assert_eq!(Day::parse(text), None, "{text}");
         }

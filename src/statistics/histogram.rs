@@ -35,12 +35,18 @@ impl Histogram {
     /// The time that a share of all, from 0 to 1, stays within; none where nothing was counted.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
-        #[expect(clippy::cast_precision_loss, reason = "what is counted stays far below 2^52")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "what is counted stays far below 2^52"
+        )]
         let wanted = self.count() as f64 * share;
         let mut seen = 0;
         self.0.iter().find_map(|(step, count)| {
             seen += count;
-            #[expect(clippy::cast_precision_loss, reason = "what is counted stays far below 2^52")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "what is counted stays far below 2^52"
+            )]
             (seen as f64 >= wanted).then(|| middle(*step))
         })
     }
@@ -53,7 +59,11 @@ impl Histogram {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is bounded before it is converted")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is bounded before it is converted"
+)]
 fn step(time: Duration) -> u8 {
     let micros = (time.as_secs_f64() * 1e6).max(1.0);
     (micros.log2() * STEPS).floor().clamp(0.0, f64::from(LAST)) as u8
@@ -80,9 +90,16 @@ mod tests {
         assert_eq!(all.count(), 100_000);
         for (share, expected) in [(0.5, 0.05), (0.95, 0.095), (0.99, 0.099)] {
             let found = all.quantile(share).unwrap().as_secs_f64();
-            assert!((found / expected - 1.0).abs() < 0.1, "{share}: {found} for {expected}");
+            assert!(
+                (found / expected - 1.0).abs() < 0.1,
+                "{share}: {found} for {expected}"
+            );
         }
-        for time in [Duration::ZERO, Duration::from_secs(100_000_000), Duration::MAX] {
+        for time in [
+            Duration::ZERO,
+            Duration::from_secs(100_000_000),
+            Duration::MAX,
+        ] {
             all.add(time);
         }
         assert!(all.0.len() <= usize::from(LAST) + 1);

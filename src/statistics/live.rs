@@ -64,8 +64,14 @@ pub struct UnderWay {
 
 impl End {
     /// All of them, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Ok, Self::ToolError, Self::Refused, Self::TimedOut, Self::Unavailable, Self::Cancelled];
+    pub const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::ToolError,
+        Self::Refused,
+        Self::TimedOut,
+        Self::Unavailable,
+        Self::Cancelled,
+    ];
 
     /// As a word.
     #[must_use]
@@ -90,7 +96,12 @@ pub fn bound(number: usize) -> Duration {
 impl Default for Live {
     fn default() -> Self {
         let counts_calls = AtomicBool::new(false);
-        Self { since: SystemTime::now(), counts_calls, servers: Mutex::default(), answers: Default::default() }
+        Self {
+            since: SystemTime::now(),
+            counts_calls,
+            servers: Mutex::default(),
+            answers: Default::default(),
+        }
     }
 }
 
@@ -119,7 +130,11 @@ impl Live {
             totals.in_flight += 1;
             totals.sent += sent as u64;
         });
-        UnderWay { live: self.clone(), server: server.to_owned(), end: None }
+        UnderWay {
+            live: self.clone(),
+            server: server.to_owned(),
+            end: None,
+        }
     }
 
     /// The calls by server.
@@ -167,7 +182,9 @@ impl Drop for UnderWay {
             let (end, time, received) = end.unwrap_or((End::Cancelled, Duration::ZERO, 0));
             totals.ends[end as usize] += 1;
             if end != End::Cancelled {
-                let place = (0..BOUNDS).find(|number| time <= bound(*number)).unwrap_or(BOUNDS);
+                let place = (0..BOUNDS)
+                    .find(|number| time <= bound(*number))
+                    .unwrap_or(BOUNDS);
                 totals.times[place] += 1;
                 totals.time += time;
                 totals.received += received as u64;
@@ -183,15 +200,29 @@ mod tests {
     #[test]
     fn calls_are_counted_by_server_end_and_time() {
         let live = Arc::new(Live::default());
-        live.begin("a", 10).end(End::Ok, Duration::from_micros(128), 100);
-        live.begin("a", 10).end(End::ToolError, Duration::from_micros(129), 50);
-        live.begin("a", 1).end(End::Ok, Duration::from_secs(3600), 0);
+        live.begin("a", 10)
+            .end(End::Ok, Duration::from_micros(128), 100);
+        live.begin("a", 10)
+            .end(End::ToolError, Duration::from_micros(129), 50);
+        live.begin("a", 1)
+            .end(End::Ok, Duration::from_secs(3600), 0);
         drop(live.begin("a", 1));
         let under_way = live.begin("b", 1);
         let servers = live.servers();
         let a = &servers["a"];
-        assert_eq!((a.in_flight, a.ends, a.sent, a.received), (0, [2, 1, 0, 0, 0, 1], 22, 150));
-        assert_eq!((a.times[0], a.times[1], a.times[BOUNDS], a.times.iter().sum::<u64>()), (1, 1, 1, 3));
+        assert_eq!(
+            (a.in_flight, a.ends, a.sent, a.received),
+            (0, [2, 1, 0, 0, 0, 1], 22, 150)
+        );
+        assert_eq!(
+            (
+                a.times[0],
+                a.times[1],
+                a.times[BOUNDS],
+                a.times.iter().sum::<u64>()
+            ),
+            (1, 1, 1, 3)
+        );
         assert_eq!(a.time, Duration::from_micros(3_600_000_257));
         assert_eq!(servers["b"].in_flight, 1);
         drop(under_way);

@@ -67,7 +67,11 @@ impl Statistics {
     /// Counts from now on; what was counted is written under `directory`.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Arc<Self> {
-        Arc::new(Self { directory: directory.map(Path::to_owned), pending: Mutex::default(), live: Arc::default() })
+        Arc::new(Self {
+            directory: directory.map(Path::to_owned),
+            pending: Mutex::default(),
+            live: Arc::default(),
+        })
     }
 
     /// Writes from time to time what was counted; the end of the run is left to [`Statistics::flush`], which others must
@@ -98,7 +102,11 @@ impl Statistics {
     pub fn reduced(&self, server: &str, tool: &str, is_stored: bool, whole: usize, shown: usize) {
         let mut pending = self.pending();
         let tally = pending.entry(Day::today()).or_default().tally(server, tool);
-        let reduced = if is_stored { &mut tally.stored } else { &mut tally.projected };
+        let reduced = if is_stored {
+            &mut tally.stored
+        } else {
+            &mut tally.projected
+        };
         reduced.results += 1;
         reduced.whole += whole as u64;
         reduced.shown += shown as u64;
@@ -138,7 +146,9 @@ impl Statistics {
     /// Writes what was counted; what cannot be written is kept and tried again. Blocks on the disk.
     pub fn flush(&self) {
         let counted = std::mem::take(&mut *self.pending());
-        let Some(directory) = &self.directory else { return };
+        let Some(directory) = &self.directory else {
+            return;
+        };
         for (day, record) in counted {
             if let Err(error) = store::add(directory, day, &record) {
                 tracing::warn!(%error, "the statistics are not written yet");
@@ -170,7 +180,12 @@ mod tests {
     use super::*;
 
     fn outcome(milliseconds: u64, failed: bool) -> CallOutcome {
-        CallOutcome { failed, latency: Duration::from_millis(milliseconds), sent: 10, received: 1000 }
+        CallOutcome {
+            failed,
+            latency: Duration::from_millis(milliseconds),
+            sent: 10,
+            received: 1000,
+        }
     }
 
     #[test]
@@ -178,7 +193,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for round in 0..3 {
             // Each a process of its own, one after the other and side by side.
-            let (one, other) = (Statistics::new(Some(directory.path())), Statistics::new(Some(directory.path())));
+            let (one, other) = (
+                Statistics::new(Some(directory.path())),
+                Statistics::new(Some(directory.path())),
+            );
             one.called("a", "t", &outcome(10, false));
             other.called("a", "t", &outcome(1000, round == 0));
             other.reduced("a", "t", true, 500, 50);
@@ -191,12 +209,30 @@ mod tests {
         let history = load(directory.path(), None).unwrap();
         let total = history.total();
         let tally = &total.tools["a"]["t"];
-        assert_eq!((tally.calls, tally.errors, tally.sent, tally.received), (6, 1, 60, 6000));
-        assert_eq!((tally.stored.results, tally.stored.whole, tally.stored.shown), (3, 1500, 150));
+        assert_eq!(
+            (tally.calls, tally.errors, tally.sent, tally.received),
+            (6, 1, 60, 6000)
+        );
+        assert_eq!(
+            (tally.stored.results, tally.stored.whole, tally.stored.shown),
+            (3, 1500, 150)
+        );
         assert_eq!(tally.latency.count(), 6);
-        assert_eq!((total.answers.clients, total.answers.servers["b"], total.answers.searches.tokens), (3, 3, 900));
+        assert_eq!(
+            (
+                total.answers.clients,
+                total.answers.servers["b"],
+                total.answers.searches.tokens
+            ),
+            (3, 3, 900)
+        );
         let tomorrow = Day::today().plus(1);
-        assert!(load(directory.path(), Some(tomorrow)).unwrap().days.is_empty());
+        assert!(
+            load(directory.path(), Some(tomorrow))
+                .unwrap()
+                .days
+                .is_empty()
+        );
     }
 
     #[test]
@@ -213,7 +249,10 @@ mod tests {
                 });
             }
         });
-        assert_eq!(load(directory.path(), None).unwrap().total().tools["a"]["t"].calls, 60);
+        assert_eq!(
+            load(directory.path(), None).unwrap().total().tools["a"]["t"].calls,
+            60
+        );
     }
 
     #[test]
@@ -222,13 +261,22 @@ mod tests {
         let statistics = Statistics::new(Some(directory.path()));
         statistics.called("a", "t", &outcome(1, false));
         statistics.flush();
-        let file = std::fs::read_dir(directory.path()).unwrap().flatten().map(|entry| entry.path());
-        let file = file.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+        let file = std::fs::read_dir(directory.path())
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        let file = file
+            .into_iter()
+            .find(|path| path.extension().is_some_and(|end| end == "json"))
+            .unwrap();
         std::fs::write(&file, "{\"tools\":").unwrap();
         assert!(load(directory.path(), None).unwrap().days.is_empty());
         statistics.called("a", "t", &outcome(1, false));
         statistics.flush();
-        assert_eq!(load(directory.path(), None).unwrap().total().tools["a"]["t"].calls, 1);
+        assert_eq!(
+            load(directory.path(), None).unwrap().total().tools["a"]["t"].calls,
+            1
+        );
         assert!(file.with_extension("damaged").exists());
     }
 }

@@ -77,10 +77,20 @@ pub struct Count {
 impl DayRecord {
     /// The calls of one tool; found without making names where it is known.
     pub(super) fn tally(&mut self, server: &str, tool: &str) -> &mut Tally {
-        if !self.tools.get(server).is_some_and(|tools| tools.contains_key(tool)) {
-            self.tools.entry(server.to_owned()).or_default().insert(tool.to_owned(), Tally::default());
+        if !self
+            .tools
+            .get(server)
+            .is_some_and(|tools| tools.contains_key(tool))
+        {
+            self.tools
+                .entry(server.to_owned())
+                .or_default()
+                .insert(tool.to_owned(), Tally::default());
         }
-        self.tools.get_mut(server).and_then(|tools| tools.get_mut(tool)).expect("it was just put there")
+        self.tools
+            .get_mut(server)
+            .and_then(|tools| tools.get_mut(tool))
+            .expect("it was just put there")
     }
 
     /// Adds what another counted.

@@ -48,7 +48,12 @@ pub fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(History::default()),
-        Err(source) => return Err(Error { path: directory.to_owned(), source }),
+        Err(source) => {
+            return Err(Error {
+                path: directory.to_owned(),
+                source,
+            });
+        }
     };
     let days = entries.flatten().filter_map(|entry| {
         let path = entry.path();
@@ -61,13 +66,18 @@ pub fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
             }
         }
     });
-    Ok(History { days: days.collect() })
+    Ok(History {
+        days: days.collect(),
+    })
 }
 
 /// Adds `record` to what is kept of `day`.
 pub(super) fn add(directory: &Path, day: Day, record: &DayRecord) -> Result<(), Error> {
     let path = directory.join(format!("{day}.json"));
-    let failed = |source| Error { path: path.clone(), source };
+    let failed = |source| Error {
+        path: path.clone(),
+        source,
+    };
     files::create_private_directory(directory).map_err(failed)?;
     let _lock = lock(&directory.join("lock")).map_err(failed)?;
     let mut all = match read(&path) {
@@ -106,7 +116,9 @@ fn lock(path: &Path) -> io::Result<fs::File> {
             Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            Err(TryLockError::WouldBlock) => return Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::from(io::ErrorKind::WouldBlock));
+            }
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }

@@ -20,11 +20,24 @@ impl DayRecord {
     /// The tools that were called, of one server or of all, the most called first.
     #[must_use]
     pub fn rows(&self, server: Option<&str>) -> Vec<Row<'_>> {
-        let servers = self.tools.iter().filter(|(name, _)| server.is_none_or(|server| server == *name));
-        let rows =
-            servers.flat_map(|(server, tools)| tools.iter().map(move |(tool, tally)| Row { server, tool, tally }));
+        let servers = self
+            .tools
+            .iter()
+            .filter(|(name, _)| server.is_none_or(|server| server == *name));
+        let rows = servers.flat_map(|(server, tools)| {
+            tools.iter().map(move |(tool, tally)| Row {
+                server,
+                tool,
+                tally,
+            })
+        });
         let mut rows: Vec<_> = rows.filter(|row| row.tally.calls > 0).collect();
-        rows.sort_by(|a, b| b.tally.calls.cmp(&a.tally.calls).then((a.server, a.tool).cmp(&(b.server, b.tool))));
+        rows.sort_by(|a, b| {
+            b.tally
+                .calls
+                .cmp(&a.tally.calls)
+                .then((a.server, a.tool).cmp(&(b.server, b.tool)))
+        });
         rows
     }
 
@@ -35,7 +48,11 @@ impl DayRecord {
         if rows.is_empty() {
             return "no calls are counted".to_owned();
         }
-        let mut cells = vec![["tool", "calls", "errors", "p50", "p95", "sent", "received"].map(str::to_owned).to_vec()];
+        let mut cells = vec![
+            ["tool", "calls", "errors", "p50", "p95", "sent", "received"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
         cells.extend(rows.iter().take(MOST_ROWS).map(Row::cells));
         let mut text = aligned(&cells);
         if rows.len() > MOST_ROWS {
@@ -47,8 +64,17 @@ impl DayRecord {
 
 impl Row<'_> {
     fn cells(&self) -> Vec<String> {
-        let Self { server, tool, tally } = self;
-        let time = |share| tally.latency.quantile(share).map_or_else(|| "-".to_owned(), time);
+        let Self {
+            server,
+            tool,
+            tally,
+        } = self;
+        let time = |share| {
+            tally
+                .latency
+                .quantile(share)
+                .map_or_else(|| "-".to_owned(), time)
+        };
         vec![
             format!("{server}__{tool}"),
             tally.calls.to_string(),
@@ -65,12 +91,27 @@ impl Row<'_> {
 #[must_use]
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, width))| {
+                if column == 0 {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
+            });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -38,7 +38,11 @@ impl LogFile {
     /// The log at `path`.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
-        Self { path, open: None, largest: LARGEST }
+        Self {
+            path,
+            open: None,
+            largest: LARGEST,
+        }
     }
 
     /// Where it is.
@@ -56,7 +60,11 @@ impl LogFile {
             Some(open) => open,
             None => self.open()?,
         };
-        let open = if open.length > self.largest { self.rotate(open)? } else { open };
+        let open = if open.length > self.largest {
+            self.rotate(open)?
+        } else {
+            open
+        };
         let open = self.open.insert(open);
         open.length += lines.len() as u64;
         open.file.write_all(lines)
@@ -71,7 +79,11 @@ impl LogFile {
         files::private(&mut options);
         let file = options.open(&self.path)?;
         let length = file.metadata()?.len();
-        Ok(Open { file, length, since: Instant::now() })
+        Ok(Open {
+            file,
+            length,
+            since: Instant::now(),
+        })
     }
 
     /// Puts the file aside, unless another process does so just now, or has.
@@ -108,7 +120,10 @@ pub(super) fn all(path: &Path) -> impl Iterator<Item = PathBuf> {
 pub(super) fn remove_old(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_log = entry.file_name().to_string_lossy().contains(".log");
-        let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        let written = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .ok();
         let age = written.and_then(|written| SystemTime::now().duration_since(written).ok());
         if is_log && age.is_some_and(|age| age > OLDEST) {
             // Another process may have removed it.
@@ -122,7 +137,10 @@ mod tests {
     use super::*;
 
     fn log(directory: &Path) -> LogFile {
-        LogFile { largest: 10, ..LogFile::new(directory.join("logs").join("s.log")) }
+        LogFile {
+            largest: 10,
+            ..LogFile::new(directory.join("logs").join("s.log"))
+        }
     }
 
     #[test]
@@ -130,11 +148,20 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut log = log(home.path());
         for number in 0..9 {
-            log.append(format!("line number {number}\n").as_bytes()).unwrap();
+            log.append(format!("line number {number}\n").as_bytes())
+                .unwrap();
         }
-        let texts: Vec<_> = all(log.path()).map(|path| fs::read_to_string(path).unwrap()).collect();
-        assert_eq!(texts, [8, 7, 6, 5, 4].map(|number| format!("line number {number}\n")));
-        assert_eq!(fs::read_dir(home.path().join("logs")).unwrap().count(), KEPT);
+        let texts: Vec<_> = all(log.path())
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect();
+        assert_eq!(
+            texts,
+            [8, 7, 6, 5, 4].map(|number| format!("line number {number}\n"))
+        );
+        assert_eq!(
+            fs::read_dir(home.path().join("logs")).unwrap().count(),
+            KEPT
+        );
     }
 
     #[test]
@@ -146,10 +173,20 @@ mod tests {
         one.append(b"one again\n").unwrap();
         other.open.as_mut().unwrap().since -= SURE;
         other.append(b"other again\n").unwrap();
-        let all: String = all(one.path()).filter_map(|path| fs::read_to_string(path).ok()).collect();
+        let all: String = all(one.path())
+            .filter_map(|path| fs::read_to_string(path).ok())
+            .collect();
         let mut lines: Vec<_> = all.lines().collect();
         lines.sort_unstable();
-        assert_eq!(lines, ["one again", "one, more than ten bytes", "other", "other again"]);
+        assert_eq!(
+            lines,
+            [
+                "one again",
+                "one, more than ten bytes",
+                "other",
+                "other again"
+            ]
+        );
         assert!(!aside(one.path(), 3).exists());
     }
 
@@ -159,7 +196,10 @@ mod tests {
         let (old, new) = (home.path().join("a.log.1"), home.path().join("a.log"));
         let month_ago = SystemTime::now() - OLDEST - Duration::from_secs(60);
         File::create(&old).unwrap().set_modified(month_ago).unwrap();
-        File::create(home.path().join("other")).unwrap().set_modified(month_ago).unwrap();
+        File::create(home.path().join("other"))
+            .unwrap()
+            .set_modified(month_ago)
+            .unwrap();
         File::create(&new).unwrap();
         remove_old(home.path());
         assert!(!old.exists() && new.exists() && home.path().join("other").exists());

@@ -64,35 +64,66 @@ pub fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
     let (on_stderr, shown) = reload::Layer::new(wanted(level));
     let (in_main, main) = reload::Layer::new(wanted(kept(level)));
     let (in_servers, servers) = reload::Layer::new(wanted(kept(level)));
-    let lines = || tracing_subscriber::fmt::layer().with_ansi(false).with_target(false);
+    let lines = || {
+        tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .with_target(false)
+    };
     let layers = vec![
-        lines().with_writer(Stderr).without_time().with_filter(on_stderr).boxed(),
-        lines().with_writer(MainLog).with_timer(Stamp).with_filter(in_main).boxed(),
+        lines()
+            .with_writer(Stderr)
+            .without_time()
+            .with_filter(on_stderr)
+            .boxed(),
+        lines()
+            .with_writer(MainLog)
+            .with_timer(Stamp)
+            .with_filter(in_main)
+            .boxed(),
         ServerLogs.with_filter(in_servers).boxed(),
     ];
     // Fails only where a log was started already, by a test say; that one then goes on.
-    if tracing_subscriber::registry().with(layers).try_init().is_ok() {
-        let _ = LEVEL.set(Level { is_asked: asked.is_some(), usual, shown, kept: [main, servers] });
+    if tracing_subscriber::registry()
+        .with(layers)
+        .try_init()
+        .is_ok()
+    {
+        let _ = LEVEL.set(Level {
+            is_asked: asked.is_some(),
+            usual,
+            shown,
+            kept: [main, servers],
+        });
         hear_panics(level);
     }
 }
 
 /// Takes over the level that the configuration wants, or none; what was asked for at the start goes before it.
 pub fn configure(level: Option<LevelFilter>) {
-    let Some(now) = LEVEL.get().filter(|now| !now.is_asked) else { return };
+    let Some(now) = LEVEL.get().filter(|now| !now.is_asked) else {
+        return;
+    };
     let level = level.unwrap_or(now.usual);
     // They are there for as long as the process is.
     let _ = now.shown.reload(wanted(level));
-    now.kept.iter().for_each(|kept_now| _ = kept_now.reload(wanted(kept(level))));
+    now.kept
+        .iter()
+        .for_each(|kept_now| _ = kept_now.reload(wanted(kept(level))));
     hear_panics(level);
 }
 
 fn wanted(level: LevelFilter) -> Targets {
-    Targets::new().with_target("mcpzip", level).with_default(level.min(LevelFilter::WARN))
+    Targets::new()
+        .with_target("mcpzip", level)
+        .with_default(level.min(LevelFilter::WARN))
 }
 
 fn kept(level: LevelFilter) -> LevelFilter {
-    if level == LevelFilter::OFF { level } else { level.max(LevelFilter::INFO) }
+    if level == LevelFilter::OFF {
+        level
+    } else {
+        level.max(LevelFilter::INFO)
+    }
 }
 
 /// Where nothing is logged, a panic goes to stderr as it always does.
@@ -131,14 +162,16 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 /// words may be in it.
 fn written(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
-    masked(&line).chars().fold(String::with_capacity(line.len()), |mut written, c| {
-        if is_hidden(c) || c.is_control() && !matches!(c, '\n' | '\t') {
-            written.extend(c.escape_unicode());
-        } else {
-            written.push(c);
-        }
-        written
-    })
+    masked(&line)
+        .chars()
+        .fold(String::with_capacity(line.len()), |mut written, c| {
+            if is_hidden(c) || c.is_control() && !matches!(c, '\n' | '\t') {
+                written.extend(c.escape_unicode());
+            } else {
+                written.push(c);
+            }
+            written
+        })
 }
 
 /// Logs a message as it passes, at `trace`; the start of it when it is long. Without a server it is a client's.
@@ -151,7 +184,11 @@ pub fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
         }
         let text = String::from_utf8_lossy(&start).into_owned();
         let text = masked(&text);
-        let shown = text.char_indices().map(|(at, _)| at).find(|at| *at >= SHOWN).map_or(&*text, |end| &text[..end]);
+        let shown = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .find(|at| *at >= SHOWN)
+            .map_or(&*text, |end| &text[..end]);
         match server {
             Some(server) => tracing::trace!(%server, length, "{direction} {shown}"),
             None => tracing::trace!(length, "{direction} {shown}"),
@@ -161,10 +198,14 @@ pub fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
 
 /// Appends to the log of this name. A log that cannot be written is given up for this moment; there is nowhere to say so.
 fn append(name: &str, line: &str) {
-    let Some(directory) = DIRECTORY.get() else { return };
+    let Some(directory) = DIRECTORY.get() else {
+        return;
+    };
     let mut files = files();
     let files = files.get_or_insert_default();
-    let file = files.entry(name.to_owned()).or_insert_with(|| LogFile::new(directory.join(format!("{name}.log"))));
+    let file = files
+        .entry(name.to_owned())
+        .or_insert_with(|| LogFile::new(directory.join(format!("{name}.log"))));
     let _ = file.append(line.as_bytes());
 }
 
@@ -237,7 +278,9 @@ impl MakeWriter<'_> for MainLog {
 
 impl FormatTime for Stamp {
     fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        let now = OffsetDateTime::now_utc().format(TIME).map_err(|_| fmt::Error)?;
+        let now = OffsetDateTime::now_utc()
+            .format(TIME)
+            .map_err(|_| fmt::Error)?;
         write!(writer, "{now} {}", std::process::id())
     }
 }
@@ -250,14 +293,21 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for ServerLogs {
         let mut seen = Seen::default();
         event.record(&mut seen);
         // A name that is none could lead anywhere.
-        let Some(server) = seen.server.filter(|server| ServerName::new(server).is_ok() && server != MAIN) else {
+        let Some(server) = seen
+            .server
+            .filter(|server| ServerName::new(server).is_ok() && server != MAIN)
+        else {
             return;
         };
         let mut line = OWN_LINE.to_owned();
         // Writing to memory cannot fail.
         let _ = Stamp.format_time(&mut Writer::new(&mut line));
         let _ = write!(line, " {:>5} ", event.metadata().level());
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context
+            .event_scope(event)
+            .into_iter()
+            .flat_map(|scope| scope.from_root())
+        {
             // The layer before this one has put them there.
             if let Some(fields) = span.extensions().get::<FormattedFields<DefaultFields>>() {
                 let _ = write!(line, "{}{{{fields}}}: ", span.name());

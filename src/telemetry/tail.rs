@@ -40,7 +40,11 @@ fn end_of(path: &Path) -> io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     file.take(LOOKED_AT).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let whole_lines = if start == 0 { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
+    let whole_lines = if start == 0 {
+        &text
+    } else {
+        text.split_once('\n').map_or("", |(_, rest)| rest)
+    };
     Ok((whole_lines.to_owned(), start == 0))
 }
 
@@ -60,9 +64,17 @@ impl Follow {
     /// # Errors
     /// When it cannot be read.
     pub fn from_end(path: PathBuf) -> io::Result<Self> {
-        let mut follow = Self { path, file: None, position: 0, partial: Vec::new() };
+        let mut follow = Self {
+            path,
+            file: None,
+            position: 0,
+            partial: Vec::new(),
+        };
         if follow.open()? {
-            follow.position = follow.file.as_mut().map_or(Ok(0), |file| file.seek(SeekFrom::End(0)))?;
+            follow.position = follow
+                .file
+                .as_mut()
+                .map_or(Ok(0), |file| file.seek(SeekFrom::End(0)))?;
         }
         Ok(follow)
     }
@@ -82,7 +94,9 @@ impl Follow {
     /// Whether the file of this name is not the one that was read to its end.
     fn is_put_aside(&self) -> bool {
         let Some(file) = &self.file else { return true };
-        let (Ok(named), Ok(_open)) = (fs::metadata(&self.path), file.metadata()) else { return false };
+        let (Ok(named), Ok(_open)) = (fs::metadata(&self.path), file.metadata()) else {
+            return false;
+        };
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt as _;
@@ -105,12 +119,19 @@ impl Follow {
     }
 
     fn read(&mut self) -> io::Result<Vec<String>> {
-        let Some(file) = &mut self.file else { return Ok(Vec::new()) };
+        let Some(file) = &mut self.file else {
+            return Ok(Vec::new());
+        };
         self.position += file.take(CHUNK).read_to_end(&mut self.partial)? as u64;
-        let Some(end) = memchr::memrchr(b'\n', &self.partial) else { return Ok(Vec::new()) };
+        let Some(end) = memchr::memrchr(b'\n', &self.partial) else {
+            return Ok(Vec::new());
+        };
         let rest = self.partial.split_off(end + 1);
         let whole = std::mem::replace(&mut self.partial, rest);
-        Ok(String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect())
+        Ok(String::from_utf8_lossy(&whole)
+            .lines()
+            .map(str::to_owned)
+            .collect())
     }
 }
 

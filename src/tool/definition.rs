@@ -64,7 +64,10 @@ impl<'a> Definition<'a> {
     pub fn parse(raw: &'a RawValue) -> Result<Self, DefinitionError> {
         let object = Object::parse(raw).map_err(|_| DefinitionError::NotAnObject)?;
         let name = ToolName::new(&object.text("name").ok_or(DefinitionError::NoName)?)?;
-        let annotations = object.get("annotations").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let annotations = object
+            .get("annotations")
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
         let input_schema = object.get("inputSchema");
         Ok(Self {
             name,
@@ -104,15 +107,24 @@ fn flag(annotations: &Object<'_>, key: &str) -> Option<bool> {
 }
 
 fn parameters(schema: &RawValue) -> Vec<Parameter<'_>> {
-    let Ok(schema) = Object::parse(schema) else { return Vec::new() };
-    let Some(Ok(properties)) = schema.get("properties").map(Object::parse) else { return Vec::new() };
-    let required: Vec<&RawValue> =
-        schema.get("required").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let Ok(schema) = Object::parse(schema) else {
+        return Vec::new();
+    };
+    let Some(Ok(properties)) = schema.get("properties").map(Object::parse) else {
+        return Vec::new();
+    };
+    let required: Vec<&RawValue> = schema
+        .get("required")
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default();
     let required: Vec<String> = required.into_iter().filter_map(text).collect();
     properties
         .iter()
         .map(|(name, schema)| Parameter {
-            description: Object::parse(schema).ok().and_then(|o| o.text("description")).unwrap_or_default(),
+            description: Object::parse(schema)
+                .ok()
+                .and_then(|o| o.text("description"))
+                .unwrap_or_default(),
             required: required.iter().any(|r| *r == name),
             name: name.into_owned(),
             schema,
@@ -125,9 +137,22 @@ impl Hints {
     #[must_use]
     pub fn label(self) -> Option<&'static str> {
         match self {
-            Self { read_only: Some(true), .. } => Some("read"),
-            Self { destructive: Some(true), .. } => Some("destructive"),
-            Self { read_only: Some(false), .. } | Self { destructive: Some(false), .. } => Some("write"),
+            Self {
+                read_only: Some(true),
+                ..
+            } => Some("read"),
+            Self {
+                destructive: Some(true),
+                ..
+            } => Some("destructive"),
+            Self {
+                read_only: Some(false),
+                ..
+            }
+            | Self {
+                destructive: Some(false),
+                ..
+            } => Some("write"),
             _ => None,
         }
     }
@@ -161,7 +186,11 @@ impl ToolHash {
         let digits: &[u8; 32] = hex.as_bytes().try_into().ok()?;
         let mut hash = [0; 16];
         for (byte, [high, low]) in hash.iter_mut().zip(digits.as_chunks().0) {
-            let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+            let digit = |digit: u8| {
+                char::from(digit)
+                    .to_digit(16)
+                    .and_then(|value| u8::try_from(value).ok())
+            };
             *byte = digit(*high)? << 4 | digit(*low)?;
         }
         Some(Self(hash))
@@ -210,15 +239,24 @@ mod tests {
         assert_eq!(tool.description, "");
         assert_eq!(tool.title.as_deref(), Some("T"));
         assert_eq!(tool.hints, Hints::default());
-        let parameters: Vec<_> =
-            tool.parameters.iter().map(|p| (p.name.as_str(), p.required, p.description.as_str())).collect();
+        let parameters: Vec<_> = tool
+            .parameters
+            .iter()
+            .map(|p| (p.name.as_str(), p.required, p.description.as_str()))
+            .collect();
         assert_eq!(parameters, [("a", false, ""), ("b", true, "the b")]);
     }
 
     #[test]
     fn an_entry_without_a_name_is_no_tool() {
-        assert_eq!(Definition::parse(&raw("[]")).unwrap_err(), DefinitionError::NotAnObject);
-        assert_eq!(Definition::parse(&raw(r#"{"name":1}"#)).unwrap_err(), DefinitionError::NoName);
+        assert_eq!(
+            Definition::parse(&raw("[]")).unwrap_err(),
+            DefinitionError::NotAnObject
+        );
+        assert_eq!(
+            Definition::parse(&raw(r#"{"name":1}"#)).unwrap_err(),
+            DefinitionError::NoName
+        );
         assert!(Definition::parse(&raw(r#"{"name":""}"#)).is_err());
     }
 
@@ -226,7 +264,14 @@ mod tests {
     fn a_hash_survives_its_text() {
         let hash = ToolHash::of(b"{}");
         assert_eq!(ToolHash::from_hex(&hash.to_string()), Some(hash));
-        for wrong in ["", "xyz", &"0".repeat(31), &"0".repeat(33), &format!("+{}", "0".repeat(31)), &"é".repeat(16)] {
+        for wrong in [
+            "",
+            "xyz",
+            &"0".repeat(31),
+            &"0".repeat(33),
+            &format!("+{}", "0".repeat(31)),
+            &"é".repeat(16),
+        ] {
             assert_eq!(ToolHash::from_hex(wrong), None, "{wrong}");
         }
     }

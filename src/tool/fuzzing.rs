@@ -6,13 +6,23 @@ use super::{Definition, ServerName, first_sentence, render_hit, render_hits, tok
 
 /// A tool's definition, as JSON, or a description alone: what is shown of it is short and harms no terminal.
 pub(crate) fn signature(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let sentence = first_sentence(text);
     assert!(!sentence.contains('\n'), "{sentence:?}");
     check_shown(&sentence);
-    assert!(tokens_of(&sentence) <= 60, "{} tokens: {sentence:?}", tokens_of(&sentence));
-    let Ok(raw) = serde_json::from_str::<&RawValue>(text) else { return };
-    let Ok(definition) = Definition::parse(raw) else { return };
+    assert!(
+        tokens_of(&sentence) <= 60,
+        "{} tokens: {sentence:?}",
+        tokens_of(&sentence)
+    );
+    let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
+        return;
+    };
+    let Ok(definition) = Definition::parse(raw) else {
+        return;
+    };
     let server = ServerName::new("server").expect("it is a name");
     let hit = render_hit(&server, &definition);
     check_shown(&hit);

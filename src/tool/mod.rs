@@ -13,4 +13,6 @@ mod signature;
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use hidden::is_hidden;
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
-pub use signature::{Signature, first_sentence, local_pointer, render_hit, render_hits, tokens_of, type_expression};
+pub use signature::{
+    Signature, first_sentence, local_pointer, render_hit, render_hits, tokens_of, type_expression,
+};

@@ -36,7 +36,9 @@ pub enum NameError {
         name: String,
     },
     /// A character outside of the permitted ones.
-    #[error("server name `{name}` contains `{character}`; letters, digits, `-`, `_` and `.` are allowed")]
+    #[error(
+        "server name `{name}` contains `{character}`; letters, digits, `-`, `_` and `.` are allowed"
+    )]
     Character {
         /// The text as it was written.
         name: String,
@@ -61,8 +63,14 @@ impl ServerName {
         if name.is_empty() {
             return Err(NameError::Empty);
         }
-        if let Some(character) = name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
-            return Err(NameError::Character { name: owned(), character });
+        if let Some(character) = name
+            .chars()
+            .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
+        {
+            return Err(NameError::Character {
+                name: owned(),
+                character,
+            });
         }
         if name.len() > MAX_SERVER_NAME {
             return Err(NameError::TooLong { name: owned() });
@@ -86,7 +94,11 @@ impl ToolName {
     /// # Errors
     /// When it is empty.
     pub fn new(name: &str) -> Result<Self, NameError> {
-        if name.is_empty() { Err(NameError::Empty) } else { Ok(Self(name.into())) }
+        if name.is_empty() {
+            Err(NameError::Empty)
+        } else {
+            Ok(Self(name.into()))
+        }
     }
 
     /// The name as text.
@@ -102,14 +114,14 @@ impl QualifiedName {
     /// A server name may end and a tool name may begin with `_`, so there can be more than one; whoever knows the
     /// servers decides.
     pub fn readings(name: &str) -> impl Iterator<Item = Self> + '_ {
-        (0..name.len()).filter(move |at| name.as_bytes()[*at..].starts_with(SEPARATOR.as_bytes())).filter_map(
-            move |at| {
+        (0..name.len())
+            .filter(move |at| name.as_bytes()[*at..].starts_with(SEPARATOR.as_bytes()))
+            .filter_map(move |at| {
                 Some(Self {
                     server: ServerName::new(&name[..at]).ok()?,
                     tool: ToolName::new(&name[at + SEPARATOR.len()..]).ok()?,
                 })
-            },
-        )
+            })
     }
 }
 
@@ -164,7 +176,9 @@ mod tests {
         assert_eq!(readings[0].server.as_str(), "git");
         assert_eq!(readings[0].tool.as_str(), "fetch__doc");
         assert_eq!(readings[0].to_string(), "git__fetch__doc");
-        let both: Vec<_> = QualifiedName::readings("a___b").map(|n| n.server.to_string()).collect();
+        let both: Vec<_> = QualifiedName::readings("a___b")
+            .map(|n| n.server.to_string())
+            .collect();
         assert_eq!(both, ["a", "a_"]);
     }
 }

@@ -18,7 +18,10 @@ use super::handshake::Introduction;
 use super::host::Host;
 use super::reception::Reception;
 use super::wire::{Target, Wire};
-use crate::mcp::{Envelope, ErrorCode, Frame, Line, LineReader, LogLevel, Message, Object, Outbox, Outcome, RequestId};
+use crate::mcp::{
+    Envelope, ErrorCode, Frame, Line, LineReader, LogLevel, Message, Object, Outbox, Outcome,
+    RequestId,
+};
 use crate::telemetry;
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
@@ -89,7 +92,9 @@ pub struct Call<'a> {
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("Link")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -116,23 +121,42 @@ impl Connection {
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
     pub async fn call(&self, call: &Call<'_>) -> Result<Reply, CallError> {
-        let Call { method, name, params, meta, limit, hop, ref host } = *call;
+        let Call {
+            method,
+            name,
+            params,
+            meta,
+            limit,
+            hop,
+            ref host,
+        } = *call;
         let host = host.clone();
         let stamp = self.introduction.request_meta(host.as_deref());
         let wants_progress = host.as_ref().is_some_and(|host| host.wants_progress());
         let mirrors = self.wire.mirrors().filter(|_| method == "tools/call");
-        let headers =
-            mirrors.map(|mirrors| mirrors.headers(name.unwrap_or_default(), &params.body)).unwrap_or_default();
+        let headers = mirrors
+            .map(|mirrors| mirrors.headers(name.unwrap_or_default(), &params.body))
+            .unwrap_or_default();
         let is_bare = params.len() == 1;
         let revision = self.introduction.revision;
         let params = move |id: u64| {
             if let Some(span) = hop.span {
                 span.sent_as(id, revision.as_str());
             }
-            let Frame { head, body, mut tail } = params.clone();
-            let token = if wants_progress { format!(r#""progressToken":{id}"#) } else { String::new() };
-            let members: Vec<&str> =
-                [token.as_str(), stamp.as_str(), meta].into_iter().filter(|part| !part.is_empty()).collect();
+            let Frame {
+                head,
+                body,
+                mut tail,
+            } = params.clone();
+            let token = if wants_progress {
+                format!(r#""progressToken":{id}"#)
+            } else {
+                String::new()
+            };
+            let members: Vec<&str> = [token.as_str(), stamp.as_str(), meta]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect();
             if !members.is_empty() {
                 let comma = if is_bare { "" } else { "," };
                 // Writing to memory cannot fail.
@@ -141,24 +165,37 @@ impl Connection {
             tail.push(b'}');
             Frame { head, body, tail }
         };
-        let target = Target { method, name, headers: &headers, context: hop.context };
+        let target = Target {
+            method,
+            name,
+            headers: &headers,
+            context: hop.context,
+        };
         self.wire.request(target, params, limit, host).await
     }
 
     /// Whether a refusal for missing headers may be due to our not having listed the tools yet.
     pub(super) fn lacks_headers(&self, refusal: &Reply) -> bool {
-        let Reply::Error(error) = refusal else { return false };
-        self.wire.mirrors().is_some_and(|mirrors| !mirrors.is_listed())
+        let Reply::Error(error) = refusal else {
+            return false;
+        };
+        self.wire
+            .mirrors()
+            .is_some_and(|mirrors| !mirrors.is_listed())
             && code_of(error) == Some(ErrorCode::HEADER_MISMATCH)
     }
 
     /// Tells a legacy server from which level on log messages are wanted, if it has any.
     pub(super) async fn set_log_level(&self, level: LogLevel) {
-        if self.introduction.revision.is_modern() || !self.introduction.capabilities.has("logging") {
+        if self.introduction.revision.is_modern() || !self.introduction.capabilities.has("logging")
+        {
             return;
         }
         let members = format!(r#""level":"{}""#, level.as_str());
-        if let Err(error) = self.request("logging/setLevel", &members, NOTICE_LIMIT).await {
+        if let Err(error) = self
+            .request("logging/setLevel", &members, NOTICE_LIMIT)
+            .await
+        {
             tracing::debug!(%error, "the log level was not set");
         }
     }
@@ -167,10 +204,24 @@ impl Connection {
     ///
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
-    pub async fn request(&self, method: &str, members: &str, limit: Duration) -> Result<Reply, CallError> {
+    pub async fn request(
+        &self,
+        method: &str,
+        members: &str,
+        limit: Duration,
+    ) -> Result<Reply, CallError> {
         let params = Frame::from(format!("{{{members}"));
         let hop = Hop::default();
-        self.call(&Call { method, name: None, params: &params, meta: "", limit, hop, host: None }).await
+        self.call(&Call {
+            method,
+            name: None,
+            params: &params,
+            meta: "",
+            limit,
+            hop,
+            host: None,
+        })
+        .await
     }
 }
 
@@ -233,31 +284,53 @@ impl Link {
             requests.waiting.insert(id, answer);
         }
         let _under_way = self.reception.begin(id, host);
-        let mut unanswered = Unanswered { link: self, id, reason: Some("the caller cancelled it") };
+        let mut unanswered = Unanswered {
+            link: self,
+            id,
+            reason: Some("the caller cancelled it"),
+        };
         let exchange = async {
             let frame = Frame::request(id, method, params(id));
-            telemetry::frame(Some(&self.server), "sent", &[&frame.head, &frame.body, &frame.tail]);
+            telemetry::frame(
+                Some(&self.server),
+                "sent",
+                &[&frame.head, &frame.body, &frame.tail],
+            );
             let sent = self.outbox.send(frame).await;
-            let answer = answered.await.unwrap_or_else(|_| Err(self.lost("the connection was closed", true)));
+            let answer = answered
+                .await
+                .unwrap_or_else(|_| Err(self.lost("the connection was closed", true)));
             match answer {
                 // It never left, which the end of the link cannot know.
-                Err(CallError::Lost { reason, .. }) if sent.is_err() => Err(self.lost(&reason, false)),
+                Err(CallError::Lost { reason, .. }) if sent.is_err() => {
+                    Err(self.lost(&reason, false))
+                }
                 answer => answer,
             }
         };
         let outcome = self.reception.within(id, limit, exchange).await;
         unanswered.reason = outcome.is_none().then_some("it took too long");
-        outcome.unwrap_or_else(|| Err(CallError::Timeout { server: self.server.clone(), limit }))
+        outcome.unwrap_or_else(|| {
+            Err(CallError::Timeout {
+                server: self.server.clone(),
+                limit,
+            })
+        })
     }
 
     /// Sends a notification without parameters.
     pub(super) fn notify(&self, method: &str) {
         // Where the peer is gone, the next request says so.
-        let _ = self.outbox.push(Frame::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)));
+        let _ = self.outbox.push(Frame::from(format!(
+            r#"{{"jsonrpc":"2.0","method":"{method}"}}"#
+        )));
     }
 
     /// Reads messages until the stream ends; `Err` says how it broke.
-    pub(super) async fn read(&self, lines: &mut LineReader<impl AsyncRead + Unpin>) -> std::io::Result<()> {
+    pub(super) async fn read(
+        &self,
+        lines: &mut LineReader<impl AsyncRead + Unpin>,
+    ) -> std::io::Result<()> {
         while let Some(line) = lines.next().await? {
             match line {
                 Line::Message(line) => self.take(line).await,
@@ -287,7 +360,14 @@ impl Link {
         tracing::warn!(server = %self.server, length, "a message over the size limit was dropped");
         if let Some(id) = id.and_then(RequestId::as_integer) {
             let limit = self.message_limit;
-            self.answer(id, Err(CallError::TooLarge { server: self.server.clone(), length, limit }));
+            self.answer(
+                id,
+                Err(CallError::TooLarge {
+                    server: self.server.clone(),
+                    length,
+                    limit,
+                }),
+            );
         }
     }
 
@@ -310,7 +390,9 @@ impl Link {
                 for raw in batch {
                     match Message::parse(raw) {
                         Ok(message) => _ = self.dispatch(line, message),
-                        Err(malformed) => tracing::debug!(server = %self.server, %malformed, "in a batch"),
+                        Err(malformed) => {
+                            tracing::debug!(server = %self.server, %malformed, "in a batch")
+                        }
                     }
                 }
             }
@@ -318,9 +400,20 @@ impl Link {
                 tracing::warn!(server = %self.server, %malformed, "an unreadable message");
                 // Programs print all kinds of things; only what was meant as a message can be somebody's answer.
                 let was_message = memmem::find(line, b"\"jsonrpc\"").is_some();
-                if let Some(id) = malformed.id.as_ref().filter(|_| was_message).and_then(|id| id.as_integer()) {
+                if let Some(id) = malformed
+                    .id
+                    .as_ref()
+                    .filter(|_| was_message)
+                    .and_then(|id| id.as_integer())
+                {
                     let reason = malformed.reason;
-                    self.answer(id, Err(CallError::Malformed { server: self.server.clone(), reason }));
+                    self.answer(
+                        id,
+                        Err(CallError::Malformed {
+                            server: self.server.clone(),
+                            reason,
+                        }),
+                    );
                 }
             }
         }
@@ -338,26 +431,36 @@ impl Link {
                 match id.and_then(|id| id.as_integer()) {
                     Some(id) => {
                         if line.len() >= LARGE {
-                            way_back = u64::try_from(id).ok().and_then(|id| self.reception.way_back(id));
+                            way_back = u64::try_from(id)
+                                .ok()
+                                .and_then(|id| self.reception.way_back(id));
                         }
                         self.answer(id, Ok(reply));
                     }
-                    None => tracing::debug!(server = %self.server, "an answer to no request of ours"),
+                    None => {
+                        tracing::debug!(server = %self.server, "an answer to no request of ours")
+                    }
                 }
             }
             Message::Request(request) => {
                 let outbox = self.outbox.clone();
                 // A server that asks on and on without reading would otherwise fill the memory with answers.
-                self.reception.asked(&request, None, move |frame| outbox.push_unless_congested(frame));
+                self.reception.asked(&request, None, move |frame| {
+                    outbox.push_unless_congested(frame)
+                });
             }
-            Message::Notification { method, params } => self.reception.notified(&method, params, None),
+            Message::Notification { method, params } => {
+                self.reception.notified(&method, params, None)
+            }
         }
         way_back
     }
 
     /// Hands `reply` to whoever waits for it; nobody does when it comes late or twice.
     pub(super) fn answer(&self, id: i64, reply: Result<Reply, CallError>) {
-        let waiting = u64::try_from(id).ok().and_then(|id| self.requests().waiting.remove(&id));
+        let waiting = u64::try_from(id)
+            .ok()
+            .and_then(|id| self.requests().waiting.remove(&id));
         match waiting {
             // The caller may have gone in the meantime.
             Some(waiting) => drop(waiting.send(reply)),
@@ -366,7 +469,11 @@ impl Link {
     }
 
     fn lost(&self, reason: &str, may_have_acted: bool) -> CallError {
-        CallError::Lost { server: self.server.clone(), reason: reason.to_owned(), may_have_acted }
+        CallError::Lost {
+            server: self.server.clone(),
+            reason: reason.to_owned(),
+            may_have_acted,
+        }
     }
 
     fn requests(&self) -> MutexGuard<'_, Requests> {
@@ -379,7 +486,13 @@ impl Link {
 #[must_use]
 pub fn code_of(error: &[u8]) -> Option<ErrorCode> {
     let error: &RawValue = serde_json::from_slice(error).ok()?;
-    Object::parse(error).ok()?.get("code")?.get().parse().ok().map(ErrorCode)
+    Object::parse(error)
+        .ok()?
+        .get("code")?
+        .get()
+        .parse()
+        .ok()
+        .map(ErrorCode)
 }
 
 /// Tells the server that nobody waits for a request any more, unless it was answered.
@@ -396,7 +509,10 @@ impl Drop for Unanswered<'_> {
         if let Some(reason) = self.reason.filter(|_| was_waiting) {
             let params = format!(r#"{{"requestId":{},"reason":"{reason}"}}"#, self.id);
             // A server that is gone needs no telling.
-            let _ = self.link.outbox.push(Frame::notification("notifications/cancelled", &params));
+            let _ = self
+                .link
+                .outbox
+                .push(Frame::notification("notifications/cancelled", &params));
         }
     }
 }

@@ -85,7 +85,11 @@ impl Connector<'_> {
             Err(Refusal::ModernOnly | Refusal::Refused(_)) => Some(self.modern_http(site).await),
             // No Streamable HTTP at all: perhaps its forerunner (2025-11-25, basic/transports, backwards compatibility).
             Err(Refusal::NoAnswer(CallError::Http {
-                error: HttpError::Status { status: 400 | 404 | 405, .. },
+                error:
+                    HttpError::Status {
+                        status: 400 | 404 | 405,
+                        ..
+                    },
                 ..
             })) => self.sse(site).await.ok(),
             _ => None,
@@ -116,7 +120,13 @@ impl Connector<'_> {
         let link = match tokio::time::timeout(self.limit(), opening).await {
             Ok(Ok(link)) => link,
             Ok(Err(error)) => return Err(self.refused(Refusal::NoAnswer(error), "")),
-            Err(_) => return Err(ConnectError::Timeout { server, limit: self.limit(), stderr: String::new() }),
+            Err(_) => {
+                return Err(ConnectError::Timeout {
+                    server,
+                    limit: self.limit(),
+                    stderr: String::new(),
+                });
+            }
         };
         let wire = Wire::Stream(link);
         let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
@@ -149,13 +159,29 @@ impl Connector<'_> {
                     Era::Legacy => "it speaks the modern era only, and its `era` is \"legacy\"",
                     Era::Auto | Era::Modern => "it refuses both protocol eras",
                 };
-                ConnectError::Handshake { server, reason: reason.to_owned() }
+                ConnectError::Handshake {
+                    server,
+                    reason: reason.to_owned(),
+                }
             }
             Refusal::Refused(reason) => ConnectError::Handshake { server, reason },
-            Refusal::NoAnswer(CallError::Timeout { limit, .. }) => ConnectError::Timeout { server, limit, stderr },
-            Refusal::NoAnswer(CallError::Lost { reason, .. }) => ConnectError::Ended { server, status: reason, stderr },
-            Refusal::NoAnswer(CallError::Http { error, .. }) => ConnectError::Http { server, error },
-            Refusal::NoAnswer(error) => ConnectError::Handshake { server, reason: error.to_string() },
+            Refusal::NoAnswer(CallError::Timeout { limit, .. }) => ConnectError::Timeout {
+                server,
+                limit,
+                stderr,
+            },
+            Refusal::NoAnswer(CallError::Lost { reason, .. }) => ConnectError::Ended {
+                server,
+                status: reason,
+                stderr,
+            },
+            Refusal::NoAnswer(CallError::Http { error, .. }) => {
+                ConnectError::Http { server, error }
+            }
+            Refusal::NoAnswer(error) => ConnectError::Handshake {
+                server,
+                reason: error.to_string(),
+            },
         }
     }
 
@@ -164,11 +190,20 @@ impl Connector<'_> {
     }
 
     fn endpoint(&self, site: Site) -> Arc<Endpoint> {
-        Endpoint::new(site, &self.environment.tasks, self.mirrors.clone(), self.reception())
+        Endpoint::new(
+            site,
+            &self.environment.tasks,
+            self.mirrors.clone(),
+            self.reception(),
+        )
     }
 
     fn reception(&self) -> Arc<Reception> {
-        Reception::new(self.server.clone(), self.audience.clone(), self.environment.tasks.clone())
+        Reception::new(
+            self.server.clone(),
+            self.audience.clone(),
+            self.environment.tasks.clone(),
+        )
     }
 
     fn limit(&self) -> Duration {
@@ -182,7 +217,12 @@ impl Connector<'_> {
         let (process, stdin, stdout) = Process::start(self.server, transport, environment, log)?;
         let stderr = process.stderr().clone();
         let outbox = Outbox::new();
-        let link = Link::new(self.server.clone(), outbox.clone(), MESSAGE_LIMIT, self.reception());
+        let link = Link::new(
+            self.server.clone(),
+            outbox.clone(),
+            MESSAGE_LIMIT,
+            self.reception(),
+        );
         let unwritable = CancellationToken::new();
         let broken = unwritable.clone();
         environment.tasks.spawn(async move {

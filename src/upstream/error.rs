@@ -158,7 +158,10 @@ impl ConnectError {
             self,
             Self::Handshake { .. }
                 | Self::Ended { .. }
-                | Self::Http { error: HttpError::Status { .. } | HttpError::ContentType { .. }, .. }
+                | Self::Http {
+                    error: HttpError::Status { .. } | HttpError::ContentType { .. },
+                    ..
+                }
         )
     }
 }
@@ -185,7 +188,13 @@ impl CallError {
     /// Whether the same request may be sent again without the risk of acting twice.
     #[must_use]
     pub fn is_unsent(&self) -> bool {
-        matches!(self, Self::Lost { may_have_acted: false, .. })
+        matches!(
+            self,
+            Self::Lost {
+                may_have_acted: false,
+                ..
+            }
+        )
     }
 
     /// Whether the connection went away under the request.
@@ -197,20 +206,34 @@ impl CallError {
 
 /// What a person has to do for a server that wants a login; whoever reads of it is told.
 fn cure(server: &ServerName, error: &HttpError) -> String {
-    let HttpError::Login { need, .. } = error else { return String::new() };
+    let HttpError::Login { need, .. } = error else {
+        return String::new();
+    };
     let login = format!("; login needed: run `mcpzip login {server}`");
     match need {
         Need::Credentials => String::new(),
         Need::Command => "; what its `headers_command` gives is not accepted".to_owned(),
         Need::Login => login,
-        Need::Sealed(reason) => format!("; {reason}{login}, which replaces it, or unlock the keychain"),
+        Need::Sealed(reason) => {
+            format!("; {reason}{login}, which replaces it, or unlock the keychain")
+        }
         Need::Renewal => format!("{login}, as the login there was is over"),
-        Need::Scopes(scopes) => format!("{login}, as the login there is lacks the scopes {}", scopes.join(", ")),
-        Need::Rights => "; the login there is does not allow this, and a new one would not change that".to_owned(),
+        Need::Scopes(scopes) => format!(
+            "{login}, as the login there is lacks the scopes {}",
+            scopes.join(", ")
+        ),
+        Need::Rights => {
+            "; the login there is does not allow this, and a new one would not change that"
+                .to_owned()
+        }
         Need::Patience(reason) => format!("; no token is to be had now: {reason}"),
     }
 }
 
 fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; its stderr ends with: {stderr}") }
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!("; its stderr ends with: {stderr}")
+    }
 }

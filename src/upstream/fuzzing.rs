@@ -8,7 +8,9 @@ pub(crate) use super::oauth::fuzzing::oauth;
 /// more data than that, and no more kept than is needed to tell.
 pub(crate) fn sse(data: &[u8]) {
     const LIMIT: usize = 48;
-    let Some((first, stream)) = data.split_first() else { return };
+    let Some((first, stream)) = data.split_first() else {
+        return;
+    };
     let size = usize::from(*first % 40) + 1;
     let whole = read(stream, stream.len().max(1), usize::MAX / 4);
     assert_eq!(read(stream, size, usize::MAX / 4), whole);
@@ -18,7 +20,10 @@ pub(crate) fn sse(data: &[u8]) {
         if let Event::Message { data, .. } = event {
             assert!(data.len() <= LIMIT, "{} bytes", data.len());
             let is_known = |event: &Event| matches!(event, Event::Message { data: known, .. } if *known == data);
-            assert!(whole.0.iter().any(is_known), "an event was made up: {data:?}");
+            assert!(
+                whole.0.iter().any(is_known),
+                "an event was made up: {data:?}"
+            );
         }
     }
 }
@@ -30,11 +35,18 @@ fn read(stream: &[u8], size: usize, limit: usize) -> (Vec<Event>, Resumption) {
         parser.feed(piece);
         while let Some(event) = parser.next() {
             if let Event::Message { data, .. } = &event {
-                assert!(!data.contains(&b'\n') && !data.contains(&b'\r') && !data.is_empty(), "{data:?} is no line");
+                assert!(
+                    !data.contains(&b'\n') && !data.contains(&b'\r') && !data.is_empty(),
+                    "{data:?} is no line"
+                );
             }
             events.push(event);
         }
-        assert!(parser.held() <= limit.saturating_mul(2).saturating_add(size), "{} bytes are held", parser.held());
+        assert!(
+            parser.held() <= limit.saturating_mul(2).saturating_add(size),
+            "{} bytes are held",
+            parser.held()
+        );
     }
     (events, parser.resumption().clone())
 }

@@ -39,17 +39,28 @@ pub(super) enum Refusal {
 /// Who we are, as JSON.
 #[must_use]
 pub(super) fn client_info() -> String {
-    format!(r#"{{"name":"mcpzip","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
+    format!(
+        r#"{{"name":"mcpzip","version":{}}}"#,
+        quoted(env!("CARGO_PKG_VERSION"))
+    )
 }
 
 /// The requests that open a connection in either era, whole: their revision, method and body.
 pub(super) fn openings() -> [(Revision, &'static str, String); 2] {
-    let whole =
-        |method: &str, params: String| format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{params}}}"#);
+    let whole = |method: &str, params: String| {
+        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{params}}}"#)
+    };
     let (legacy, modern) = ("initialize", "server/discover");
-    let discover = format!(r#"{{"_meta":{{{}}}}}"#, modern_meta(ClientCapabilities::NONE));
+    let discover = format!(
+        r#"{{"_meta":{{{}}}}}"#,
+        modern_meta(ClientCapabilities::NONE)
+    );
     [
-        (Revision::NEWEST_LEGACY, legacy, whole(legacy, initialize_params(ClientCapabilities::NONE))),
+        (
+            Revision::NEWEST_LEGACY,
+            legacy,
+            whole(legacy, initialize_params(ClientCapabilities::NONE)),
+        ),
         (Revision::V2026_07_28, modern, whole(modern, discover)),
     ]
 }
@@ -61,7 +72,9 @@ impl Introduction {
             return String::new();
         }
         let level = host.and_then(Host::log_level);
-        let level = level.map(|level| format!(r#","io.modelcontextprotocol/logLevel":{level}"#)).unwrap_or_default();
+        let level = level
+            .map(|level| format!(r#","io.modelcontextprotocol/logLevel":{level}"#))
+            .unwrap_or_default();
         let askable = host.filter(|host| host.is_askable());
         modern_meta(askable.map_or(ClientCapabilities::NONE, Host::capabilities)) + &level
     }
@@ -73,10 +86,14 @@ impl Introduction {
         limit: Duration,
     ) -> Result<Self, Refusal> {
         let params = initialize_params(capabilities);
-        let result = answer(wire.request("initialize".into(), |_| Frame::from(params), limit, None).await)?;
+        let result = answer(
+            wire.request("initialize".into(), |_| Frame::from(params), limit, None)
+                .await,
+        )?;
         let result = object(&result)?;
-        let version =
-            result.text("protocolVersion").ok_or_else(|| Refusal::Refused("it named no protocol version".into()))?;
+        let version = result
+            .text("protocolVersion")
+            .ok_or_else(|| Refusal::Refused("it named no protocol version".into()))?;
         let revision = Revision::parse(&version)
             .filter(|revision| !revision.is_modern())
             .ok_or_else(|| Refusal::Refused(format!("it wants protocol revision `{version}`")))?;
@@ -88,28 +105,67 @@ impl Introduction {
     /// Opens a connection without a handshake (2026-07-28, server/discover).
     pub(super) async fn modern(wire: &Wire, limit: Duration) -> Result<Self, Refusal> {
         wire.agree(Revision::V2026_07_28);
-        let params = format!(r#"{{"_meta":{{{}}}}}"#, modern_meta(ClientCapabilities::NONE));
-        let result = answer(wire.request("server/discover".into(), |_| Frame::from(params), limit, None).await)?;
+        let params = format!(
+            r#"{{"_meta":{{{}}}}}"#,
+            modern_meta(ClientCapabilities::NONE)
+        );
+        let result = answer(
+            wire.request(
+                "server/discover".into(),
+                |_| Frame::from(params),
+                limit,
+                None,
+            )
+            .await,
+        )?;
         let result = object(&result)?;
         let versions: Vec<String> = result
             .get("supportedVersions")
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .ok_or_else(|| Refusal::Refused("it named no supported versions".into()))?;
-        if !versions.iter().any(|version| version == Revision::V2026_07_28.as_str()) {
-            return Err(Refusal::Refused(format!("it speaks {}", versions.join(", "))));
+        if !versions
+            .iter()
+            .any(|version| version == Revision::V2026_07_28.as_str())
+        {
+            return Err(Refusal::Refused(format!(
+                "it speaks {}",
+                versions.join(", ")
+            )));
         }
-        let meta = result.get("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-        Ok(Self::new(Revision::V2026_07_28, &result, meta.get("io.modelcontextprotocol/serverInfo")))
+        let meta = result
+            .get("_meta")
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
+        Ok(Self::new(
+            Revision::V2026_07_28,
+            &result,
+            meta.get("io.modelcontextprotocol/serverInfo"),
+        ))
     }
 
     fn new(revision: Revision, result: &Object<'_>, server_info: Option<&RawValue>) -> Self {
-        let software = server_info.and_then(|raw| Object::parse(raw).ok()).and_then(|info| {
-            let version = info.text("version").map(|version| format!(" {version}")).unwrap_or_default();
-            Some(format!("{}{version}", info.text("name")?))
-        });
-        let instructions = result.text("instructions").filter(|text| !text.trim().is_empty());
-        let capabilities = result.get("capabilities").map(ServerCapabilities::new).unwrap_or_default();
-        Self { revision, software, instructions, capabilities }
+        let software = server_info
+            .and_then(|raw| Object::parse(raw).ok())
+            .and_then(|info| {
+                let version = info
+                    .text("version")
+                    .map(|version| format!(" {version}"))
+                    .unwrap_or_default();
+                Some(format!("{}{version}", info.text("name")?))
+            });
+        let instructions = result
+            .text("instructions")
+            .filter(|text| !text.trim().is_empty());
+        let capabilities = result
+            .get("capabilities")
+            .map(ServerCapabilities::new)
+            .unwrap_or_default();
+        Self {
+            revision,
+            software,
+            instructions,
+            capabilities,
+        }
     }
 }
 
@@ -130,16 +186,23 @@ fn modern_meta(capabilities: ClientCapabilities) -> String {
 }
 
 fn answer(reply: Result<Reply, CallError>) -> Result<Box<RawValue>, Refusal> {
-    let raw = |bytes: &Bytes| serde_json::from_slice(bytes).expect("a reply's payload was read as JSON");
+    let raw =
+        |bytes: &Bytes| serde_json::from_slice(bytes).expect("a reply's payload was read as JSON");
     match reply {
         Ok(Reply::Result(result)) => Ok(raw(&result)),
         Ok(Reply::Error(error)) => {
             let error: Box<RawValue> = raw(&error);
             let error = object(&error)?;
-            if error.get("code").and_then(|code| code.get().parse().ok()) == Some(ErrorCode::UNSUPPORTED_VERSION.0) {
+            if error.get("code").and_then(|code| code.get().parse().ok())
+                == Some(ErrorCode::UNSUPPORTED_VERSION.0)
+            {
                 return Err(Refusal::ModernOnly);
             }
-            Err(Refusal::Refused(error.text("message").unwrap_or_else(|| "an error without a message".into())))
+            Err(Refusal::Refused(
+                error
+                    .text("message")
+                    .unwrap_or_else(|| "an error without a message".into()),
+            ))
         }
         Err(error) => Err(Refusal::NoAnswer(error)),
     }

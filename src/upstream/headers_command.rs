@@ -35,7 +35,9 @@ const MILLISECONDS: f64 = 1e11;
 
 /// The commands of all servers; what they gave outlives connections.
 #[derive(Debug, Default)]
-pub(super) struct HeadersCommands(Mutex<HashMap<(ServerName, String, HeadersCommand), Arc<Helper>>>);
+pub(super) struct HeadersCommands(
+    Mutex<HashMap<(ServerName, String, HeadersCommand), Arc<Helper>>>,
+);
 
 /// One server's command.
 #[derive(Debug)]
@@ -59,14 +61,27 @@ pub(super) struct Given {
 
 impl HeadersCommands {
     /// The helper of `server` at `url`; the same one as long as its entry is the same.
-    pub(super) fn of(&self, server: &ServerName, url: &str, command: &HeadersCommand) -> Arc<Helper> {
+    pub(super) fn of(
+        &self,
+        server: &ServerName,
+        url: &str,
+        command: &HeadersCommand,
+    ) -> Arc<Helper> {
         let key = (server.clone(), url.to_owned(), command.clone());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // One that was edited is not needed any more.
-        all.retain(|(known, ..), helper| known != server || helper.command == *command && helper.url == url);
+        all.retain(|(known, ..), helper| {
+            known != server || helper.command == *command && helper.url == url
+        });
         let new = || {
             let (server, url, command) = key.clone();
-            Arc::new(Helper { server, url, command, latest: Mutex::default(), running: tokio::sync::Mutex::default() })
+            Arc::new(Helper {
+                server,
+                url,
+                command,
+                latest: Mutex::default(),
+                running: tokio::sync::Mutex::default(),
+            })
         };
         all.entry(key.clone()).or_insert_with(new).clone()
     }
@@ -75,7 +90,8 @@ impl HeadersCommands {
 impl Given {
     /// Whether it is better asked for anew: with a tenth of its life left, and a minute at most.
     fn is_ending(&self) -> bool {
-        self.ends.is_some_and(|end| end - now() <= ((end - self.at) / 10.0).clamp(0.0, 60.0))
+        self.ends
+            .is_some_and(|end| end - now() <= ((end - self.at) / 10.0).clamp(0.0, 60.0))
     }
 }
 
@@ -89,8 +105,9 @@ impl Helper {
         environment: &Environment,
         refused: Option<&Arc<Given>>,
     ) -> Result<Arc<Given>, String> {
-        let usable =
-            |given: &Arc<Given>| !given.is_ending() && refused.is_none_or(|refused| !Arc::ptr_eq(refused, given));
+        let usable = |given: &Arc<Given>| {
+            !given.is_ending() && refused.is_none_or(|refused| !Arc::ptr_eq(refused, given))
+        };
         if let Some(given) = self.latest().clone().filter(usable) {
             return Ok(given);
         }
@@ -106,16 +123,25 @@ impl Helper {
 
     /// Whether what it gave last says who we are.
     pub(super) fn gives_authorization(&self) -> bool {
-        self.latest().as_ref().is_some_and(|given| given.headers.contains_key(AUTHORIZATION))
+        self.latest()
+            .as_ref()
+            .is_some_and(|given| given.headers.contains_key(AUTHORIZATION))
     }
 
     /// `text`, which the server wrote, without what the command gave.
     pub(super) fn masked(&self, text: &str) -> String {
         let given = self.latest().clone();
-        let values = given.iter().flat_map(|given| given.headers.values()).filter_map(|value| value.to_str().ok());
+        let values = given
+            .iter()
+            .flat_map(|given| given.headers.values())
+            .filter_map(|value| value.to_str().ok());
         // `Bearer abc`: the token may also turn up alone.
-        let values = values.flat_map(|value| [Some(value), value.rsplit_once(' ').map(|(_, last)| last)]).flatten();
-        Masker::new(values.map(|value| Secret::new(value.to_owned()))).mask(text).into_owned()
+        let values = values
+            .flat_map(|value| [Some(value), value.rsplit_once(' ').map(|(_, last)| last)])
+            .flatten();
+        Masker::new(values.map(|value| Secret::new(value.to_owned())))
+            .mask(text)
+            .into_owned()
     }
 
     async fn run(&self, environment: &Environment) -> Result<Given, String> {
@@ -130,9 +156,15 @@ impl Helper {
                 Ok(())
             };
             let (printed, ()) = tokio::try_join!(whole(stdout), drained)?;
-            let status = running.child.wait().await.map_err(|error| format!("could not be waited for ({error})"))?;
+            let status = running
+                .child
+                .wait()
+                .await
+                .map_err(|error| format!("could not be waited for ({error})"))?;
             if !status.success() {
-                return Err(format!("failed ({status}); its stderr is in the server's log"));
+                return Err(format!(
+                    "failed ({status}); its stderr is in the server's log"
+                ));
             }
             Ok(printed)
         };
@@ -157,8 +189,14 @@ struct Running {
 
 impl Running {
     fn start(helper: &Helper, environment: &Environment) -> Result<Self, String> {
-        let mut command = Command::new(program::to_start(&helper.command.program, &environment.variables));
-        let variables = environment.variables.iter().filter(|(name, _)| *name != TOKEN.name);
+        let mut command = Command::new(program::to_start(
+            &helper.command.program,
+            &environment.variables,
+        ));
+        let variables = environment
+            .variables
+            .iter()
+            .filter(|(name, _)| *name != TOKEN.name);
         command
             .args(&helper.command.args)
             .env_clear()
@@ -174,20 +212,33 @@ impl Running {
             .kill_on_drop(true);
         let (child, group) = ProcessGroup::spawn(&mut command, &environment.guard)
             .map_err(|error| format!("`{}` cannot be run ({error})", helper.command.program))?;
-        Ok(Self { child, _group: group })
+        Ok(Self {
+            child,
+            _group: group,
+        })
     }
 
     fn streams(&mut self) -> (tokio::process::ChildStdout, tokio::process::ChildStderr) {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        (stdout.expect("stdout is piped"), stderr.expect("stderr is piped"))
+        (
+            stdout.expect("stdout is piped"),
+            stderr.expect("stderr is piped"),
+        )
     }
 }
 
 async fn whole(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, String> {
     let mut printed = Vec::new();
-    let read = stdout.take(LARGEST as u64 + 1).read_to_end(&mut printed).await;
+    let read = stdout
+        .take(LARGEST as u64 + 1)
+        .read_to_end(&mut printed)
+        .await;
     read.map_err(|error| format!("could not be read ({error})"))?;
-    if printed.len() > LARGEST { Err(format!("printed more than {LARGEST} bytes")) } else { Ok(printed) }
+    if printed.len() > LARGEST {
+        Err(format!("printed more than {LARGEST} bytes"))
+    } else {
+        Ok(printed)
+    }
 }
 
 async fn drain(mut stderr: impl AsyncRead + Unpin, mut log: ServerLog) {
@@ -200,7 +251,9 @@ async fn drain(mut stderr: impl AsyncRead + Unpin, mut log: ServerLog) {
 /// Reads what was printed: an object of headers, or one that has them as `headers` and says when they end. No error quotes it.
 fn read(printed: &[u8]) -> Result<Given, String> {
     let no_object = || "did not print a JSON object".to_owned();
-    let Ok(Value::Object(object)) = serde_json::from_slice(printed) else { return Err(no_object()) };
+    let Ok(Value::Object(object)) = serde_json::from_slice(printed) else {
+        return Err(no_object());
+    };
     let (headers, is_wrapped): (&Map<String, Value>, bool) = match object.get("headers") {
         Some(Value::Object(headers)) => (headers, true),
         Some(_) => return Err("printed `headers` that are no object".to_owned()),
@@ -208,29 +261,54 @@ fn read(printed: &[u8]) -> Result<Given, String> {
     };
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        let Some(text) = value.as_str() else { return Err(format!("printed a value of `{name}` that is no text")) };
+        let Some(text) = value.as_str() else {
+            return Err(format!("printed a value of `{name}` that is no text"));
+        };
         let unusable = |_| format!("printed a header `{name}` that cannot be sent");
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable(()))?;
-        let mut value = HeaderValue::from_bytes(text.trim().as_bytes()).map_err(|_| unusable(()))?;
+        let mut value =
+            HeaderValue::from_bytes(text.trim().as_bytes()).map_err(|_| unusable(()))?;
         value.set_sensitive(true);
         map.insert(header, value);
     }
     let at = now();
     let ends = if is_wrapped { end(&object, at)? } else { None };
-    Ok(Given { headers: map, at, ends })
+    Ok(Given {
+        headers: map,
+        at,
+        ends,
+    })
 }
 
 /// When the headers end, where that is said.
 fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, String> {
-    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+    let number = |value: &Value| {
+        value
+            .as_f64()
+            .or_else(|| value.as_str()?.trim().parse().ok())
+    };
     if let Some(value) = object.get("expires_in").filter(|value| !value.is_null()) {
         return number(value)
             .map(|life| Some(now + life))
             .ok_or("printed an `expires_in` that is no number".to_owned());
     }
-    let Some(value) = object.get("expires_at").filter(|value| !value.is_null()) else { return Ok(None) };
-    let date = |text: &str| Some(OffsetDateTime::parse(text.trim(), &Rfc3339).ok()?.unix_timestamp() as f64);
-    let end = number(value).map(|end| if end >= MILLISECONDS { end / 1000.0 } else { end });
+    let Some(value) = object.get("expires_at").filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    let date = |text: &str| {
+        Some(
+            OffsetDateTime::parse(text.trim(), &Rfc3339)
+                .ok()?
+                .unix_timestamp() as f64,
+        )
+    };
+    let end = number(value).map(|end| {
+        if end >= MILLISECONDS {
+            end / 1000.0
+        } else {
+            end
+        }
+    });
     let end = end.or_else(|| date(value.as_str()?));
     end.map(Some)
         .ok_or("printed an `expires_at` that is neither a time in seconds since 1970 nor a date of RFC 3339".to_owned())
@@ -238,7 +316,9 @@ fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, String> {
 
 /// Seconds since 1970.
 fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |time| time.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -249,7 +329,10 @@ mod tests {
     fn check(printed: &str, expected: Result<(&str, Option<f64>), &str>) {
         let given = read(printed.as_bytes());
         let seen = given.as_ref().map(|given| {
-            let value = given.headers.get("x-key").map_or("", |value| value.to_str().unwrap());
+            let value = given
+                .headers
+                .get("x-key")
+                .map_or("", |value| value.to_str().unwrap());
             (value, given.ends.map(|end| (end - given.at).round()))
         });
         assert_eq!(seen.map_err(String::as_str), expected, "{printed}");
@@ -260,13 +343,31 @@ mod tests {
         check(r#"{"X-Key": "abc\n"}"#, Ok(("abc", None)));
         check("{}", Ok(("", None)));
         check(r#"{"headers": {"x-key": "abc"}}"#, Ok(("abc", None)));
-        check(r#"{"headers": {"x-key": "abc"}, "expires_in": 60}"#, Ok(("abc", Some(60.0))));
-        check(r#"{"headers": {"x-key": "abc"}, "expires_in": "60", "expires_at": null}"#, Ok(("abc", Some(60.0))));
+        check(
+            r#"{"headers": {"x-key": "abc"}, "expires_in": 60}"#,
+            Ok(("abc", Some(60.0))),
+        );
+        check(
+            r#"{"headers": {"x-key": "abc"}, "expires_in": "60", "expires_at": null}"#,
+            Ok(("abc", Some(60.0))),
+        );
         check("abc", Err("did not print a JSON object"));
-        check(r#"{"x-key": 1}"#, Err("printed a value of `x-key` that is no text"));
-        check(r#"{"x key": "secret"}"#, Err("printed a header `x key` that cannot be sent"));
-        check(r#"{"x-key": "a\nsecret"}"#, Err("printed a header `x-key` that cannot be sent"));
-        check(r#"{"headers": {}, "expires_in": "soon"}"#, Err("printed an `expires_in` that is no number"));
+        check(
+            r#"{"x-key": 1}"#,
+            Err("printed a value of `x-key` that is no text"),
+        );
+        check(
+            r#"{"x key": "secret"}"#,
+            Err("printed a header `x key` that cannot be sent"),
+        );
+        check(
+            r#"{"x-key": "a\nsecret"}"#,
+            Err("printed a header `x-key` that cannot be sent"),
+        );
+        check(
+            r#"{"headers": {}, "expires_in": "soon"}"#,
+            Err("printed an `expires_in` that is no number"),
+        );
     }
 
     #[test]
@@ -275,7 +376,12 @@ mod tests {
             let given = read(format!(r#"{{"headers":{{}},"expires_at":{json}}}"#).as_bytes());
             given.map(|given| given.ends.unwrap())
         };
-        for json in ["4102444800", "4102444800000", r#""4102444800""#, r#""2100-01-01T00:00:00Z""#] {
+        for json in [
+            "4102444800",
+            "4102444800000",
+            r#""4102444800""#,
+            r#""2100-01-01T00:00:00Z""#,
+        ] {
             assert_eq!(end(json), Ok(4_102_444_800.0), "{json}");
         }
         assert!(end(r#""tomorrow""#).is_err());
@@ -283,11 +389,18 @@ mod tests {
 
     #[test]
     fn headers_are_asked_for_anew_shortly_before_their_end() {
-        for (ago, life, expected) in
-            [(0.0, 3600.0, false), (3550.0, 3600.0, true), (0.0, 30.0, false), (28.0, 30.0, true)]
-        {
+        for (ago, life, expected) in [
+            (0.0, 3600.0, false),
+            (3550.0, 3600.0, true),
+            (0.0, 30.0, false),
+            (28.0, 30.0, true),
+        ] {
             let at = now() - ago;
-            let given = Given { headers: HeaderMap::new(), at, ends: Some(at + life) };
+            let given = Given {
+                headers: HeaderMap::new(),
+                at,
+                ends: Some(at + life),
+            };
             assert_eq!(given.is_ending(), expected, "{ago} s of {life} s");
         }
     }

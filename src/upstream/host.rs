@@ -100,9 +100,13 @@ impl<'a> Notice<'a> {
             ("notifications/tools/list_changed", _) => Some(Self::ToolsChanged),
             ("notifications/prompts/list_changed", _) => Some(Self::PromptsChanged),
             ("notifications/resources/list_changed", _) => Some(Self::ResourcesChanged),
-            ("notifications/resources/updated", Some(params)) => Some(Self::ResourceUpdated(params)),
+            ("notifications/resources/updated", Some(params)) => {
+                Some(Self::ResourceUpdated(params))
+            }
             ("notifications/message", Some(params)) => Some(Self::Message(params)),
-            ("notifications/elicitation/complete", Some(params)) => Some(Self::ElicitationComplete(params)),
+            ("notifications/elicitation/complete", Some(params)) => {
+                Some(Self::ElicitationComplete(params))
+            }
             _ => None,
         }
     }

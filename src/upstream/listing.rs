@@ -120,7 +120,11 @@ impl Connection {
     }
 
     /// Lists the tools alone, for what they want of their calls.
-    pub(super) async fn list_tools(&self, server: &ServerName, limit: Duration) -> Result<(), ListError> {
+    pub(super) async fn list_tools(
+        &self,
+        server: &ServerName,
+        limit: Duration,
+    ) -> Result<(), ListError> {
         self.tool_pages(server, limit).await.map(drop)
     }
 
@@ -134,7 +138,11 @@ impl Connection {
             }
             Err(ListError::Missing { server, list }) => {
                 let reason = "it declares them, and says there is no such method".to_owned();
-                return Err(ListError::Refused { server, list, reason });
+                return Err(ListError::Refused {
+                    server,
+                    list,
+                    reason,
+                });
             }
             pages => pages?,
         };
@@ -164,26 +172,42 @@ impl Connection {
         list: &'static str,
         limit: Duration,
     ) -> Result<Pages, ListError> {
-        let refused = |reason: String| ListError::Refused { server: server.clone(), list, reason };
+        let refused = |reason: String| ListError::Refused {
+            server: server.clone(),
+            list,
+            reason,
+        };
         let mut pages = Pages::default();
         let mut cursor: Option<String> = None;
         let mut seen = HashSet::new();
         for _ in 0..MOST_PAGES {
-            let members = cursor.as_deref().map(|cursor| format!(r#""cursor":{}"#, quoted(cursor))).unwrap_or_default();
+            let members = cursor
+                .as_deref()
+                .map(|cursor| format!(r#""cursor":{}"#, quoted(cursor)))
+                .unwrap_or_default();
             let page = match self.request(method, &members, limit).await? {
                 Reply::Result(page) => page,
                 Reply::Error(error) if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) => {
-                    return Err(ListError::Missing { server: server.clone(), list });
+                    return Err(ListError::Missing {
+                        server: server.clone(),
+                        list,
+                    });
                 }
                 Reply::Error(error) => return Err(refused(message_of(&error))),
             };
-            let raw: &RawValue = serde_json::from_slice(&page).expect("a reply's payload was read as JSON");
-            let object = Object::parse(raw).map_err(|_| refused("the answer is not an object".into()))?;
+            let raw: &RawValue =
+                serde_json::from_slice(&page).expect("a reply's payload was read as JSON");
+            let object =
+                Object::parse(raw).map_err(|_| refused("the answer is not an object".into()))?;
             let entries: Vec<&RawValue> = object
                 .get(list)
                 .and_then(|raw| serde_json::from_str(raw.get()).ok())
                 .ok_or_else(|| refused(format!("the answer has no list of {list}")))?;
-            pages.entries.extend(entries.into_iter().map(|entry| page.slice_ref(entry.get().as_bytes())));
+            pages.entries.extend(
+                entries
+                    .into_iter()
+                    .map(|entry| page.slice_ref(entry.get().as_bytes())),
+            );
             let fresh_for = object.get("ttlMs").and_then(|raw| milliseconds(raw.get()));
             pages.fresh_for = pages.fresh_for.into_iter().chain(fresh_for).min();
             cursor = object.text("nextCursor");
@@ -201,7 +225,9 @@ impl Connection {
     /// Notes which arguments go into headers. A tool whose wishes cannot be met is left out, as the specification wants
     /// (2026-07-28, basic/transports/streamable-http); over stdio there are no such wishes.
     fn learn_headers(&self, server: &ServerName, tools: &mut Vec<Bytes>) {
-        let Some(mirrors) = self.wire.mirrors() else { return };
+        let Some(mirrors) = self.wire.mirrors() else {
+            return;
+        };
         tools.retain(|entry| match mirrors.learn(entry) {
             Ok(()) => true,
             Err(problem) => {
@@ -216,7 +242,8 @@ impl Connection {
 #[must_use]
 pub fn message_of(error: &[u8]) -> String {
     let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
-    raw.and_then(|raw| Object::parse(raw).ok()?.text("message")).unwrap_or_else(|| "an error without a message".into())
+    raw.and_then(|raw| Object::parse(raw).ok()?.text("message"))
+        .unwrap_or_else(|| "an error without a message".into())
 }
 
 /// A duration as servers write it, fractions included.

@@ -23,14 +23,21 @@ impl ServerLog {
     #[must_use]
     pub fn open(directory: Option<&Path>, server: &ServerName) -> Self {
         let file = directory.map(|directory| LogFile::new(directory.join(format!("{server}.log"))));
-        Self { file, partial: Vec::new() }
+        Self {
+            file,
+            partial: Vec::new(),
+        }
     }
 
     /// Appends `bytes`.
     pub fn write(&mut self, bytes: &[u8]) {
         self.partial.extend_from_slice(bytes);
         let end = memrchr(b'\n', &self.partial).map_or(0, |at| at + 1);
-        let end = if self.partial.len() - end > LONGEST_LINE { self.partial.len() } else { end };
+        let end = if self.partial.len() - end > LONGEST_LINE {
+            self.partial.len()
+        } else {
+            end
+        };
         self.append(end);
     }
 
@@ -40,7 +47,8 @@ impl ServerLog {
             return;
         }
         if let Some(file) = &mut self.file
-            && let Err(error) = file.append(telemetry::masked(&String::from_utf8_lossy(&lines)).as_bytes())
+            && let Err(error) =
+                file.append(telemetry::masked(&String::from_utf8_lossy(&lines)).as_bytes())
         {
             tracing::warn!(path = %file.path().display(), %error, "a server's log ends here");
             self.file = None;

@@ -98,7 +98,9 @@ impl Environment {
     fn handshake_limit_of(&self, transport: &config::Transport) -> Duration {
         match transport {
             // One that is cut off in the middle may leave a broken package behind, which fails at once ever after.
-            config::Transport::Stdio(transport) if transport.may_install() => self.handshake_limit * INSTALLING,
+            config::Transport::Stdio(transport) if transport.may_install() => {
+                self.handshake_limit * INSTALLING
+            }
             _ => self.handshake_limit,
         }
     }

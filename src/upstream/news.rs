@@ -24,7 +24,10 @@ const MOST_REFUSALS: u32 = 3;
 
 /// Hears what the server of `connection` has to say until the connection ends; `followed` are its resources that
 /// somebody follows, by its own URIs.
-pub(super) async fn hear(connection: Arc<Connection>, mut followed: watch::Receiver<BTreeSet<String>>) {
+pub(super) async fn hear(
+    connection: Arc<Connection>,
+    mut followed: watch::Receiver<BTreeSet<String>>,
+) {
     let (mut failures, mut refusals) = (0, 0);
     while !connection.is_ended() {
         let filter = filter(&connection, &followed.borrow_and_update());
@@ -58,7 +61,10 @@ pub(super) async fn hear(connection: Arc<Connection>, mut followed: watch::Recei
             Ok(Reply::Result(_)) => tracing::debug!("the server has ended its subscription"),
             Ok(Reply::Error(error)) => {
                 refusals += 1;
-                tracing::info!(reason = message_of(&error), "the server takes no subscription");
+                tracing::info!(
+                    reason = message_of(&error),
+                    "the server takes no subscription"
+                );
                 if refusals >= MOST_REFUSALS {
                     return;
                 }
@@ -72,9 +78,14 @@ pub(super) async fn hear(connection: Arc<Connection>, mut followed: watch::Recei
 /// What to subscribe to: the changes that the server declares, and `followed`.
 fn filter(connection: &Connection, followed: &BTreeSet<String>) -> String {
     let declared = &connection.introduction().capabilities;
-    let lists =
-        [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
-    let lists = lists.into_iter().filter(|(feature, _)| declared.has_part(feature, "listChanged"));
+    let lists = [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ];
+    let lists = lists
+        .into_iter()
+        .filter(|(feature, _)| declared.has_part(feature, "listChanged"));
     let mut members: Vec<String> = lists.map(|(_, key)| format!(r#""{key}":true"#)).collect();
     if !followed.is_empty() && declared.has_part("resources", "subscribe") {
         let uris: Vec<String> = followed.iter().map(|uri| quoted(uri)).collect();

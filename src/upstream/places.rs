@@ -20,7 +20,11 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(total: usize) -> Self {
-        Self { semaphore: Semaphore::new(total), total, waiting: AtomicUsize::new(0) }
+        Self {
+            semaphore: Semaphore::new(total),
+            total,
+            waiting: AtomicUsize::new(0),
+        }
     }
 
     /// Takes a place, when there is one.
@@ -32,7 +36,11 @@ impl Places {
             return Ok(permit);
         }
         let _queued = Queued::behind(self, server)?;
-        Ok(self.semaphore.acquire().await.expect("the semaphore is never closed"))
+        Ok(self
+            .semaphore
+            .acquire()
+            .await
+            .expect("the semaphore is never closed"))
     }
 }
 
@@ -44,7 +52,11 @@ impl<'a> Queued<'a> {
         let waiting = places.waiting.fetch_add(1, Ordering::Relaxed);
         let queued = Self(places);
         if waiting >= places.total * QUEUE_PER_PLACE {
-            return Err(CallError::Busy { server: server.clone(), running: places.total, waiting });
+            return Err(CallError::Busy {
+                server: server.clone(),
+                running: places.total,
+                waiting,
+            });
         }
         Ok(queued)
     }

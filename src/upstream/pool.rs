@@ -42,7 +42,9 @@ pub struct ServerStatus {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("slots", &self.slots).finish_non_exhaustive()
+        f.debug_struct("Pool")
+            .field("slots", &self.slots)
+            .finish_non_exhaustive()
     }
 }
 
@@ -50,7 +52,11 @@ impl Pool {
     /// A pool without servers; [`Pool::configure`] brings them. `audience` hears what servers say by themselves.
     #[must_use]
     pub fn new(environment: Environment, audience: Arc<dyn Audience>) -> Self {
-        Self { environment: Arc::new(environment), slots: RwLock::default(), audience }
+        Self {
+            environment: Arc::new(environment),
+            slots: RwLock::default(),
+            audience,
+        }
     }
 
     /// Takes over the servers of `config`. Connections of entries that stay the same stay; those of changed or
@@ -65,8 +71,17 @@ impl Pool {
                     if let Some(old) = old {
                         old.retire();
                     }
-                    let first = Slot::new(server.clone(), entry.clone(), config.idle_timeout, self.audience.clone());
-                    Slots { first, others: Vec::new(), subscriptions: OnceLock::new() }
+                    let first = Slot::new(
+                        server.clone(),
+                        entry.clone(),
+                        config.idle_timeout,
+                        self.audience.clone(),
+                    );
+                    Slots {
+                        first,
+                        others: Vec::new(),
+                        subscriptions: OnceLock::new(),
+                    }
                 }
             };
             next.insert(server.clone(), kept);
@@ -79,12 +94,23 @@ impl Pool {
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        slots.iter().map(|(server, slots)| ServerStatus { server: server.clone(), state: slots.state() }).collect()
+        slots
+            .iter()
+            .map(|(server, slots)| ServerStatus {
+                server: server.clone(),
+                state: slots.state(),
+            })
+            .collect()
     }
 
     /// Opens `server` in the modern era first, as it was when it was last spoken with.
     pub fn remember_modern(&self, server: &ServerName) {
-        if let Some(slots) = self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server) {
+        if let Some(slots) = self
+            .slots
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(server)
+        {
             slots.first.remember_modern();
         }
     }
@@ -92,7 +118,13 @@ impl Pool {
     /// The time a call of `server` may take by configuration, if it has its own.
     #[must_use]
     pub fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
-        self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server)?.first.entry.timeout
+        self.slots
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(server)?
+            .first
+            .entry
+            .timeout
     }
 
     /// Host and port of a server behind HTTP; nothing of one that is a process of ours.
@@ -112,10 +144,16 @@ impl Pool {
     #[must_use]
     pub fn connected_within(&self, server: &ServerName, limit: Duration) -> Duration {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(slots) = slots.get(server) else { return limit };
+        let Some(slots) = slots.get(server) else {
+            return limit;
+        };
         // What connecting usually takes is a part of the limit.
         let usual = self.environment.handshake_limit;
-        limit + self.environment.handshake_limit_of(&slots.first.entry.transport).saturating_sub(usual)
+        limit
+            + self
+                .environment
+                .handshake_limit_of(&slots.first.entry.transport)
+                .saturating_sub(usual)
     }
 
     /// Whether `server` could not be reached for want of a login when it was last tried.
@@ -129,7 +167,14 @@ impl Pool {
     /// The login at `server`, where it is one that may want it.
     #[must_use]
     pub fn account(&self, server: &ServerName) -> Option<Account> {
-        let entry = self.slots.read().unwrap_or_else(PoisonError::into_inner).get(server)?.first.entry.clone();
+        let entry = self
+            .slots
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(server)?
+            .first
+            .entry
+            .clone();
         Account::of_entry(server, &entry, &self.environment).ok()?
     }
 
@@ -139,9 +184,18 @@ impl Pool {
     ///
     /// # Errors
     /// When no usable answer comes.
-    pub async fn call(&self, server: &ServerName, call: &Call<'_>, repeatable: bool) -> Result<Reply, CallError> {
+    pub async fn call(
+        &self,
+        server: &ServerName,
+        call: &Call<'_>,
+        repeatable: bool,
+    ) -> Result<Reply, CallError> {
         let slot = self.slot(server, call.host.as_deref())?;
-        let _place = if slot.is_limited() { Box::pin(slot.place()).await? } else { None };
+        let _place = if slot.is_limited() {
+            Box::pin(slot.place()).await?
+        } else {
+            None
+        };
         let lease = match slot.lease_now() {
             Some(lease) => lease,
             None => Box::pin(self.lease_within(server, call)).await?,
@@ -184,8 +238,12 @@ impl Pool {
 
     /// The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.
     async fn lease_within(&self, server: &ServerName, call: &Call<'_>) -> Result<Lease, CallError> {
-        let lease = tokio::time::timeout(call.limit, self.lease(server, call.host.as_deref())).await;
-        Ok(lease.map_err(|_| CallError::Connecting { server: server.clone(), limit: call.limit })??)
+        let lease =
+            tokio::time::timeout(call.limit, self.lease(server, call.host.as_deref())).await;
+        Ok(lease.map_err(|_| CallError::Connecting {
+            server: server.clone(),
+            limit: call.limit,
+        })??)
     }
 
     /// Lists what a server has, its tools within `limit` for each page.
@@ -193,10 +251,20 @@ impl Pool {
     /// # Errors
     /// When it cannot be reached, or does not list its tools.
     pub async fn list(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
-        match self.lease(server, None).await.map_err(CallError::from)?.list(server, limit).await {
+        match self
+            .lease(server, None)
+            .await
+            .map_err(CallError::from)?
+            .list(server, limit)
+            .await
+        {
             // A session that is gone, say.
             Err(ListError::Call(error)) if error.is_unsent() => {
-                self.lease(server, None).await.map_err(CallError::from)?.list(server, limit).await
+                self.lease(server, None)
+                    .await
+                    .map_err(CallError::from)?
+                    .list(server, limit)
+                    .await
             }
             listed => listed,
         }
@@ -205,12 +273,20 @@ impl Pool {
     /// Follows these resources of a server, by its own URIs, and no others; where there are any, its connection is kept.
     pub fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(slots) = slots.get(server) else { return };
+        let Some(slots) = slots.get(server) else {
+            return;
+        };
         slots.first.follow(&uris);
         if uris.is_empty() && slots.subscriptions.get().is_none() {
             return;
         }
-        let start = || Subscriptions::new(slots.first.clone(), &self.environment, self.audience.clone());
+        let start = || {
+            Subscriptions::new(
+                slots.first.clone(),
+                &self.environment,
+                self.audience.clone(),
+            )
+        };
         slots.subscriptions.get_or_init(start).want(uris);
     }
 
@@ -218,10 +294,17 @@ impl Pool {
     ///
     /// # Errors
     /// With the reason why it does not.
-    pub async fn subscribed(&self, server: &ServerName, uri: &str, limit: Duration) -> Result<(), String> {
+    pub async fn subscribed(
+        &self,
+        server: &ServerName,
+        uri: &str,
+        limit: Duration,
+    ) -> Result<(), String> {
         let outcomes = {
             let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-            slots.get(server).and_then(|slots| Some(slots.subscriptions.get()?.outcomes()))
+            slots
+                .get(server)
+                .and_then(|slots| Some(slots.subscriptions.get()?.outcomes()))
         };
         match outcomes {
             Some(outcomes) => subscription::outcome(outcomes, uri, limit).await,
@@ -231,16 +314,24 @@ impl Pool {
 
     /// Tells the connected servers from which level on log messages are wanted now; those that connect later are told then.
     pub fn set_log_level(&self) {
-        let Some(level) = self.audience.log_level() else { return };
+        let Some(level) = self.audience.log_level() else {
+            return;
+        };
         for connection in self.connections() {
-            self.environment.tasks.spawn(async move { connection.set_log_level(level).await });
+            self.environment
+                .tasks
+                .spawn(async move { connection.set_log_level(level).await });
         }
     }
 
     /// The live connections.
     fn connections(&self) -> Vec<Arc<Connection>> {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        slots.values().flat_map(Slots::all).filter_map(|slot| slot.connection()).collect()
+        slots
+            .values()
+            .flat_map(Slots::all)
+            .filter_map(|slot| slot.connection())
+            .collect()
     }
 
     /// Waits until the guard has ended; connections end with the tasks of the run.
@@ -249,13 +340,27 @@ impl Pool {
     }
 
     /// A connection on which a request for `host` can go; for nobody in particular, any will do.
-    async fn lease(&self, server: &ServerName, host: Option<&dyn Host>) -> Result<Lease, Arc<ConnectError>> {
+    async fn lease(
+        &self,
+        server: &ServerName,
+        host: Option<&dyn Host>,
+    ) -> Result<Lease, Arc<ConnectError>> {
         let capabilities = host.map_or_else(|| self.audience.capabilities(), Host::capabilities);
-        self.slot(server, host)?.lease(&self.environment, capabilities).await
+        self.slot(server, host)?
+            .lease(&self.environment, capabilities)
+            .await
     }
 
-    fn slot(&self, server: &ServerName, host: Option<&dyn Host>) -> Result<Arc<Slot>, Arc<ConnectError>> {
-        let unknown = || Arc::new(ConnectError::Unknown { server: server.clone() });
+    fn slot(
+        &self,
+        server: &ServerName,
+        host: Option<&dyn Host>,
+    ) -> Result<Arc<Slot>, Arc<ConnectError>> {
+        let unknown = || {
+            Arc::new(ConnectError::Unknown {
+                server: server.clone(),
+            })
+        };
         {
             let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
             let slots = slots.get(server).ok_or_else(unknown)?;
@@ -265,11 +370,13 @@ impl Pool {
         }
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let slots = slots.get_mut(server).ok_or_else(unknown)?;
-        Ok(slots.suiting(host.map(Host::capabilities)).unwrap_or_else(|| {
-            let slot = slots.first.sibling();
-            slots.others.push(slot.clone());
-            slot
-        }))
+        Ok(slots
+            .suiting(host.map(Host::capabilities))
+            .unwrap_or_else(|| {
+                let slot = slots.first.sibling();
+                slots.others.push(slot.clone());
+                slot
+            }))
     }
 }
 
@@ -289,7 +396,9 @@ impl Slots {
     /// What is best to know of them: a live connection before none.
     fn state(&self) -> State {
         let states = || self.all().map(|slot| slot.state());
-        states().find(|state| matches!(state, State::Ready)).unwrap_or_else(|| self.first.state())
+        states()
+            .find(|state| matches!(state, State::Ready))
+            .unwrap_or_else(|| self.first.state())
     }
 
     fn retire(&self) {

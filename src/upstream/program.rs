@@ -13,10 +13,17 @@ const RUNNABLE: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 /// The program that `command` leads to, of those in the directories of `path`.
 #[must_use]
 pub fn find(command: &str, path: &str, environment: &Environment) -> Option<PathBuf> {
-    let endings = if cfg!(windows) { endings(command, environment) } else { vec![String::new()] };
+    let endings = if cfg!(windows) {
+        endings(command, environment)
+    } else {
+        vec![String::new()]
+    };
     let with_endings = |path: &Path| {
         let text = path.to_string_lossy().into_owned();
-        endings.iter().map(|ending| PathBuf::from(format!("{text}{ending}"))).find(|path| is_program(path))
+        endings
+            .iter()
+            .map(|ending| PathBuf::from(format!("{text}{ending}")))
+            .find(|path| is_program(path))
     };
     if command.contains(is_separator) {
         return with_endings(Path::new(command));
@@ -27,26 +34,52 @@ pub fn find(command: &str, path: &str, environment: &Environment) -> Option<Path
 /// What to start for `command`, for a process with these variables. On Windows the file itself: the system alone would find no
 /// `npx`, since only `npx.cmd` is a program there. Elsewhere, and where there is none, the system is left to look.
 pub(super) fn to_start<'a>(command: &'a str, variables: &Environment) -> Cow<'a, OsStr> {
-    let found = if cfg!(windows) { find(command, variables.get("PATH").unwrap_or_default(), variables) } else { None };
-    found.map_or(Cow::Borrowed(OsStr::new(command)), |path| Cow::Owned(path.into_os_string()))
+    let found = if cfg!(windows) {
+        find(
+            command,
+            variables.get("PATH").unwrap_or_default(),
+            variables,
+        )
+    } else {
+        None
+    };
+    found.map_or(Cow::Borrowed(OsStr::new(command)), |path| {
+        Cow::Owned(path.into_os_string())
+    })
 }
 
 /// What may follow `command` on Windows: nothing where it has an ending already. A file without one is never a program, and package
 /// managers put a shell's script of that name beside the one for Windows.
 fn endings(command: &str, environment: &Environment) -> Vec<String> {
-    let is_runnable = |ending: &str| RUNNABLE.iter().any(|runnable| runnable.eq_ignore_ascii_case(ending));
-    let own = Path::new(command).extension().map(|ending| format!(".{}", ending.to_string_lossy()));
-    let written = own.filter(|ending| is_runnable(ending)).map(|_| String::new());
-    let wanted = environment.get("PATHEXT").filter(|endings| !endings.is_empty());
+    let is_runnable = |ending: &str| {
+        RUNNABLE
+            .iter()
+            .any(|runnable| runnable.eq_ignore_ascii_case(ending))
+    };
+    let own = Path::new(command)
+        .extension()
+        .map(|ending| format!(".{}", ending.to_string_lossy()));
+    let written = own
+        .filter(|ending| is_runnable(ending))
+        .map(|_| String::new());
+    let wanted = environment
+        .get("PATHEXT")
+        .filter(|endings| !endings.is_empty());
     let listed: Vec<String> = match wanted {
-        Some(endings) => endings.split(';').filter(|ending| is_runnable(ending)).map(str::to_owned).collect(),
+        Some(endings) => endings
+            .split(';')
+            .filter(|ending| is_runnable(ending))
+            .map(str::to_owned)
+            .collect(),
         None => RUNNABLE.iter().map(|ending| (*ending).to_owned()).collect(),
     };
     written.into_iter().chain(listed).collect()
 }
 
 fn is_program(path: &Path) -> bool {
-    let Ok(metadata) = path.metadata() else { return false };
+    let Ok(metadata) = path.metadata() else {
+        return false;
+    };
     #[cfg(unix)]
     let may_run = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
     #[cfg(not(unix))]
@@ -69,8 +102,14 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(find("tool", path, &Environment::default()), None);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o700)).unwrap();
-        assert_eq!(find("tool", path, &Environment::default()), Some(file.clone()));
-        assert_eq!(find(file.to_str().unwrap(), "", &Environment::default()), Some(file));
+        assert_eq!(
+            find("tool", path, &Environment::default()),
+            Some(file.clone())
+        );
+        assert_eq!(
+            find(file.to_str().unwrap(), "", &Environment::default()),
+            Some(file)
+        );
         assert_eq!(find("tool", "", &Environment::default()), None);
     }
 
@@ -78,9 +117,17 @@ mod tests {
     fn on_windows_a_command_may_be_written_without_its_ending() {
         let check = |command: &str, pathext: &str, expected: &[&str]| {
             let environment = Environment::from_iter([("PATHEXT", pathext)]);
-            assert_eq!(endings(command, &environment), expected, "{command} {pathext}");
+            assert_eq!(
+                endings(command, &environment),
+                expected,
+                "{command} {pathext}"
+            );
         };
-        check("npx", ".COM;.EXE;.BAT;.CMD;.VBS;.JS", &[".COM", ".EXE", ".BAT", ".CMD"]);
+        check(
+            "npx",
+            ".COM;.EXE;.BAT;.CMD;.VBS;.JS",
+            &[".COM", ".EXE", ".BAT", ".CMD"],
+        );
         check("npx", "", &RUNNABLE);
         check(r"C:\node\npx.cmd", ".EXE", &["", ".EXE"]);
         // `server.js.cmd` it may be; a script by itself is started by its own program.
@@ -95,9 +142,14 @@ mod tests {
         for name in ["npx", "npx.cmd"] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        let variables =
-            Environment::from_iter([("Path", directory.path().to_str().unwrap()), ("PathExt", ".EXE;.CMD")]);
-        assert_eq!(Path::new(&to_start("npx", &variables)), directory.path().join("npx.CMD"));
+        let variables = Environment::from_iter([
+            ("Path", directory.path().to_str().unwrap()),
+            ("PathExt", ".EXE;.CMD"),
+        ]);
+        assert_eq!(
+            Path::new(&to_start("npx", &variables)),
+            directory.path().join("npx.CMD")
+        );
         assert_eq!(to_start("uvx", &variables), OsStr::new("uvx"));
     }
 }

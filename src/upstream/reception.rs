@@ -56,13 +56,20 @@ enum Addressee {
 
 impl std::fmt::Debug for Reception {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reception").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("Reception")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
 impl Reception {
     pub(super) fn new(server: ServerName, audience: Arc<dyn Audience>, tasks: Tasks) -> Arc<Self> {
-        Arc::new(Self { server, audience, tasks, open: Mutex::default() })
+        Arc::new(Self {
+            server,
+            audience,
+            tasks,
+            open: Mutex::default(),
+        })
     }
 
     /// Request `id` is under way for `host`, until the guard is dropped.
@@ -70,7 +77,10 @@ impl Reception {
         if let Some(host) = host {
             self.open().hosts.insert(id, host);
         }
-        UnderWay { reception: self, id }
+        UnderWay {
+            reception: self,
+            id,
+        }
     }
 
     /// Where the answer to request `id` goes, if that is known.
@@ -80,7 +90,12 @@ impl Reception {
 
     /// Runs the exchange of request `id` for at most `limit`, not counting the time in which the server itself waits for
     /// the client: a person may be reading. `None` when the time is up.
-    pub(super) async fn within<T>(&self, id: u64, limit: Duration, exchange: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn within<T>(
+        &self,
+        id: u64,
+        limit: Duration,
+        exchange: impl Future<Output = T>,
+    ) -> Option<T> {
         let start = Instant::now();
         tokio::pin!(exchange);
         loop {
@@ -100,8 +115,9 @@ impl Reception {
     pub(super) fn notified(&self, method: &str, params: Option<&RawValue>, id: Option<u64>) {
         match (method, params) {
             ("notifications/progress", Some(params)) => {
-                let token =
-                    Object::parse(params).ok().and_then(|object| object.get("progressToken")?.get().parse().ok());
+                let token = Object::parse(params)
+                    .ok()
+                    .and_then(|object| object.get("progressToken")?.get().parse().ok());
                 let host = token.and_then(|id: u64| self.open().hosts.get(&id).cloned());
                 if let Some(host) = host {
                     host.progress(params);
@@ -109,7 +125,9 @@ impl Reception {
             }
             ("notifications/message", Some(params)) => self.logged(params, id),
             ("notifications/cancelled", Some(params)) => {
-                let id = Object::parse(params).ok().and_then(|object| RequestId::parse(object.get("requestId")?));
+                let id = Object::parse(params)
+                    .ok()
+                    .and_then(|object| RequestId::parse(object.get("requestId")?));
                 if let Some(asked) = id.and_then(|id| self.open().questions.remove(&id)) {
                     asked.taken_back.cancel();
                 }
@@ -133,7 +151,9 @@ impl Reception {
         }
         let refuse = |code, message: &str| Frame::error(Some(&request.id), code, message, None);
         let (host, within) = match self.addressee(&request.method, id) {
-            Addressee::One(host, within) if host.is_askable() && host.capabilities().allow(&request.method) => {
+            Addressee::One(host, within)
+                if host.is_askable() && host.capabilities().allow(&request.method) =>
+            {
                 (host, within)
             }
             Addressee::One(..) | Addressee::Nobody => {
@@ -153,12 +173,20 @@ impl Reception {
                 let message = format!("{MOST_QUESTIONS} requests are open already");
                 return reply(refuse(ErrorCode::TOO_MANY_REQUESTS, &message));
             }
-            open.questions.insert(request.id.clone(), Asked { taken_back: taken_back.clone(), within });
+            open.questions.insert(
+                request.id.clone(),
+                Asked {
+                    taken_back: taken_back.clone(),
+                    within,
+                },
+            );
         }
         let question = Question {
             server: self.server.clone(),
             method: request.method.to_string(),
-            params: request.params.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes())),
+            params: request
+                .params
+                .map(|raw| Bytes::copy_from_slice(raw.get().as_bytes())),
         };
         let (reception, id) = (self.clone(), request.id.clone());
         self.tasks.spawn(async move {
@@ -206,7 +234,11 @@ impl Reception {
                 .host(&self.server, method)
                 .map_or(Addressee::Nobody, |host| Addressee::One(host, None));
         };
-        if open.hosts.values().all(|other| other.client() == host.client()) {
+        if open
+            .hosts
+            .values()
+            .all(|other| other.client() == host.client())
+        {
             Addressee::One(host.clone(), Some(*latest))
         } else {
             Addressee::Several

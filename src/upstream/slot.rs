@@ -94,7 +94,10 @@ enum Phase {
     Disconnected,
     Connecting(watch::Receiver<Attempt>),
     Ready(Arc<Connection>),
-    Failed { error: Arc<ConnectError>, retry_at: Instant },
+    Failed {
+        error: Arc<ConnectError>,
+        retry_at: Instant,
+    },
 }
 
 /// A connection in use: it is not closed for idleness while this is held.
@@ -106,7 +109,10 @@ pub(super) struct Lease {
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slot").field("server", &self.server).field("link", &self.link).finish_non_exhaustive()
+        f.debug_struct("Slot")
+            .field("server", &self.server)
+            .field("link", &self.link)
+            .finish_non_exhaustive()
     }
 }
 
@@ -117,9 +123,18 @@ impl Slot {
         default_idle: IdleTimeout,
         audience: Arc<dyn Audience>,
     ) -> Arc<Self> {
-        let places = entry.max_concurrent.map(|total| Arc::new(Places::new(total.get())));
+        let places = entry
+            .max_concurrent
+            .map(|total| Arc::new(Places::new(total.get())));
         let idle_timeout = entry.idle_timeout.unwrap_or(default_idle);
-        Self::with(server, entry, idle_timeout, places, audience, Arc::default())
+        Self::with(
+            server,
+            entry,
+            idle_timeout,
+            places,
+            audience,
+            Arc::default(),
+        )
     }
 
     /// Another slot of the same server, for clients that can be asked other things.
@@ -153,7 +168,16 @@ impl Slot {
             retired: false,
         };
         let (link, followed) = (Mutex::new(link), watch::Sender::new(BTreeSet::new()));
-        Arc::new(Self { server, entry, idle_timeout, link, places, audience, mirrors, followed })
+        Arc::new(Self {
+            server,
+            entry,
+            idle_timeout,
+            link,
+            places,
+            audience,
+            mirrors,
+            followed,
+        })
     }
 
     /// Notes that the server spoke the modern era when it was last spoken with.
@@ -173,9 +197,11 @@ impl Slot {
             Phase::Connecting(_) => State::Connecting,
             Phase::Ready(connection) if !connection.is_ended() => State::Ready,
             Phase::Disconnected | Phase::Ready(_) => State::Disconnected,
-            Phase::Failed { error, retry_at } => {
-                State::Failed { error: error.clone(), failures: link.failures, retry_at: *retry_at }
-            }
+            Phase::Failed { error, retry_at } => State::Failed {
+                error: error.clone(),
+                failures: link.failures,
+                retry_at: *retry_at,
+            },
         }
     }
 
@@ -236,7 +262,9 @@ impl Slot {
         capabilities: ClientCapabilities,
     ) -> Result<Lease, Arc<ConnectError>> {
         if self.entry.disabled {
-            return Err(Arc::new(ConnectError::Disabled { server: self.server.clone() }));
+            return Err(Arc::new(ConnectError::Disabled {
+                server: self.server.clone(),
+            }));
         }
         loop {
             let mut attempt = match self.lease_or_attempt(environment, capabilities) {
@@ -256,7 +284,10 @@ impl Slot {
     /// The connection, if there is one already.
     pub(super) fn lease_now(self: &Arc<Self>) -> Option<Lease> {
         let connection = (!self.entry.disabled).then(|| self.link().used())??;
-        Some(Lease { slot: self.clone(), connection })
+        Some(Lease {
+            slot: self.clone(),
+            connection,
+        })
     }
 
     fn lease_or_attempt(
@@ -267,7 +298,10 @@ impl Slot {
         let mut link = self.link();
         if let Some(connection) = link.used() {
             drop(link);
-            return Ok(Lease { slot: self.clone(), connection });
+            return Ok(Lease {
+                slot: self.clone(),
+                connection,
+            });
         }
         match &link.phase {
             Phase::Connecting(attempt) => Err(attempt.clone()),
@@ -284,7 +318,11 @@ impl Slot {
         }
     }
 
-    async fn attempt(self: Arc<Self>, environment: &Arc<Environment>, outcome: &watch::Sender<Attempt>) {
+    async fn attempt(
+        self: Arc<Self>,
+        environment: &Arc<Environment>,
+        outcome: &watch::Sender<Attempt>,
+    ) {
         let result = tokio::select! {
             result = self.connect(environment) => result.map(Arc::new).map_err(Arc::new),
             () = environment.tasks.stopped() => Err(Arc::new(ConnectError::ShuttingDown)),
@@ -297,22 +335,32 @@ impl Slot {
                     link.is_modern = connection.introduction().revision.is_modern();
                     link.last_used = Instant::now();
                     link.phase = Phase::Ready(connection.clone());
-                    environment.tasks.spawn(self.clone().close_when_idle(environment.clone(), connection.clone()));
+                    environment.tasks.spawn(
+                        self.clone()
+                            .close_when_idle(environment.clone(), connection.clone()),
+                    );
                     if connection.introduction().revision.is_modern() {
                         let news = super::news::hear(connection.clone(), self.followed.subscribe());
                         let stop = environment.tasks.stop().clone();
-                        environment.tasks.spawn(stop.run_until_cancelled_owned(news));
+                        environment
+                            .tasks
+                            .spawn(stop.run_until_cancelled_owned(news));
                     }
                     if let Some(level) = self.audience.log_level() {
                         let connection = connection.clone();
-                        environment.tasks.spawn(async move { connection.set_log_level(level).await });
+                        environment
+                            .tasks
+                            .spawn(async move { connection.set_log_level(level).await });
                     }
                 }
                 Err(error) => {
                     link.failures += 1;
                     link.is_modern = false;
                     let retry_at = Instant::now() + backoff(link.failures);
-                    link.phase = Phase::Failed { error: error.clone(), retry_at };
+                    link.phase = Phase::Failed {
+                        error: error.clone(),
+                        retry_at,
+                    };
                     if !matches!(**error, ConnectError::ShuttingDown) {
                         tracing::warn!(server = %self.server, %error, "no connection");
                     }
@@ -353,7 +401,11 @@ impl Slot {
     }
 
     /// Closes `connection` once nobody has used it for its idle time.
-    async fn close_when_idle(self: Arc<Self>, environment: Arc<Environment>, connection: Arc<Connection>) {
+    async fn close_when_idle(
+        self: Arc<Self>,
+        environment: Arc<Environment>,
+        connection: Arc<Connection>,
+    ) {
         loop {
             let pause = {
                 let mut link = self.link();
@@ -370,7 +422,9 @@ impl Slot {
                             tracing::debug!(server = %self.server, "closed while idle");
                         }
                         link.phase = match std::mem::replace(&mut link.phase, Phase::Disconnected) {
-                            Phase::Ready(current) if !Arc::ptr_eq(&current, &connection) => Phase::Ready(current),
+                            Phase::Ready(current) if !Arc::ptr_eq(&current, &connection) => {
+                                Phase::Ready(current)
+                            }
                             Phase::Ready(_) => Phase::Disconnected,
                             other => other,
                         };
@@ -412,7 +466,9 @@ impl Slot {
 
 /// The more calls lately, the longer a connection is kept.
 fn adaptive_idle(heat: f64) -> Duration {
-    SHORTEST_IDLE.mul_f64(1.0 + heat.min(60.0)).min(LONGEST_IDLE)
+    SHORTEST_IDLE
+        .mul_f64(1.0 + heat.min(60.0))
+        .min(LONGEST_IDLE)
 }
 
 impl Deref for Lease {

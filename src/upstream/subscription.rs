@@ -41,7 +41,11 @@ struct Keeper {
 
 impl Subscriptions {
     /// Nothing is wanted yet.
-    pub(super) fn new(slot: Arc<Slot>, environment: &Arc<Environment>, audience: Arc<dyn Audience>) -> Self {
+    pub(super) fn new(
+        slot: Arc<Slot>,
+        environment: &Arc<Environment>,
+        audience: Arc<dyn Audience>,
+    ) -> Self {
         let (sender, outcomes) = watch::channel(Outcomes::new());
         let keeper = Keeper {
             wanted: slot.followed.subscribe(),
@@ -51,8 +55,14 @@ impl Subscriptions {
             outcomes: sender,
         };
         let stop = environment.tasks.stop().child_token();
-        environment.tasks.spawn(stop.clone().run_until_cancelled_owned(keeper.keep()));
-        Self { slot, outcomes, _keeper: stop.drop_guard() }
+        environment
+            .tasks
+            .spawn(stop.clone().run_until_cancelled_owned(keeper.keep()));
+        Self {
+            slot,
+            outcomes,
+            _keeper: stop.drop_guard(),
+        }
     }
 
     /// From now on, these URIs are wanted and no others.
@@ -71,9 +81,16 @@ impl Subscriptions {
 }
 
 /// Waits until it is known what came of the subscription to `uri`; `Err` is the server's reason, or ours.
-pub(super) async fn outcome(mut outcomes: watch::Receiver<Outcomes>, uri: &str, limit: Duration) -> Result<(), String> {
+pub(super) async fn outcome(
+    mut outcomes: watch::Receiver<Outcomes>,
+    uri: &str,
+    limit: Duration,
+) -> Result<(), String> {
     let known = async {
-        let outcomes = outcomes.wait_for(|outcomes| outcomes.contains_key(uri)).await.ok()?;
+        let outcomes = outcomes
+            .wait_for(|outcomes| outcomes.contains_key(uri))
+            .await
+            .ok()?;
         outcomes.get(uri).cloned()
     };
     match tokio::time::timeout(limit, known).await {
@@ -86,8 +103,17 @@ pub(super) async fn outcome(mut outcomes: watch::Receiver<Outcomes>, uri: &str, 
 impl Keeper {
     async fn keep(mut self) {
         let mut failures = 0;
-        while self.wanted.wait_for(|wanted| !wanted.is_empty()).await.is_ok() {
-            match self.slot.lease(&self.environment, self.audience.capabilities()).await {
+        while self
+            .wanted
+            .wait_for(|wanted| !wanted.is_empty())
+            .await
+            .is_ok()
+        {
+            match self
+                .slot
+                .lease(&self.environment, self.audience.capabilities())
+                .await
+            {
                 Ok(lease) => {
                     failures = 0;
                     self.follow(lease).await;
@@ -96,7 +122,12 @@ impl Keeper {
                     failures += 1;
                     let reason = error.to_string();
                     let wanted = self.wanted.borrow_and_update().clone();
-                    self.outcomes.send_replace(wanted.into_iter().map(|uri| (uri, Err(reason.clone()))).collect());
+                    self.outcomes.send_replace(
+                        wanted
+                            .into_iter()
+                            .map(|uri| (uri, Err(reason.clone())))
+                            .collect(),
+                    );
                 }
             }
             if !self.wanted.borrow().is_empty() {
@@ -115,7 +146,8 @@ impl Keeper {
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
             for uri in active.difference(&wanted) {
-                self.outcomes.send_modify(|outcomes| drop(outcomes.remove(uri)));
+                self.outcomes
+                    .send_modify(|outcomes| drop(outcomes.remove(uri)));
                 // It says no more of it, or says it in vain.
                 let _ = ask(&lease, "resources/unsubscribe", uri).await;
             }
@@ -132,7 +164,8 @@ impl Keeper {
                         if let Err(reason) = &outcome {
                             tracing::info!(server = %self.slot.server, uri, reason, "not subscribed");
                         }
-                        self.outcomes.send_modify(|outcomes| drop(outcomes.insert(uri.clone(), outcome)));
+                        self.outcomes
+                            .send_modify(|outcomes| drop(outcomes.insert(uri.clone(), outcome)));
                     }
                 }
             }
@@ -154,5 +187,7 @@ async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<Reply, 
     if connection.introduction().revision.is_modern() {
         return Ok(Reply::Result(b"{}"[..].into()));
     }
-    connection.request(method, &format!(r#""uri":{}"#, quoted(uri)), LIMIT).await
+    connection
+        .request(method, &format!(r#""uri":{}"#, quoted(uri)), LIMIT)
+        .await
 }

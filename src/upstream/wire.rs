@@ -109,6 +109,11 @@ impl Wire {
 
 impl<'a> From<&'a str> for Target<'a> {
     fn from(method: &'a str) -> Self {
-        Self { method, name: None, headers: &[], context: None }
+        Self {
+            method,
+            name: None,
+            headers: &[],
+            context: None,
+        }
     }
 }

@@ -11,7 +11,8 @@ const ITEMS: &str = r#"{"content":[{"type":"text","text":"see data"},{"type":"im
 
 fn shop() -> Setup {
     let failed = r#"{"content":[{"type":"text","text":"[\"sold out\"]"}],"isError":true}"#;
-    let fenced = r#"{"content":[{"type":"text","text":"Here you are:\n```json\n{\"price\": 3}\n```"}]}"#;
+    let fenced =
+        r#"{"content":[{"type":"text","text":"Here you are:\n```json\n{\"price\": 3}\n```"}]}"#;
     Setup::new().server(
         "shop",
         Server::new()
@@ -24,7 +25,10 @@ fn shop() -> Setup {
 }
 
 fn select(client: &mut Client, tool: &str, filter: &str) -> crate::support::Message {
-    client.call("execute_tool", &json!({ "name": tool, "select": filter }).to_string())
+    client.call(
+        "execute_tool",
+        &json!({ "name": tool, "select": filter }).to_string(),
+    )
 }
 
 #[test]
@@ -32,9 +36,20 @@ fn a_filter_leaves_the_part_that_was_asked_for() {
     let mut client = shop().connect();
     let chosen = select(&mut client, "shop__list", ".items[].name");
     assert_eq!(chosen.text().lines().collect::<Vec<_>>(), ["milk", "bread"]);
-    assert!(!chosen.result().contains("structuredContent"), "clients would show it in place of the text");
-    assert!(chosen.result().contains(r#"{"type":"image","data":"aW1n","mimeType":"image/png"}"#), "the image is gone");
-    assert_eq!(select(&mut client, "shop__list", ".total").text(), "18446744073709551617");
+    assert!(
+        !chosen.result().contains("structuredContent"),
+        "clients would show it in place of the text"
+    );
+    assert!(
+        chosen
+            .result()
+            .contains(r#"{"type":"image","data":"aW1n","mimeType":"image/png"}"#),
+        "the image is gone"
+    );
+    assert_eq!(
+        select(&mut client, "shop__list", ".total").text(),
+        "18446744073709551617"
+    );
     assert_eq!(select(&mut client, "shop__price", ".price").text(), "3");
     client.finish();
 }
@@ -50,13 +65,31 @@ fn without_a_filter_the_result_is_the_servers_own() {
 fn a_filter_that_fails_shows_the_shape_and_the_call_is_not_repeated() {
     let setup = shop();
     let mut client = setup.connect();
-    for (filter, error) in [(".items[", "no jq"), (".items.x", "failed"), ("empty", "nothing"), ("nosuch", "nosuch")] {
+    for (filter, error) in [
+        (".items[", "no jq"),
+        (".items.x", "failed"),
+        ("empty", "nothing"),
+        ("nosuch", "nosuch"),
+    ] {
         let told = select(&mut client, "shop__list", filter).tool_error();
         assert!(told.contains(error), "{filter}: {told}");
-        assert!(told.contains("{total: 18446744073709551617, items: array[2] of {id: 1, name: \"milk\"}}"), "{told}");
-        let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
-        let read =
-            client.execute_with("mcpzip__read_result", &json!({ "id": id, "select": ".items | length" }).to_string());
+        assert!(
+            told.contains(
+                "{total: 18446744073709551617, items: array[2] of {id: 1, name: \"milk\"}}"
+            ),
+            "{told}"
+        );
+        let id = told
+            .split("\"id\":\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        let read = client.execute_with(
+            "mcpzip__read_result",
+            &json!({ "id": id, "select": ".items | length" }).to_string(),
+        );
         assert_eq!(read.text(), "2");
     }
     assert_eq!(setup.home().count("shop", "tools/call"), 4);
@@ -66,9 +99,15 @@ fn a_filter_that_fails_shows_the_shape_and_the_call_is_not_repeated() {
 #[test]
 fn a_filter_never_hides_an_error_and_text_is_no_data() {
     let mut client = shop().connect();
-    assert_eq!(select(&mut client, "shop__buy", "empty").tool_error(), "[\"sold out\"]");
+    assert_eq!(
+        select(&mut client, "shop__buy", "empty").tool_error(),
+        "[\"sold out\"]"
+    );
     let told = select(&mut client, "shop__talk", ".x").tool_error();
-    assert!(told.contains("not JSON") && told.contains("just words"), "{told}");
+    assert!(
+        told.contains("not JSON") && told.contains("just words"),
+        "{told}"
+    );
     client.finish();
 }
 
@@ -76,16 +115,28 @@ fn a_filter_never_hides_an_error_and_text_is_no_data() {
 fn a_filter_that_never_ends_costs_an_error_within_two_seconds_and_nobody_else() {
     let mut client = shop().connect();
     client.execute("shop__talk");
-    let filters = ["def f: f; f", "[range(1e12)] | length", "[limit(1e9; repeat(\"x\" * 1000))] | length"];
+    let filters = [
+        "def f: f; f",
+        "[range(1e12)] | length",
+        "[limit(1e9; repeat(\"x\" * 1000))] | length",
+    ];
     let ids: Vec<u64> = filters
         .iter()
-        .map(|filter| client.begin("execute_tool", &json!({ "name": "shop__list", "select": filter }).to_string()))
+        .map(|filter| {
+            client.begin(
+                "execute_tool",
+                &json!({ "name": "shop__list", "select": filter }).to_string(),
+            )
+        })
         .collect();
     let beside = client.begin_execute("shop__talk");
     assert_eq!(client.answer(beside).text(), "just words");
     for &id in &ids {
         let told = client.answer(id).tool_error();
-        assert!(told.contains("ended after") || told.contains("memory") || told.contains("more than"), "{told}");
+        assert!(
+            told.contains("ended after") || told.contains("memory") || told.contains("more than"),
+            "{told}"
+        );
     }
     client.check_order(beside, ids[0]);
     client.finish();
@@ -101,24 +152,44 @@ fn a_filter_sees_no_variable_of_ours() {
 
 #[test]
 fn a_result_over_the_budget_is_stored_and_read_in_parts() {
-    let lines: Vec<String> = (0..5000).map(|number| format!("line {number} of many")).collect();
+    let lines: Vec<String> = (0..5000)
+        .map(|number| format!("line {number} of many"))
+        .collect();
     let text = lines.join("\n");
     let long = json!({ "content": [{ "type": "text", "text": text }] }).to_string();
     let server = Server::new().tool("long", [result(&long)]);
-    let mut client = Setup::new().server("a", server).setting("results", json!({ "budget": 10_000 })).connect();
+    let mut client = Setup::new()
+        .server("a", server)
+        .setting("results", json!({ "budget": 10_000 }))
+        .connect();
     let head = client.execute("a__long");
     let told = head.text();
     assert!(told.starts_with("line 0 of many\n"), "{told}");
-    assert!(told.contains(&format!("of {} characters", text.len())), "{told}");
+    assert!(
+        told.contains(&format!("of {} characters", text.len())),
+        "{told}"
+    );
     assert!(told.len() < 6000, "{} characters", told.len());
-    let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let id = told
+        .split("\"id\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned();
     let mut read = |arguments: serde_json::Value| {
         let mut arguments = arguments;
         arguments["id"] = json!(id);
-        client.execute_with("mcpzip__read_result", &arguments.to_string()).text()
+        client
+            .execute_with("mcpzip__read_result", &arguments.to_string())
+            .text()
     };
     assert!(read(json!({ "offset": 15, "limit": 14 })).starts_with("line 1 of many"));
-    assert_eq!(read(json!({ "grep": "line 4321 " })), "4322: line 4321 of many");
+    assert_eq!(
+        read(json!({ "grep": "line 4321 " })),
+        "4322: line 4321 of many"
+    );
     assert_eq!(read(json!({ "grep": "LINE 49.9 " })).lines().count(), 10);
     let mut whole = String::new();
     while whole.chars().count() < text.len() {
@@ -133,7 +204,10 @@ fn a_result_over_the_budget_is_stored_and_read_in_parts() {
 fn a_budget_of_zero_lets_everything_pass() {
     let long = json!({ "content": [{ "type": "text", "text": "x".repeat(300_000) }] }).to_string();
     let server = Server::new().tool("long", [result(&long)]);
-    let mut client = Setup::new().server("a", server).setting("results", json!({ "budget": 0 })).connect();
+    let mut client = Setup::new()
+        .server("a", server)
+        .setting("results", json!({ "budget": 0 }))
+        .connect();
     assert_eq!(client.execute("a__long").result(), long);
     client.finish();
 }
@@ -143,11 +217,28 @@ fn stored_results_go_with_the_client_that_made_the_call() {
     let setup = shop();
     let mut client = setup.connect();
     let told = select(&mut client, "shop__list", "empty").tool_error();
-    let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let id = told
+        .split("\"id\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned();
     let mut other = setup.connect();
     let arguments = json!({ "id": id }).to_string();
-    assert!(other.execute_with("mcpzip__read_result", &arguments).tool_error().contains(&id));
-    assert!(client.execute_with("mcpzip__read_result", &arguments).text().contains("see data"));
+    assert!(
+        other
+            .execute_with("mcpzip__read_result", &arguments)
+            .tool_error()
+            .contains(&id)
+    );
+    assert!(
+        client
+            .execute_with("mcpzip__read_result", &arguments)
+            .text()
+            .contains("see data")
+    );
     client.finish();
     other.finish();
 }
@@ -162,17 +253,35 @@ fn several_calls_run_side_by_side_and_answer_in_order() {
     calls.push(json!({ "name": "shop__buy" }));
     let start = Instant::now();
     let answered = client.call("execute_tool", &json!({ "calls": calls }).to_string());
-    assert!(start.elapsed() < Duration::from_secs(20), "29 calls of a second took {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(20),
+        "29 calls of a second took {:?}",
+        start.elapsed()
+    );
     let value = answered.value();
-    let texts: Vec<&str> =
-        value["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
+    let texts: Vec<&str> = value["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|block| block["text"].as_str())
+        .collect();
     assert_eq!(texts[..2], ["[1] shop__slow", "slow"]);
     assert_eq!(texts[58..60], ["[30] shop__list", "milk"]);
     assert_eq!(texts[60], "[31] shop__nothing failed");
     assert_eq!(texts[62..], ["[32] shop__buy failed", "[\"sold out\"]"]);
-    assert!(value.get("isError").is_none(), "one failure is not the failure of all");
-    for wrong in [json!([]), json!("x"), json!([7]), json!(vec![json!({ "name": "shop__talk" }); 33])] {
-        let told = client.call("execute_tool", &json!({ "calls": wrong }).to_string()).tool_error();
+    assert!(
+        value.get("isError").is_none(),
+        "one failure is not the failure of all"
+    );
+    for wrong in [
+        json!([]),
+        json!("x"),
+        json!([7]),
+        json!(vec![json!({ "name": "shop__talk" }); 33]),
+    ] {
+        let told = client
+            .call("execute_tool", &json!({ "calls": wrong }).to_string())
+            .tool_error();
         assert!(told.contains("1 to 32"), "{told}");
     }
     client.finish();
@@ -180,14 +289,25 @@ fn several_calls_run_side_by_side_and_answer_in_order() {
 
 #[test]
 fn cancelling_several_calls_cancels_all_of_them() {
-    let setup = Setup::new().server("a", Server::new().tool("wait", [await_cancel()]).tool("quick", [answer("done")]));
+    let setup = Setup::new().server(
+        "a",
+        Server::new()
+            .tool("wait", [await_cancel()])
+            .tool("quick", [answer("done")]),
+    );
     let mut client = setup.connect();
     client.execute("a__quick");
     let calls = vec![json!({ "name": "a__wait" }); 5];
     let id = client.begin("execute_tool", &json!({ "calls": calls }).to_string());
-    until("the calls to arrive", || (setup.home().count("a", r#""name":"wait""#) == 5).then_some(()));
-    client.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
-    until("all to be cancelled", || (setup.home().count("a", "notifications/cancelled") == 5).then_some(()));
+    until("the calls to arrive", || {
+        (setup.home().count("a", r#""name":"wait""#) == 5).then_some(())
+    });
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    ));
+    until("all to be cancelled", || {
+        (setup.home().count("a", "notifications/cancelled") == 5).then_some(())
+    });
     assert_eq!(client.execute("a__quick").text(), "done");
     client.finish();
 }
@@ -195,24 +315,49 @@ fn cancelling_several_calls_cancels_all_of_them() {
 #[test]
 fn what_was_repaired_is_in_meta_and_nowhere_else() {
     let definition = r#"{"name":"t","inputSchema":{"type":"object","properties":{"count":{"type":"integer"},"tags":{"type":"array","items":{"type":"string"}}}}}"#;
-    let mut client = Setup::new().server("a", Server::new().tool_as("t", definition, [echo()])).connect();
+    let mut client = Setup::new()
+        .server("a", Server::new().tool_as("t", definition, [echo()]))
+        .connect();
     let arguments = r#"{"count":"5","tags":"x"}"#;
     let made = client.execute_with("a__t", arguments);
-    assert!(
-        made.result()
-            .starts_with(r#"{"content":[],"structuredContent":{"name":"t","arguments":{"count":5,"tags":["x"]}}"#)
-    );
+    assert!(made.result().starts_with(
+        r#"{"content":[],"structuredContent":{"name":"t","arguments":{"count":5,"tags":["x"]}}"#
+    ));
     let repairs = &made.value()["_meta"]["mcpzip/repairs"];
-    assert_eq!(repairs.as_array().unwrap().iter().map(|repair| &repair["path"]).collect::<Vec<_>>(), ["count", "tags"]);
-    assert!(repairs[0]["what"].as_str().unwrap().contains("string"), "{repairs}");
+    assert_eq!(
+        repairs
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|repair| &repair["path"])
+            .collect::<Vec<_>>(),
+        ["count", "tags"]
+    );
+    assert!(
+        repairs[0]["what"].as_str().unwrap().contains("string"),
+        "{repairs}"
+    );
     assert_eq!(made.text(), "", "the text is the server's");
     let plain = client.execute_with("a__t", r#"{"count":5}"#);
-    assert_eq!(plain.result(), r#"{"content":[],"structuredContent":{"name":"t","arguments":{"count":5}}}"#);
-    let calls = format!(r#"{{"calls":[{{"name":"a__t"}},{{"name":"a__t","arguments":{arguments}}}]}}"#);
+    assert_eq!(
+        plain.result(),
+        r#"{"content":[],"structuredContent":{"name":"t","arguments":{"count":5}}}"#
+    );
+    let calls =
+        format!(r#"{{"calls":[{{"name":"a__t"}},{{"name":"a__t","arguments":{arguments}}}]}}"#);
     let several = client.call("execute_tool", &calls).value();
     assert_eq!(several["_meta"]["mcpzip/repairs"], json!([[], repairs]));
-    let chosen = client.call("execute_tool", &format!(r#"{{"name":"a__t","arguments":{arguments},"select":".name"}}"#));
-    assert_eq!((chosen.text().as_str(), &chosen.value()["_meta"]["mcpzip/repairs"]), ("t", repairs));
+    let chosen = client.call(
+        "execute_tool",
+        &format!(r#"{{"name":"a__t","arguments":{arguments},"select":".name"}}"#),
+    );
+    assert_eq!(
+        (
+            chosen.text().as_str(),
+            &chosen.value()["_meta"]["mcpzip/repairs"]
+        ),
+        ("t", repairs)
+    );
     client.finish();
 }
 
@@ -221,8 +366,14 @@ fn a_client_that_shows_one_of_two_gets_that_one() {
     let both = r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"structuredContent":{"a":1},"later":1.0}"#;
     let setup = Setup::new().server("a", Server::new().tool("t", [result(both)]));
     for (name, expected) in [
-        ("claude-code", r#"{"content":[],"structuredContent":{"a":1},"later":1.0}"#),
-        ("opencode", r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"later":1.0}"#),
+        (
+            "claude-code",
+            r#"{"content":[],"structuredContent":{"a":1},"later":1.0}"#,
+        ),
+        (
+            "opencode",
+            r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"later":1.0}"#,
+        ),
         ("somebody", both),
     ] {
         let mut client = setup.start();
@@ -230,7 +381,8 @@ fn a_client_that_shows_one_of_two_gets_that_one() {
         assert_eq!(client.execute("a__t").result(), expected, "{name}");
         client.finish();
         let mut client = setup.start();
-        let info = format!(r#""io.modelcontextprotocol/clientInfo":{{"name":"{name}","version":"1"}}"#);
+        let info =
+            format!(r#""io.modelcontextprotocol/clientInfo":{{"name":"{name}","version":"1"}}"#);
         let call = r#""name":"execute_tool","arguments":{"name":"a__t"}"#;
         let id = client.begin_modern("tools/call", call, "{}", &info);
         let modern = format!(r#"{{"resultType":"complete",{}"#, &expected[1..]);
@@ -249,10 +401,20 @@ fn what_was_stored_is_kept_as_long_as_the_user_wants() {
     let setup = shop().setting("results", json!({ "kept_for": "2h" }));
     let mut client = setup.connect();
     let told = select(&mut client, "shop__list", "empty").tool_error();
-    let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let id = told
+        .split("\"id\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned();
     client.finish();
     let mut later = setup.connect();
-    let read = later.execute_with("mcpzip__read_result", &json!({ "id": id, "select": ".items[1].name" }).to_string());
+    let read = later.execute_with(
+        "mcpzip__read_result",
+        &json!({ "id": id, "select": ".items[1].name" }).to_string(),
+    );
     assert_eq!(read.text(), "bread");
     later.finish();
 }
@@ -260,14 +422,22 @@ fn what_was_stored_is_kept_as_long_as_the_user_wants() {
 #[cfg(unix)]
 #[test]
 fn after_a_kill_what_was_stored_is_readable_or_absent_and_counts_are_whole() {
-    let long = json!({ "content": [{ "type": "text", "text": "some words ".repeat(30_000) }] }).to_string();
+    let long = json!({ "content": [{ "type": "text", "text": "some words ".repeat(30_000) }] })
+        .to_string();
     let setup = Setup::new()
         .server("a", Server::new().tool("long", [result(&long)]))
         .setting("results", json!({ "kept_for": "1h" }));
     for round in 0..4 {
         let mut client = setup.connect();
         let told = client.execute("a__long").text();
-        let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let id = told
+            .split("\"id\":\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned();
         for _ in 0..round {
             client.begin_execute("a__long");
         }
@@ -277,36 +447,75 @@ fn after_a_kill_what_was_stored_is_readable_or_absent_and_counts_are_whole() {
         client.signal(rustix::process::Signal::KILL);
         client.wait();
         let mut next = setup.connect();
-        let read = next.execute_with("mcpzip__read_result", &json!({ "id": id, "limit": 10 }).to_string());
-        assert!(read.text().starts_with("some words"), "an id that was told is readable");
+        let read = next.execute_with(
+            "mcpzip__read_result",
+            &json!({ "id": id, "limit": 10 }).to_string(),
+        );
+        assert!(
+            read.text().starts_with("some words"),
+            "an id that was told is readable"
+        );
         next.finish();
     }
-    for file in std::fs::read_dir(setup.home().path("state/results/common")).unwrap().flatten() {
+    for file in std::fs::read_dir(setup.home().path("state/results/common"))
+        .unwrap()
+        .flatten()
+    {
         let path = file.path();
         if path.extension().is_some_and(|end| end == "json") {
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), long, "{}", path.display());
+            assert_eq!(
+                std::fs::read_to_string(&path).unwrap(),
+                long,
+                "{}",
+                path.display()
+            );
         }
     }
     setup.run(&["stats", "--json"]).code(0).json();
-    let days = std::fs::read_dir(setup.home().path("state/statistics")).unwrap().flatten();
-    let names: Vec<String> = days.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    assert!(names.iter().all(|name| !name.ends_with(".damaged")), "{names:?}");
+    let days = std::fs::read_dir(setup.home().path("state/statistics"))
+        .unwrap()
+        .flatten();
+    let names: Vec<String> = days
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(
+        names.iter().all(|name| !name.ends_with(".damaged")),
+        "{names:?}"
+    );
 }
 
 #[test]
 fn a_budget_holds_by_default_and_for_what_clients_show() {
     let data = json!({ "items": (0..9_000).map(|id| json!({ "id": id, "name": "milk" })).collect::<Vec<_>>() });
-    let long = json!({ "content": [{ "type": "text", "text": "9000 items" }], "structuredContent": data }).to_string();
-    let mut client = Setup::new().server("a", Server::new().tool("long", [result(&long)])).start();
+    let long =
+        json!({ "content": [{ "type": "text", "text": "9000 items" }], "structuredContent": data })
+            .to_string();
+    let mut client = Setup::new()
+        .server("a", Server::new().tool("long", [result(&long)]))
+        .start();
     client.shake_hands_named("claude-code");
     let told = client.execute("a__long");
-    assert!(!told.result().contains("structuredContent"), "a client would show it in place of the text");
+    assert!(
+        !told.result().contains("structuredContent"),
+        "a client would show it in place of the text"
+    );
     let told = told.text();
     assert!(told.starts_with("9000 items\n{\"items\":[{"), "{told:.300}");
-    assert!(told.contains("{items: array[9000] of {id: 0, name: \"milk\"}}"), "{told}");
-    let id = told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
-    let read =
-        client.execute_with("mcpzip__read_result", &json!({ "id": id, "select": ".items[8999].id" }).to_string());
+    assert!(
+        told.contains("{items: array[9000] of {id: 0, name: \"milk\"}}"),
+        "{told}"
+    );
+    let id = told
+        .split("\"id\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let read = client.execute_with(
+        "mcpzip__read_result",
+        &json!({ "id": id, "select": ".items[8999].id" }).to_string(),
+    );
     assert_eq!(read.text(), "8999");
     client.finish();
 }
@@ -323,22 +532,53 @@ fn gain_counts_what_was_saved_and_what_was_paid() {
     client.execute("shop__talk");
     client.finish();
     let gain = setup.run(&["gain", "--json"]).code(0).json();
-    assert_eq!((&gain["tokenizer"], &gain["clients"]), (&json!("o200k_base"), &json!(1)));
+    assert_eq!(
+        (&gain["tokenizer"], &gain["clients"]),
+        (&json!("o200k_base"), &json!(1))
+    );
     let sum = &gain["sum"];
     for paid in ["own", "searches", "descriptions", "wrapping"] {
         assert!(sum[paid].as_i64().unwrap() > 0, "{paid}: {sum}");
     }
     assert!(sum["definitions"].as_i64().unwrap() > 50, "{sum}");
-    let part = |keys: &[&str]| keys.iter().map(|key| sum[*key].as_i64().unwrap()).sum::<i64>();
-    let net =
-        part(&["definitions", "projected", "stored"]) - part(&["own", "searches", "descriptions", "parts", "wrapping"]);
+    let part = |keys: &[&str]| {
+        keys.iter()
+            .map(|key| sum[*key].as_i64().unwrap())
+            .sum::<i64>()
+    };
+    let net = part(&["definitions", "projected", "stored"])
+        - part(&["own", "searches", "descriptions", "parts", "wrapping"]);
     assert_eq!(sum["net"], net);
     let shop = &gain["servers"][0];
-    assert_eq!((&shop["server"], &shop["clients"]), (&json!("shop"), &json!(1)));
-    let list = shop["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "list").unwrap().clone();
-    assert_eq!((&list["calls"], &list["projected"], &list["whole"]), (&json!(1), &json!(1), &json!(0)));
-    assert_eq!(setup.run(&["gain", "--json", "--since", "2099-01-01"]).code(0).json()["clients"], 0);
-    assert!(setup.run(&["gain", "--since", "soon"]).code(2).stderr.contains("7d"));
+    assert_eq!(
+        (&shop["server"], &shop["clients"]),
+        (&json!("shop"), &json!(1))
+    );
+    let list = shop["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["tool"] == "list")
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&list["calls"], &list["projected"], &list["whole"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    assert_eq!(
+        setup
+            .run(&["gain", "--json", "--since", "2099-01-01"])
+            .code(0)
+            .json()["clients"],
+        0
+    );
+    assert!(
+        setup
+            .run(&["gain", "--since", "soon"])
+            .code(2)
+            .stderr
+            .contains("7d")
+    );
 }
 
 #[test]
@@ -351,10 +591,19 @@ fn session_logs_are_read_and_left_as_they_are() {
     let log = format!("{used}\n{came}\nnot JSON\n");
     std::fs::write(logs.join("s.jsonl"), &log).unwrap();
     let found = setup.run(&["gain", "--discover", "--json"]).code(0).json();
-    assert_eq!((&found["calls"], &found["sessions"], &found["logs"]), (&json!(1), &json!(1), &json!(1)));
+    assert_eq!(
+        (&found["calls"], &found["sessions"], &found["logs"]),
+        (&json!(1), &json!(1), &json!(1))
+    );
     assert_eq!(found["tools"][0]["tool"], "shop__list");
     assert!(found["tokens"].as_u64().unwrap() >= 5, "{found}");
     assert_eq!(std::fs::read_to_string(logs.join("s.jsonl")).unwrap(), log);
     let elsewhere = setup.variable("CLAUDE_CONFIG_DIR", "/no/such/place");
-    assert!(elsewhere.run(&["gain", "--discover"]).code(1).stderr.contains("/no/such/place"));
+    assert!(
+        elsewhere
+            .run(&["gain", "--discover"])
+            .code(1)
+            .stderr
+            .contains("/no/such/place")
+    );
 }

@@ -25,19 +25,42 @@ type Bend = fn(&Tool) -> Option<Value>;
 
 /// What agents send, and what is meant by it.
 const SHAPES: &[(&str, Bend)] = &[
-    ("all as a string", |tool| Some(Value::String(object(&tool.valid).to_string()))),
+    ("all as a string", |tool| {
+        Some(Value::String(object(&tool.valid).to_string()))
+    }),
     ("all as a string, encoded twice", |tool| {
-        Some(Value::String(Value::String(object(&tool.valid).to_string()).to_string()))
+        Some(Value::String(
+            Value::String(object(&tool.valid).to_string()).to_string(),
+        ))
     }),
-    ("a number as a string", |tool| replace(tool, |value, _| value.is_number().then(|| json!(value.to_string())))),
-    ("a boolean as a string", |tool| replace(tool, |value, _| value.is_boolean().then(|| json!(value.to_string())))),
+    ("a number as a string", |tool| {
+        replace(tool, |value, _| {
+            value.is_number().then(|| json!(value.to_string()))
+        })
+    }),
+    ("a boolean as a string", |tool| {
+        replace(tool, |value, _| {
+            value.is_boolean().then(|| json!(value.to_string()))
+        })
+    }),
     ("a single value for a list", |tool| {
-        replace(tool, |value, _| value.as_array().filter(|items| items.len() == 1).map(|items| items[0].clone()))
+        replace(tool, |value, _| {
+            value
+                .as_array()
+                .filter(|items| items.len() == 1)
+                .map(|items| items[0].clone())
+        })
     }),
-    ("a list as a string", |tool| replace(tool, |value, _| value.is_array().then(|| json!(value.to_string())))),
+    ("a list as a string", |tool| {
+        replace(tool, |value, _| {
+            value.is_array().then(|| json!(value.to_string()))
+        })
+    }),
     ("null for what is optional", |tool| {
         let absent = tool.properties.iter().find(|(name, schema)| {
-            !tool.valid.contains_key(*name) && !tool.required.contains(name) && schema["type"].is_string()
+            !tool.valid.contains_key(*name)
+                && !tool.required.contains(name)
+                && schema["type"].is_string()
         })?;
         let mut bent = tool.valid.clone();
         bent.insert(absent.0.clone(), Value::Null);
@@ -48,14 +71,21 @@ const SHAPES: &[(&str, Bend)] = &[
             let values = schema["enum"].as_array()?;
             let other = value.as_str()?.to_uppercase();
             let fold = |value: &Value| value.as_str().map(str::to_lowercase);
-            let is_unique = values.iter().filter(|known| fold(known) == fold(value)).count() == 1;
+            let is_unique = values
+                .iter()
+                .filter(|known| fold(known) == fold(value))
+                .count()
+                == 1;
             (is_unique && json!(other) != *value).then(|| json!(other))
         })
     }),
     ("another spelling of a key", |tool| {
         // One that is not required may be anything else that the tool understands.
         let is_plain = |name: &str| name.contains('_') && name.is_ascii();
-        let mut required = tool.valid.iter().filter(|(name, _)| tool.required.contains(name));
+        let mut required = tool
+            .valid
+            .iter()
+            .filter(|(name, _)| tool.required.contains(name));
         let (name, value) = required.find(|(name, _)| is_plain(name))?;
         let spelled: String = name
             .split('_')
@@ -86,12 +116,25 @@ fn what_agents_send_reaches_real_tools_as_it_was_meant() {
     for tool in &tools {
         let valid = call(&mut client, tool, &object(&tool.valid));
         assert_eq!(valid.arguments(), object(&tool.valid), "{}", tool.name);
-        assert!(!valid.is_repaired(), "{}: valid arguments were touched", tool.name);
+        assert!(
+            !valid.is_repaired(),
+            "{}: valid arguments were touched",
+            tool.name
+        );
         for (shape, bend) in SHAPES {
             let Some(bent) = bend(tool) else { continue };
             let answer = call(&mut client, tool, &bent);
-            assert_eq!(answer.arguments(), object(&tool.valid), "{} with {shape}: {bent}", tool.name);
-            assert!(answer.is_repaired(), "{} with {shape}: {bent} is not noted", tool.name);
+            assert_eq!(
+                answer.arguments(),
+                object(&tool.valid),
+                "{} with {shape}: {bent}",
+                tool.name
+            );
+            assert!(
+                answer.is_repaired(),
+                "{} with {shape}: {bent} is not noted",
+                tool.name
+            );
             *tried.entry(shape).or_default() += 1;
         }
     }
@@ -109,26 +152,46 @@ fn what_has_no_one_meaning_is_said_and_not_sent() {
     let mut client = connect(&tools);
     let (mut missing, mut wrong) = (0, 0);
     for tool in &tools {
-        if let Some(required) = tool.required.iter().find(|name| tool.valid.contains_key(*name)) {
+        if let Some(required) = tool
+            .required
+            .iter()
+            .find(|name| tool.valid.contains_key(*name))
+        {
             let mut bent = tool.valid.clone();
             bent.remove(required);
             let told = execute(&mut client, tool, &object(&bent)).tool_error();
-            assert!(told.contains(required.as_str()) && told.contains("was not called"), "{}: {told}", tool.name);
-            assert!(told.contains(&format!("a__{}(", tool.name)), "no signature: {told}");
+            assert!(
+                told.contains(required.as_str()) && told.contains("was not called"),
+                "{}: {told}",
+                tool.name
+            );
+            assert!(
+                told.contains(&format!("a__{}(", tool.name)),
+                "no signature: {told}"
+            );
             missing += 1;
         }
         let simple = tool.valid.iter().find(|(name, _)| {
-            matches!(tool.properties[*name]["type"].as_str(), Some("string" | "integer" | "number" | "boolean"))
+            matches!(
+                tool.properties[*name]["type"].as_str(),
+                Some("string" | "integer" | "number" | "boolean")
+            )
         });
         if let Some((name, _)) = simple {
             let mut bent = tool.valid.clone();
             bent.insert(name.clone(), json!({ "surprise": [1, 2] }));
             let told = execute(&mut client, tool, &object(&bent)).tool_error();
-            assert!(told.contains(name.as_str()) && told.contains("was not called"), "{}: {told}", tool.name);
+            assert!(
+                told.contains(name.as_str()) && told.contains("was not called"),
+                "{}: {told}",
+                tool.name
+            );
             wrong += 1;
         }
     }
-    eprintln!("{missing} without what is required, {wrong} with an object in a plain value's place");
+    eprintln!(
+        "{missing} without what is required, {wrong} with an object in a plain value's place"
+    );
     assert!(missing >= 60 && wrong >= 60, "{missing} and {wrong}");
     client.finish();
 }
@@ -142,16 +205,26 @@ impl Echoed {
     }
 
     fn is_repaired(&self) -> bool {
-        self.0["_meta"]["mcpzip/repairs"].as_array().is_some_and(|repairs| {
-            !repairs.is_empty() && repairs.iter().all(|repair| repair["path"].is_string() && repair["what"].is_string())
-        })
+        self.0["_meta"]["mcpzip/repairs"]
+            .as_array()
+            .is_some_and(|repairs| {
+                !repairs.is_empty()
+                    && repairs
+                        .iter()
+                        .all(|repair| repair["path"].is_string() && repair["what"].is_string())
+            })
     }
 }
 
 #[track_caller]
 fn call(client: &mut Client, tool: &Tool, arguments: &Value) -> Echoed {
     let answer = execute(client, tool, arguments);
-    assert!(!answer.is_tool_error(), "{} with {arguments}: {}", tool.name, answer.text());
+    assert!(
+        !answer.is_tool_error(),
+        "{} with {arguments}: {}",
+        tool.name,
+        answer.text()
+    );
     Echoed(answer.value())
 }
 
@@ -162,7 +235,8 @@ fn execute(client: &mut Client, tool: &Tool, arguments: &Value) -> crate::suppor
 
 fn connect(tools: &[Tool]) -> Client {
     let server = tools.iter().fold(Server::new(), |server, tool| {
-        let schema = json!({ "type": "object", "properties": tool.properties, "required": tool.required });
+        let schema =
+            json!({ "type": "object", "properties": tool.properties, "required": tool.required });
         let definition = json!({ "name": tool.name, "inputSchema": schema });
         server.tool_as(&tool.name, &definition.to_string(), [echo()])
     });
@@ -171,29 +245,62 @@ fn connect(tools: &[Tool]) -> Client {
 
 /// Tools of different servers whose arguments can be made up, evenly out of the corpora.
 fn tools() -> Option<Vec<Tool>> {
-    let corpora = ["dev/corpus.json", "dev/public/azure/corpus.json", "dev/public/mcpproxy/corpus.json"];
+    let corpora = [
+        "dev/corpus.json",
+        "dev/public/azure/corpus.json",
+        "dev/public/mcpproxy/corpus.json",
+    ];
     let mut known = Vec::new();
     for corpus in corpora {
         known.extend(corpus::tools(corpus)?);
     }
-    let usable: Vec<_> = known.iter().filter_map(|tool| usable(&tool.definition["inputSchema"])).collect();
+    let usable: Vec<_> = known
+        .iter()
+        .filter_map(|tool| usable(&tool.definition["inputSchema"]))
+        .collect();
     let step = (usable.len() / MOST_TOOLS).max(1);
     let taken = usable.into_iter().step_by(step).enumerate();
-    Some(taken.map(|(at, tool)| Tool { name: format!("t{at}"), ..tool }).collect())
+    Some(
+        taken
+            .map(|(at, tool)| Tool {
+                name: format!("t{at}"),
+                ..tool
+            })
+            .collect(),
+    )
 }
 
 /// The schema with arguments that fit it, if they can be made up.
 fn usable(schema: &Value) -> Option<Tool> {
-    let known = ["type", "properties", "required", "additionalProperties", "$schema", "title", "description"];
-    if schema.as_object()?.keys().any(|key| !known.contains(&key.as_str()))
+    let known = [
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "$schema",
+        "title",
+        "description",
+    ];
+    if schema
+        .as_object()?
+        .keys()
+        .any(|key| !known.contains(&key.as_str()))
         || schema["additionalProperties"].is_object()
     {
         return None;
     }
-    let properties = schema["properties"].as_object().filter(|properties| !properties.is_empty())?.clone();
+    let properties = schema["properties"]
+        .as_object()
+        .filter(|properties| !properties.is_empty())?
+        .clone();
     let required: Vec<String> = schema["required"]
         .as_array()
-        .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+        .map(|names| {
+            names
+                .iter()
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect()
+        })
         .unwrap_or_default();
     let mut valid = Map::new();
     for (at, (name, schema)) in properties.iter().enumerate() {
@@ -204,17 +311,40 @@ fn usable(schema: &Value) -> Option<Tool> {
             valid.insert(name.clone(), made);
         }
     }
-    (!valid.is_empty()).then_some(Tool { name: String::new(), properties, required, valid })
+    (!valid.is_empty()).then_some(Tool {
+        name: String::new(),
+        properties,
+        required,
+        valid,
+    })
 }
 
 /// A value that fits, where that is plain to see.
 fn made_up(schema: &Value) -> Option<Value> {
-    let odd = ["pattern", "format", "minLength", "anyOf", "oneOf", "allOf", "$ref", "const", "multipleOf", "not"];
-    if schema.as_object()?.keys().any(|key| odd.contains(&key.as_str())) {
+    let odd = [
+        "pattern",
+        "format",
+        "minLength",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "$ref",
+        "const",
+        "multipleOf",
+        "not",
+    ];
+    if schema
+        .as_object()?
+        .keys()
+        .any(|key| odd.contains(&key.as_str()))
+    {
         return None;
     }
     if let Some(values) = schema["enum"].as_array() {
-        return values.first().filter(|value| value.is_string() && schema["type"] == "string").cloned();
+        return values
+            .first()
+            .filter(|value| value.is_string() && schema["type"] == "string")
+            .cloned();
     }
     match schema["type"].as_str()? {
         "string" => Some(json!("some text")),
@@ -231,7 +361,10 @@ fn made_up(schema: &Value) -> Option<Value> {
 /// The arguments with the first value replaced for which there is something else.
 fn replace(tool: &Tool, other: fn(&Value, &Value) -> Option<Value>) -> Option<Value> {
     let mut bent = tool.valid.clone();
-    let found = tool.valid.iter().find_map(|(name, value)| Some((name, other(value, &tool.properties[name])?)));
+    let found = tool
+        .valid
+        .iter()
+        .find_map(|(name, value)| Some((name, other(value, &tool.properties[name])?)));
     let (name, value) = found?;
     bent.insert(name.clone(), value);
     Some(object(&bent))

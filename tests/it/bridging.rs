@@ -3,24 +3,35 @@
 use serde_json::{Value, json};
 
 use crate::support::http::HttpServer;
-use crate::support::script::{answer, answer_with, ask, await_cancel, error, if_params, line, result, sleep, up_to};
+use crate::support::script::{
+    answer, answer_with, ask, await_cancel, error, if_params, line, result, sleep, up_to,
+};
 use crate::support::{Client, Message, Server, Setup, until};
 
-const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true},"extra":{}}"#;
-const FORM: &str = r#"{"message":"Which one?","requestedSchema":{"type":"object","z":1e400,"properties":{}}}"#;
+const ALL: &str =
+    r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true},"extra":{}}"#;
+const FORM: &str =
+    r#"{"message":"Which one?","requestedSchema":{"type":"object","z":1e400,"properties":{}}}"#;
 
 /// A legacy server whose tool asks the client before it answers.
 fn asking(method: &str, params: &str) -> Server {
-    Server::new().tool("t", [ask("q-1", method, params), answer_with(r#""said":$answer"#)])
+    Server::new().tool(
+        "t",
+        [ask("q-1", method, params), answer_with(r#""said":$answer"#)],
+    )
 }
 
 /// A modern server whose tool needs input before it answers.
 fn needing(requests: &str) -> Server {
-    let needs = format!(r#"{{"resultType":"input_required","inputRequests":{requests},"requestState":"s \u00e9"}}"#);
+    let needs = format!(
+        r#"{{"resultType":"input_required","inputRequests":{requests},"requestState":"s \u00e9"}}"#
+    );
     let done = line(
         r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete","content":[],"structuredContent":$params}}"#,
     );
-    Server::new().modern().tool("t", [if_params("requestState", [done], [result(&needs)])])
+    Server::new()
+        .modern()
+        .tool("t", [if_params("requestState", [done], [result(&needs)])])
 }
 
 fn greeted(setup: &Setup, capabilities: &str) -> Client {
@@ -45,7 +56,10 @@ fn readable(message: &Message) -> Value {
 
 #[track_caller]
 fn reply(client: &mut Client, question: &Message, result: &str) {
-    client.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, question.id()));
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
+        question.id()
+    ));
 }
 
 fn modern(client: &mut Client, members: &str, capabilities: &str) -> Message {
@@ -69,10 +83,17 @@ fn a_legacy_server_asks_a_legacy_client() {
         assert_eq!(params(&asked)["_meta"]["mcpzip/server"], "s", "{method}");
         if method == "elicitation/create" {
             assert_eq!(params(&asked)["message"], "s: Which one?");
-            assert!(asked.params().contains(r#"{"type":"object","z":1e400,"properties":{}}"#));
+            assert!(
+                asked
+                    .params()
+                    .contains(r#"{"type":"object","z":1e400,"properties":{}}"#)
+            );
         }
         reply(&mut client, &asked, answer);
-        assert_eq!(client.answer(id).result(), format!(r#"{{"content":[],"structuredContent":{{"said":{answer}}}}}"#));
+        assert_eq!(
+            client.answer(id).result(),
+            format!(r#"{{"content":[],"structuredContent":{{"said":{answer}}}}}"#)
+        );
         client.finish();
     }
 }
@@ -81,8 +102,14 @@ fn a_legacy_server_asks_a_legacy_client() {
 fn a_server_is_told_what_its_client_can_be_asked_and_nothing_else() {
     for (capabilities, declared) in [
         ("{}", r#""capabilities":{},"#),
-        (r#"{"elicitation":{},"tasks":{}}"#, r#""capabilities":{"elicitation":{}},"#),
-        (ALL, r#""capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true}},"#),
+        (
+            r#"{"elicitation":{},"tasks":{}}"#,
+            r#""capabilities":{"elicitation":{}},"#,
+        ),
+        (
+            ALL,
+            r#""capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true}},"#,
+        ),
     ] {
         let setup = Setup::new().server("s", asking("sampling/createMessage", "{}"));
         let mut client = greeted(&setup, capabilities);
@@ -92,9 +119,16 @@ fn a_server_is_told_what_its_client_can_be_asked_and_nothing_else() {
             reply(&mut client, &asked, "{}");
         }
         let answer = client.answer(id);
-        let refused = answer.result().contains("no client declares support for `sampling/createMessage`");
+        let refused = answer
+            .result()
+            .contains("no client declares support for `sampling/createMessage`");
         assert_eq!(refused, capabilities != ALL, "{}", answer.as_str());
-        assert_eq!(setup.home().count("s", declared), setup.home().starts("s"), "{}", setup.home().log("s"));
+        assert_eq!(
+            setup.home().count("s", declared),
+            setup.home().starts("s"),
+            "{}",
+            setup.home().log("s")
+        );
         client.finish();
     }
 }
@@ -105,9 +139,18 @@ fn a_refusal_of_the_client_reaches_the_server_and_the_call_goes_on() {
     let mut client = greeted(&setup, ALL);
     let id = client.begin_execute("s__t");
     let asked = question(&mut client, "elicitation/create");
-    client.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-1,"message":"no \ud83d"}}}}"#, asked.id()));
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-1,"message":"no \ud83d"}}}}"#,
+        asked.id()
+    ));
     let answer = client.answer(id);
-    assert!(answer.result().contains(r#"{"said":{"code":-1,"message":"no \ud83d"}}"#), "{}", answer.as_str());
+    assert!(
+        answer
+            .result()
+            .contains(r#"{"said":{"code":-1,"message":"no \ud83d"}}"#),
+        "{}",
+        answer.as_str()
+    );
     client.finish();
 }
 
@@ -118,7 +161,9 @@ fn a_cancelled_call_takes_its_question_back() {
     let mut client = greeted(&setup, ALL);
     let id = client.begin_execute("s__t");
     let asked = question(&mut client, "elicitation/create");
-    client.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    ));
     let taken_back = question(&mut client, "notifications/cancelled");
     assert_eq!(params(&taken_back)["requestId"].to_string(), asked.id());
     assert_eq!(client.execute("s__u").text(), "fine");
@@ -127,7 +172,11 @@ fn a_cancelled_call_takes_its_question_back() {
 
 #[test]
 fn a_call_waits_for_its_client_longer_than_for_its_server() {
-    let setup = Setup::new().server_with("s", asking("elicitation/create", FORM), json!({ "timeout": "2s" }));
+    let setup = Setup::new().server_with(
+        "s",
+        asking("elicitation/create", FORM),
+        json!({ "timeout": "2s" }),
+    );
     let mut client = greeted(&setup, ALL);
     let id = client.begin_execute("s__t");
     let asked = question(&mut client, "elicitation/create");
@@ -139,19 +188,29 @@ fn a_call_waits_for_its_client_longer_than_for_its_server() {
 
 #[test]
 fn a_server_asks_for_roots_before_any_call() {
-    let server = Server::new().on("tools/list", [ask("r", "roots/list", "{}"), result(r#"{"tools":[]}"#)]);
+    let server = Server::new().on(
+        "tools/list",
+        [ask("r", "roots/list", "{}"), result(r#"{"tools":[]}"#)],
+    );
     let setup = Setup::new().server("s", server);
     let mut client = greeted(&setup, ALL);
     let asked = question(&mut client, "roots/list");
     reply(&mut client, &asked, r#"{"roots":[{"uri":"file:///x"}]}"#);
-    until("the answer", || (setup.home().count("s", r#""result":{"roots":[{"uri":"file:///x"}]}"#) > 0).then_some(()));
+    until("the answer", || {
+        (setup
+            .home()
+            .count("s", r#""result":{"roots":[{"uri":"file:///x"}]}"#)
+            > 0)
+        .then_some(())
+    });
     client.finish();
 }
 
 #[test]
 fn a_modern_server_needs_input_of_a_legacy_client() {
-    let requests =
-        format!(r#"{{"one":{{"method":"elicitation/create","params":{FORM}}},"two":{{"method":"roots/list"}}}}"#);
+    let requests = format!(
+        r#"{{"one":{{"method":"elicitation/create","params":{FORM}}},"two":{{"method":"roots/list"}}}}"#
+    );
     let setup = Setup::new().server("s", needing(&requests));
     let mut client = greeted(&setup, ALL);
     let id = client.begin_execute("s__t");
@@ -159,16 +218,20 @@ fn a_modern_server_needs_input_of_a_legacy_client() {
     let two = question(&mut client, "roots/list");
     assert_eq!(params(&one)["message"], "s: Which one?");
     reply(&mut client, &two, r#"{"roots":[]}"#);
-    reply(&mut client, &one, r#"{"action":"accept","content":{"n":1e400}}"#);
+    reply(
+        &mut client,
+        &one,
+        r#"{"action":"accept","content":{"n":1e400}}"#,
+    );
     let answer = client.answer(id);
     let expected = concat!(
         r#""inputResponses":{"one":{"action":"accept","content":{"n":1e400}},"two":{"roots":[]}},"#,
         r#""requestState":"s \u00e9""#
     );
     assert!(answer.result().contains(expected), "{}", answer.as_str());
-    assert!(
-        answer.result().contains(r#""io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}}"#)
-    );
+    assert!(answer.result().contains(
+        r#""io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}}"#
+    ));
     client.finish();
 }
 
@@ -193,30 +256,55 @@ fn a_legacy_server_asks_a_modern_client() {
         (&request["method"], &request["params"]["message"]),
         (&json!("elicitation/create"), &json!("s: Which one?"))
     );
-    assert!(asked.result().contains(r#"{"type":"object","z":1e400,"properties":{}}"#));
+    assert!(
+        asked
+            .result()
+            .contains(r#"{"type":"object","z":1e400,"properties":{}}"#)
+    );
     let state = needs["requestState"].to_string();
 
     // An answer to something else leaves the question open, under a new token.
-    let asked = modern(&mut client, &format!(r#","requestState":{state},"inputResponses":{{"other":{{}}}}"#), ALL);
+    let asked = modern(
+        &mut client,
+        &format!(r#","requestState":{state},"inputResponses":{{"other":{{}}}}"#),
+        ALL,
+    );
     let again = readable(&asked);
-    assert_eq!(again["inputRequests"]["question-1"]["method"], "elicitation/create");
+    assert_eq!(
+        again["inputRequests"]["question-1"]["method"],
+        "elicitation/create"
+    );
     let newer = again["requestState"].to_string();
     assert_ne!(newer, state);
 
     // A token opens nothing but what it was given for, and only once.
-    let call =
-        format!(r#""name":"execute_tool","arguments":{{"name":"s__t","arguments":{{"a":1}}}},"requestState":{newer}"#);
+    let call = format!(
+        r#""name":"execute_tool","arguments":{{"name":"s__t","arguments":{{"a":1}}}},"requestState":{newer}"#
+    );
     let id = client.begin_modern("tools/call", &call, ALL, "");
     assert_eq!(client.answer(id).error_code(), -32602);
     let stale = modern(&mut client, &format!(r#","requestState":{state}"#), ALL);
-    assert!(stale.error()["message"].as_str().unwrap().contains("unknown or has expired"), "{}", stale.as_str());
+    assert!(
+        stale.error()["message"]
+            .as_str()
+            .unwrap()
+            .contains("unknown or has expired"),
+        "{}",
+        stale.as_str()
+    );
 
     let said = r#"{"action":"accept","content":{"n":1e400}}"#;
     let retry = format!(r#","inputResponses":{{"question-1":{said}}},"requestState":{newer}"#);
     let answer = modern(&mut client, &retry, ALL);
-    let expected = format!(r#"{{"resultType":"complete","content":[],"structuredContent":{{"said":{said}}}}}"#);
+    let expected = format!(
+        r#"{{"resultType":"complete","content":[],"structuredContent":{{"said":{said}}}}}"#
+    );
     assert_eq!(answer.result(), expected);
-    assert_eq!(setup.home().count("s", r#""method":"tools/call""#), 1, "the call was made once");
+    assert_eq!(
+        setup.home().count("s", r#""method":"tools/call""#),
+        1,
+        "the call was made once"
+    );
     client.finish();
 }
 
@@ -225,7 +313,13 @@ fn a_modern_client_that_cannot_be_asked_is_not() {
     let setup = Setup::new().server("s", asking("elicitation/create", FORM));
     let mut client = setup.start();
     let answer = modern(&mut client, "", "{}");
-    assert!(answer.result().contains("no client declares support for `elicitation/create`"), "{}", answer.as_str());
+    assert!(
+        answer
+            .result()
+            .contains("no client declares support for `elicitation/create`"),
+        "{}",
+        answer.as_str()
+    );
     client.finish();
 }
 
@@ -235,10 +329,20 @@ fn a_modern_server_and_a_modern_client_speak_through() {
     let setup = Setup::new().server("s", needing(&requests));
     let mut client = setup.start();
     let asked = modern(&mut client, "", ALL);
-    assert!(asked.result().contains(r#""resultType":"input_required""#), "{}", asked.as_str());
+    assert!(
+        asked.result().contains(r#""resultType":"input_required""#),
+        "{}",
+        asked.as_str()
+    );
     assert!(asked.result().contains(r#""requestState":"s \u00e9""#));
-    assert!(asked.result().contains(r#""k\u00e9y":{"method":"elicitation/create""#));
-    assert!(asked.result().contains(r#""message":"s: Which one?""#) && asked.result().contains("1e400"));
+    assert!(
+        asked
+            .result()
+            .contains(r#""k\u00e9y":{"method":"elicitation/create""#)
+    );
+    assert!(
+        asked.result().contains(r#""message":"s: Which one?""#) && asked.result().contains("1e400")
+    );
     let retry = r#","inputResponses":{"k\u00e9y":{"action":"decline"}},"requestState":"s \u00e9""#;
     let answer = modern(&mut client, retry, ALL);
     assert!(answer.result().contains(&retry[1..]), "{}", answer.as_str());
@@ -253,13 +357,24 @@ fn a_user_who_has_to_be_somewhere_first_is_sent_there() {
     let setup = Setup::new().server("s", Server::new().tool("t", [first_no]));
     let mut client = greeted(&setup, ALL);
     let refused = client.execute("s__t");
-    assert!(refused.as_str().ends_with(&format!(r#""error":{PLACES}}}"#)), "{}", refused.as_str());
+    assert!(
+        refused
+            .as_str()
+            .ends_with(&format!(r#""error":{PLACES}}}"#)),
+        "{}",
+        refused.as_str()
+    );
     assert_eq!(client.execute("s__t").text(), "welcome");
     client.finish();
 
     let setup = Setup::new().server("s", Server::new().tool("t", [error(PLACES)]));
     let mut client = greeted(&setup, r#"{"elicitation":{}}"#);
-    assert!(client.execute("s__t").tool_error().contains("https://a.example/"));
+    assert!(
+        client
+            .execute("s__t")
+            .tool_error()
+            .contains("https://a.example/")
+    );
     client.finish();
 
     let first_no = up_to(1, "tools/call", [error(PLACES)], [answer("welcome")]);
@@ -272,9 +387,14 @@ fn a_user_who_has_to_be_somewhere_first_is_sent_there() {
         (&json!("https://a.example/"), &json!("s: Log in"))
     );
     let state = asked.value()["requestState"].to_string();
-    let retry = format!(r#","inputResponses":{{"place-1":{{"action":"accept"}}}},"requestState":{state}"#);
+    let retry =
+        format!(r#","inputResponses":{{"place-1":{{"action":"accept"}}}},"requestState":{state}"#);
     assert_eq!(modern(&mut client, &retry, ALL).text(), "welcome");
-    assert_eq!(setup.home().count("s", "requestState"), 0, "a legacy server knows no such thing");
+    assert_eq!(
+        setup.home().count("s", "requestState"),
+        0,
+        "a legacy server knows no such thing"
+    );
     client.finish();
 }
 
@@ -284,7 +404,12 @@ fn several_calls_at_once_do_not_ask_a_modern_client_back() {
     let mut client = setup.start();
     let call = r#""name":"execute_tool","arguments":{"calls":[{"name":"s__t"},{"name":"s__t"}]}"#;
     let id = client.begin_modern("tools/call", call, ALL, "");
-    assert!(client.answer(id).result().contains("no client declares support"));
+    assert!(
+        client
+            .answer(id)
+            .result()
+            .contains("no client declares support")
+    );
     client.finish();
 }
 
@@ -294,9 +419,15 @@ fn a_cancelled_request_of_a_modern_client_ends_the_call() {
     let mut client = setup.start();
     let call = r#""name":"execute_tool","arguments":{"name":"s__t"}"#;
     let id = client.begin_modern("tools/call", call, ALL, "");
-    until("the call", || (setup.home().count("s", "tools/call") > 0).then_some(()));
-    client.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
-    until("the cancellation", || (setup.home().count("s", "notifications/cancelled") > 0).then_some(()));
+    until("the call", || {
+        (setup.home().count("s", "tools/call") > 0).then_some(())
+    });
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    ));
+    until("the cancellation", || {
+        (setup.home().count("s", "notifications/cancelled") > 0).then_some(())
+    });
     client.finish();
 }
 
@@ -305,7 +436,10 @@ const LOGS: [(&str, &str); 2] = [("debug", "small"), ("error", "large")];
 fn logging() -> Server {
     let notes = LOGS.map(|(level, data)| {
         let params = json!({ "level": level, "logger": "db", "data": data });
-        line(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params }).to_string())
+        line(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params })
+                .to_string(),
+        )
     });
     Server::new().tool("t", notes.into_iter().chain([sleep(20), answer("done")]))
 }
@@ -313,9 +447,17 @@ fn logging() -> Server {
 /// What was logged to the client until the call was answered.
 fn logged(client: &Client) -> Vec<String> {
     let left = client.left_over();
-    let logs = left.iter().filter(|message| message.is_notification("notifications/message"));
-    logs.map(|log| format!("{} {}", params(log)["logger"].as_str().unwrap(), params(log)["data"].as_str().unwrap()))
-        .collect()
+    let logs = left
+        .iter()
+        .filter(|message| message.is_notification("notifications/message"));
+    logs.map(|log| {
+        format!(
+            "{} {}",
+            params(log)["logger"].as_str().unwrap(),
+            params(log)["data"].as_str().unwrap()
+        )
+    })
+    .collect()
 }
 
 #[test]
@@ -327,17 +469,36 @@ fn log_messages_reach_clients_that_want_them() {
     client.finish();
 
     let mut client = setup.connect();
-    assert_eq!(client.ask("logging/setLevel", r#"{"level":"warning"}"#).result(), "{}");
-    assert_eq!(client.ask("logging/setLevel", r#"{"level":"loud"}"#).error_code(), -32602);
+    assert_eq!(
+        client
+            .ask("logging/setLevel", r#"{"level":"warning"}"#)
+            .result(),
+        "{}"
+    );
+    assert_eq!(
+        client
+            .ask("logging/setLevel", r#"{"level":"loud"}"#)
+            .error_code(),
+        -32602
+    );
     assert_eq!(client.execute("s__t").text(), "done");
     assert_eq!(logged(&client), ["s/db large"]);
-    until("the level", || (setup.home().count("s", r#"{"level":"warning"}"#) > 0).then_some(()));
+    until("the level", || {
+        (setup.home().count("s", r#"{"level":"warning"}"#) > 0).then_some(())
+    });
     client.finish();
 
-    for (level, wanted) in [("", vec![]), ("debug", vec!["s/db small", "s/db large"]), ("error", vec!["s/db large"])] {
+    for (level, wanted) in [
+        ("", vec![]),
+        ("debug", vec!["s/db small", "s/db large"]),
+        ("error", vec!["s/db large"]),
+    ] {
         let mut client = setup.start();
-        let meta =
-            if level.is_empty() { String::new() } else { format!(r#""io.modelcontextprotocol/logLevel":"{level}""#) };
+        let meta = if level.is_empty() {
+            String::new()
+        } else {
+            format!(r#""io.modelcontextprotocol/logLevel":"{level}""#)
+        };
         let call = r#""name":"execute_tool","arguments":{"name":"s__t"}"#;
         let id = client.begin_modern("tools/call", call, "{}", &meta);
         assert_eq!(client.answer(id).text(), "done");
@@ -353,7 +514,11 @@ fn clients_that_can_be_asked_different_things_have_connections_of_their_own() {
     let answer = modern(&mut client, "", "{}");
     assert!(answer.result().contains("no client declares support"));
     let asked = modern(&mut client, "", ALL);
-    assert!(asked.result().contains("input_required"), "{}", asked.as_str());
+    assert!(
+        asked.result().contains("input_required"),
+        "{}",
+        asked.as_str()
+    );
     let again = modern(&mut client, "", "{}");
     assert!(again.result().contains("no client declares support"));
     assert_eq!(setup.home().starts("s"), 2);
@@ -365,8 +530,13 @@ fn a_server_asks_on_the_stream_of_the_call_over_http() {
     let web = HttpServer::with_tool(|request, reply| {
         reply.events("");
         reply.raw(b"data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"Well?\"}}\n\n");
-        reply.wait_for("the answer to the question", |request| request.body["id"] == "q");
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[]}}}}"#, request.body["id"]);
+        reply.wait_for("the answer to the question", |request| {
+            request.body["id"] == "q"
+        });
+        let answer = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[]}}}}"#,
+            request.body["id"]
+        );
         reply.raw(format!("data: {answer}\n\n").as_bytes());
     });
     let setup = Setup::new().entry("web", &web.entry(json!({})));
@@ -376,8 +546,15 @@ fn a_server_asks_on_the_stream_of_the_call_over_http() {
     assert_eq!(params(&asked)["message"], "web: Well?");
     reply(&mut client, &asked, r#"{"action":"accept","content":{}}"#);
     assert_eq!(client.answer(id).result(), r#"{"content":[]}"#);
-    let posted = web.requests().into_iter().find(|request| request.body["id"] == "q").expect("the answer was posted");
-    assert_eq!(posted.body["result"], json!({ "action": "accept", "content": {} }));
+    let posted = web
+        .requests()
+        .into_iter()
+        .find(|request| request.body["id"] == "q")
+        .expect("the answer was posted");
+    assert_eq!(
+        posted.body["result"],
+        json!({ "action": "accept", "content": {} })
+    );
     assert_eq!(posted.header("mcp-session-id"), "session-1");
     client.finish();
 }

@@ -32,15 +32,22 @@ pub(crate) const OUTCOMES: &[Outcome] = &[
 
 fn two_servers() -> Setup {
     Setup::new()
-        .server("garden", Server::new().tool("water_plants", [answer("watered")]))
-        .server("kitchen", Server::new().tool("bake_bread", [answer("baked")]))
+        .server(
+            "garden",
+            Server::new().tool("water_plants", [answer("watered")]),
+        )
+        .server(
+            "kitchen",
+            Server::new().tool("bake_bread", [answer("baked")]),
+        )
 }
 
 #[track_caller]
 fn until_both_found(client: &mut Client) {
     until("both servers' tools", || {
         let found = client.search("does water plants bake bread");
-        (found.contains("garden__water_plants") && found.contains("kitchen__bake_bread")).then_some(())
+        (found.contains("garden__water_plants") && found.contains("kitchen__bake_bread"))
+            .then_some(())
     });
 }
 
@@ -48,7 +55,11 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+        if path.is_dir() {
+            found.extend(files(&path))
+        } else {
+            found.push(path)
+        }
     }
     found.sort();
     found
@@ -64,9 +75,17 @@ fn two_processes_share_a_cache() {
         client.call("proxy_refresh", "{}").text();
     }
     // A tool that only one of them knows moves the index of that one alone.
-    let setup = setup.server("cellar", Server::new().tool("fetch_wine", [answer("fetched")]));
+    let setup = setup.server(
+        "cellar",
+        Server::new().tool("fetch_wine", [answer("fetched")]),
+    );
     let mut three = setup.connect();
-    until("the new tool", || three.search("does fetch wine").contains("cellar__fetch_wine").then_some(()));
+    until("the new tool", || {
+        three
+            .search("does fetch wine")
+            .contains("cellar__fetch_wine")
+            .then_some(())
+    });
     until_both_found(&mut one);
     until_both_found(&mut two);
     assert_eq!(two.execute("garden__water_plants").text(), "watered");
@@ -86,7 +105,9 @@ fn damage_anywhere_in_the_cache_is_repaired() {
     // Offsets that differ from run to run would find more, and tell less when they do.
     let mut seed = 0x9E37_79B9_u64;
     let mut random = move |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(seed >> 33).unwrap() % below.max(1)
     };
     type Damage = fn(&mut Vec<u8>, usize);
@@ -102,14 +123,20 @@ fn damage_anywhere_in_the_cache_is_repaired() {
     ];
     for (what, damage) in damage {
         for path in files(&setup.cache_path()) {
-            let Ok(mut bytes) = fs::read(&path) else { continue };
+            let Ok(mut bytes) = fs::read(&path) else {
+                continue;
+            };
             let at = random(bytes.len());
             damage(&mut bytes, at);
             fs::write(&path, bytes).unwrap();
         }
         let mut client = setup.connect();
         until_both_found(&mut client);
-        assert_eq!(client.execute("kitchen__bake_bread").text(), "baked", "{what}");
+        assert_eq!(
+            client.execute("kitchen__bake_bread").text(),
+            "baked",
+            "{what}"
+        );
         let stderr = client.stderr();
         assert!(!stderr.contains("panicked"), "{what}: {stderr}");
         client.finish();
@@ -140,7 +167,11 @@ fn a_cache_that_may_only_be_read_still_serves() {
     client.finish();
     let set = |mode: u32| {
         let mut directories = vec![setup.cache_path()];
-        directories.extend(files(&setup.cache_path()).iter().map(|path| path.parent().unwrap().to_owned()));
+        directories.extend(
+            files(&setup.cache_path())
+                .iter()
+                .map(|path| path.parent().unwrap().to_owned()),
+        );
         for directory in directories {
             fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
         }
@@ -168,24 +199,59 @@ fn killed_again_and_again_the_next_start_is_fine() {
         assert!(!client.stderr().contains("panicked"), "{}", client.stderr());
         // Another list each time, so that there is something to write.
         let name = format!("bake_bread_{round}");
-        setup.clone().server("kitchen", Server::new().tool("bake_bread", [answer("baked")]).tool(&name, [])).save();
+        setup
+            .clone()
+            .server(
+                "kitchen",
+                Server::new()
+                    .tool("bake_bread", [answer("baked")])
+                    .tool(&name, []),
+            )
+            .save();
     }
     let mut client = setup.connect();
     until_both_found(&mut client);
     assert_eq!(client.execute("kitchen__bake_bread").text(), "baked");
-    let warnings: Vec<_> = client.stderr().lines().filter(|line| line.contains("damaged")).map(str::to_owned).collect();
-    assert!(warnings.is_empty(), "a kill damaged the cache: {warnings:#?}");
+    let warnings: Vec<_> = client
+        .stderr()
+        .lines()
+        .filter(|line| line.contains("damaged"))
+        .map(str::to_owned)
+        .collect();
+    assert!(
+        warnings.is_empty(),
+        "a kill damaged the cache: {warnings:#?}"
+    );
     client.finish();
     // What was half written is swept up once it is old enough to have no writer any more.
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-    for path in files(&setup.cache_path()).into_iter().filter(|path| is_temporary(path)) {
-        fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap();
+    for path in files(&setup.cache_path())
+        .into_iter()
+        .filter(|path| is_temporary(path))
+    {
+        fs::File::options()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
     }
-    let setup = setup.server("cellar", Server::new().tool("fetch_wine", [answer("fetched")]));
+    let setup = setup.server(
+        "cellar",
+        Server::new().tool("fetch_wine", [answer("fetched")]),
+    );
     let mut client = setup.connect();
-    until("the new tool", || client.search("does fetch wine").contains("cellar__fetch_wine").then_some(()));
+    until("the new tool", || {
+        client
+            .search("does fetch wine")
+            .contains("cellar__fetch_wine")
+            .then_some(())
+    });
     client.finish();
-    let left: Vec<_> = files(&setup.cache_path()).into_iter().filter(|path| is_temporary(path)).collect();
+    let left: Vec<_> = files(&setup.cache_path())
+        .into_iter()
+        .filter(|path| is_temporary(path))
+        .collect();
     assert!(left.is_empty(), "temporary files stay behind: {left:?}");
 }
 
@@ -196,7 +262,11 @@ fn is_temporary(path: &Path) -> bool {
 
 #[test]
 fn secrets_stay_where_they_belong() {
-    let (secret, header, argument) = ("s3cr3t-in-the-environment", "s3cr3t-in-a-header", "s3cr3t-in-an-argument");
+    let (secret, header, argument) = (
+        "s3cr3t-in-the-environment",
+        "s3cr3t-in-a-header",
+        "s3cr3t-in-an-argument",
+    );
     let setup = Setup::new()
         .server_with("a", Server::new().tool("t", [answer("done")]), json!({ "env": { "TOKEN": "${TOKEN}" } }))
         .server_with("dead", Server::new().at_start([say("no luck")]), json!({ "env": { "API_KEY": secret } }))
@@ -218,21 +288,35 @@ fn secrets_stay_where_they_belong() {
     client.search("does t");
     client.close_stdin();
     client.wait();
-    let mut seen = vec![("stdout".to_owned(), client.stdout()), ("stderr".to_owned(), client.stderr())];
-    for command in [&["servers"][..], &["tools"], &["call", "absent__t"], &["search", "does t"]] {
+    let mut seen = vec![
+        ("stdout".to_owned(), client.stdout()),
+        ("stderr".to_owned(), client.stderr()),
+    ];
+    for command in [
+        &["servers"][..],
+        &["tools"],
+        &["call", "absent__t"],
+        &["search", "does t"],
+    ] {
         let outcome = setup.run(command);
         seen.push((format!("{command:?}"), outcome.stdout + &outcome.stderr));
     }
     for directory in [setup.cache_path(), setup.home().path("state")] {
         let read = |path: PathBuf| {
-            (path.display().to_string(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned())
+            (
+                path.display().to_string(),
+                String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+            )
         };
         seen.extend(files(&directory).into_iter().map(read));
     }
     assert!(seen.len() > 6, "too little was looked at");
     for (place, text) in &seen {
         for secret in [secret, header, argument] {
-            assert!(!text.contains(secret), "`{secret}` is in {place}: {text:.2000}");
+            assert!(
+                !text.contains(secret),
+                "`{secret}` is in {place}: {text:.2000}"
+            );
         }
     }
 }
@@ -245,8 +329,9 @@ fn files_are_open_to_the_user_alone() {
     let mut client = setup.connect();
     until_both_found(&mut client);
     client.finish();
-    for path in
-        files(&setup.cache_path()).into_iter().filter(|path| path.starts_with(setup.cache_path().join("catalog")))
+    for path in files(&setup.cache_path())
+        .into_iter()
+        .filter(|path| path.starts_with(setup.cache_path().join("catalog")))
     {
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", path.display());

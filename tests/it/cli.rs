@@ -10,19 +10,37 @@ const CREATE_ISSUE: &str = r#"{"name":"create_issue","description":"Create a new
 fn setup() -> Setup {
     let server = Server::new()
         .tool_as("create_issue", CREATE_ISSUE, [echo()])
-        .tool("fails", [result(r#"{"content":[{"type":"text","text":"no luck"}],"isError":true}"#)])
+        .tool(
+            "fails",
+            [result(
+                r#"{"content":[{"type":"text","text":"no luck"}],"isError":true}"#,
+            )],
+        )
         .tool("crashes", [exit(1)]);
-    Setup::new().server("hub", server).server("other", Server::new().tool("t", [answer("done")])).log_level("error")
+    Setup::new()
+        .server("hub", server)
+        .server("other", Server::new().tool("t", [answer("done")]))
+        .log_level("error")
 }
 
 #[test]
 fn search_prints_hits_as_json_where_it_is_piped() {
-    for arguments in [&["search", "create", "an", "issue"][..], &["--json", "search", "create an issue"]] {
+    for arguments in [
+        &["search", "create", "an", "issue"][..],
+        &["--json", "search", "create an issue"],
+    ] {
         let found = setup().run(arguments).code(0);
-        assert_eq!(found.json()["hits"][0]["name"], "hub__create_issue", "{found}");
+        assert_eq!(
+            found.json()["hits"][0]["name"],
+            "hub__create_issue",
+            "{found}"
+        );
         assert_eq!(found.stderr, "", "{found}");
     }
-    let limited = setup().run(&["search", "-n", "1", "--server", "other", "t"]).code(0).json();
+    let limited = setup()
+        .run(&["search", "-n", "1", "--server", "other", "t"])
+        .code(0)
+        .json();
     assert_eq!(limited["hits"].as_array().unwrap().len(), 1);
     assert_eq!(limited["hits"][0]["name"], "other__t");
 }
@@ -32,15 +50,28 @@ fn describe_prints_the_definition_verbatim() {
     let described = setup().run(&["describe", "hub__create_issue"]).code(0);
     assert_eq!(described.stdout.trim_end(), CREATE_ISSUE);
     let unknown = setup().run(&["describe", "hub__no_such"]).code(1);
-    assert!(unknown.stderr.contains("hub__no_such") && unknown.stdout.is_empty(), "{unknown}");
+    assert!(
+        unknown.stderr.contains("hub__no_such") && unknown.stdout.is_empty(),
+        "{unknown}"
+    );
 }
 
 #[test]
 fn call_prints_the_result_as_it_came() {
-    let made = setup().run(&["call", "hub__create_issue", r#"{"title":"x"}"#]).code(0);
-    assert_eq!(made.json()["structuredContent"]["arguments"], json!({ "title": "x" }));
-    let made = setup().run_with_input(&["call", "create_issue", "-"], r#"{"title":"piped"}"#).code(0);
-    assert_eq!(made.json()["structuredContent"]["arguments"], json!({ "title": "piped" }));
+    let made = setup()
+        .run(&["call", "hub__create_issue", r#"{"title":"x"}"#])
+        .code(0);
+    assert_eq!(
+        made.json()["structuredContent"]["arguments"],
+        json!({ "title": "x" })
+    );
+    let made = setup()
+        .run_with_input(&["call", "create_issue", "-"], r#"{"title":"piped"}"#)
+        .code(0);
+    assert_eq!(
+        made.json()["structuredContent"]["arguments"],
+        json!({ "title": "piped" })
+    );
     let odd = r#"{"content":[],"structuredContent":{"z":1e400,"a":18446744073709551617}}"#;
     let setup = Setup::new().server("a", Server::new().tool("t", [result(odd)]));
     assert_eq!(setup.run(&["call", "a__t"]).code(0).stdout.trim_end(), odd);
@@ -49,8 +80,21 @@ fn call_prints_the_result_as_it_came() {
 #[test]
 fn tools_lists_all_or_those_of_a_server() {
     let all = setup().run(&["tools"]).code(0).json();
-    let names: Vec<_> = all.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["hub__create_issue", "hub__fails", "hub__crashes", "other__t"]);
+    let names: Vec<_> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "hub__create_issue",
+            "hub__fails",
+            "hub__crashes",
+            "other__t"
+        ]
+    );
     let one = setup().run(&["tools", "other"]).code(0).json();
     assert_eq!(one.as_array().unwrap().len(), 1);
     let _ = setup().run(&["tools", "nobody"]).code(1);
@@ -61,13 +105,21 @@ fn servers_shows_each_with_its_state_and_reason() {
     let setup = setup()
         .server("broken", Server::new().at_start([exit(3)]))
         .server_with("off", Server::new(), json!({ "disabled": true }))
-        .entry("secretive", r#"{"command":"x","args":["${NO_SUCH_VARIABLE}"]}"#);
+        .entry(
+            "secretive",
+            r#"{"command":"x","args":["${NO_SUCH_VARIABLE}"]}"#,
+        );
     let shown = setup.run(&["servers"]).code(0).json();
     let state = |name: &str| {
         let servers = shown["servers"].as_array().unwrap();
-        let server =
-            servers.iter().find(|server| server["name"] == name).unwrap_or_else(|| panic!("no {name}: {shown}"));
-        (server["state"].as_str().unwrap().to_owned(), server["reason"].as_str().unwrap_or_default().to_owned())
+        let server = servers
+            .iter()
+            .find(|server| server["name"] == name)
+            .unwrap_or_else(|| panic!("no {name}: {shown}"));
+        (
+            server["state"].as_str().unwrap().to_owned(),
+            server["reason"].as_str().unwrap_or_default().to_owned(),
+        )
     };
     assert_eq!(state("hub").0, "ready");
     assert_eq!(state("off").0, "disabled");

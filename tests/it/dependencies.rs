@@ -15,17 +15,32 @@ fn read(name: &str) -> String {
 /// The texts of a list in `deny.toml`: those in quotes between its `[` and its `]`.
 fn listed(key: &str) -> Vec<String> {
     let text = read("deny.toml");
-    let start = text.find(&format!("\n{key} = [")).unwrap_or_else(|| panic!("deny.toml has no `{key}`"));
-    let list = text[start..].split_once("\n]").map_or(&text[start..], |(list, _)| list);
-    let lines = list.lines().filter(|line| !line.trim_start().starts_with('#'));
-    lines.flat_map(|line| line.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
+    let start = text
+        .find(&format!("\n{key} = ["))
+        .unwrap_or_else(|| panic!("deny.toml has no `{key}`"));
+    let list = text[start..]
+        .split_once("\n]")
+        .map_or(&text[start..], |(list, _)| list);
+    let lines = list
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'));
+    lines
+        .flat_map(|line| {
+            line.split('"')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Whether a licence can be chosen that is allowed: `AND` asks for each part, `OR` and `/` for one.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     expression.replace('/', " OR ").split(" AND ").all(|part| {
         let part = part.trim().trim_matches(['(', ')']);
-        part.split(" OR ").any(|licence| allowed.iter().any(|known| known == licence.trim()))
+        part.split(" OR ")
+            .any(|licence| allowed.iter().any(|known| known == licence.trim()))
     })
 }
 
@@ -33,20 +48,48 @@ fn is_allowed(expression: &str, allowed: &[String]) -> bool {
 fn every_licence_is_one_that_is_allowed() {
     let host = Command::new(env!("CARGO")).args(["-vV"]).output().unwrap();
     let host = String::from_utf8(host.stdout).unwrap();
-    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo says its host");
+    let host = host
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .expect("cargo says its host");
     let mut metadata = Command::new(env!("CARGO"));
     // Of other systems' dependencies nothing is there.
-    metadata.args(["metadata", "--offline", "--locked", "--format-version", "1", "--filter-platform", host]);
+    metadata.args([
+        "metadata",
+        "--offline",
+        "--locked",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        host,
+    ]);
     let output = metadata.current_dir(ROOT).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let allowed = listed("allow");
     let packages = metadata["packages"].as_array().unwrap();
-    assert!(packages.len() > 100 && allowed.len() > 5, "{} packages, {allowed:?}", packages.len());
+    assert!(
+        packages.len() > 100 && allowed.len() > 5,
+        "{} packages, {allowed:?}",
+        packages.len()
+    );
     let odd: Vec<String> = packages
         .iter()
-        .filter(|package| !package["license"].as_str().is_some_and(|licence| is_allowed(licence, &allowed)))
-        .map(|package| format!("{} {}: {}", package["name"], package["version"], package["license"]))
+        .filter(|package| {
+            !package["license"]
+                .as_str()
+                .is_some_and(|licence| is_allowed(licence, &allowed))
+        })
+        .map(|package| {
+            format!(
+                "{} {}: {}",
+                package["name"], package["version"], package["license"]
+            )
+        })
         .collect();
     assert!(odd.is_empty(), "{odd:#?}");
 }
@@ -55,14 +98,23 @@ fn every_licence_is_one_that_is_allowed() {
 fn everything_comes_from_the_one_registry_and_nothing_that_is_banned() {
     let lock = read("Cargo.lock");
     let registry = format!("registry+{}", listed("allow-registry")[0]);
-    let sources: Vec<&str> = lock.lines().filter_map(|line| line.strip_prefix("source = ")).collect();
+    let sources: Vec<&str> = lock
+        .lines()
+        .filter_map(|line| line.strip_prefix("source = "))
+        .collect();
     assert!(sources.len() > 100);
-    let others: Vec<_> = sources.iter().filter(|source| source.trim_matches('"') != registry).collect();
+    let others: Vec<_> = sources
+        .iter()
+        .filter(|source| source.trim_matches('"') != registry)
+        .collect();
     assert!(others.is_empty(), "{others:?}");
     let banned = listed("deny");
     assert!(banned.len() > 2, "{banned:?}");
     for name in banned {
-        assert!(!lock.contains(&format!("name = \"{name}\"")), "`{name}` is among the dependencies");
+        assert!(
+            !lock.contains(&format!("name = \"{name}\"")),
+            "`{name}` is among the dependencies"
+        );
     }
 }
 

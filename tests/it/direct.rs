@@ -12,21 +12,39 @@ fn direct(setup: &Setup) -> Client {
 }
 
 fn names(client: &mut Client) -> Vec<String> {
-    let listed = client.ask("tools/list", "{}").result().replace("1e400", "1").replace(r"\ud83d", "");
+    let listed = client
+        .ask("tools/list", "{}")
+        .result()
+        .replace("1e400", "1")
+        .replace(r"\ud83d", "");
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-    listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    listed["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[track_caller]
 fn hear_of_other_tools(client: &mut Client) {
-    client.expect("the news", |message| message.is_notification("notifications/tools/list_changed"));
+    client.expect("the news", |message| {
+        message.is_notification("notifications/tools/list_changed")
+    });
 }
 
 #[test]
 fn every_tool_is_listed_and_called_in_its_servers_own_bytes() {
     let odd = r#"{"content":[{"type":"new"}],"n":1e400,"structuredContent":null,"isError":false}"#;
-    let a = Server::new().tool_as("t1", DEFINITION, [result(odd)]).tool("echo", [echo()]);
-    let b = Server::new().tool("t2", [error(r#"{"code":-32042,"message":"no","data":{"n":1e400}}"#)]);
+    let a = Server::new()
+        .tool_as("t1", DEFINITION, [result(odd)])
+        .tool("echo", [echo()]);
+    let b = Server::new().tool(
+        "t2",
+        [error(
+            r#"{"code":-32042,"message":"no","data":{"n":1e400}}"#,
+        )],
+    );
     let setup = Setup::new().server("a", a).server("b", b);
     let mut client = direct(&setup);
     let listed = client.ask("tools/list", "{}");
@@ -36,24 +54,44 @@ fn every_tool_is_listed_and_called_in_its_servers_own_bytes() {
 
     assert_eq!(client.call("a__t1", "{}").result(), odd);
     let refused = client.call("b__t2", "{}");
-    assert!(refused.as_str().ends_with(r#""error":{"code":-32042,"message":"no","data":{"n":1e400}}}"#));
+    assert!(
+        refused
+            .as_str()
+            .ends_with(r#""error":{"code":-32042,"message":"no","data":{"n":1e400}}}"#)
+    );
     // Nothing is repaired or filled in.
     let echoed = client.call("a__echo", r#"{"n":"5", "m":1e400}"#);
-    assert!(echoed.result().contains(r#"{"name":"echo","arguments":{"n":"5", "m":1e400}}"#), "{}", echoed.as_str());
+    assert!(
+        echoed
+            .result()
+            .contains(r#"{"name":"echo","arguments":{"n":"5", "m":1e400}}"#),
+        "{}",
+        echoed.as_str()
+    );
     let bare = client.ask("tools/call", r#"{"name":"a__echo"}"#);
-    assert!(bare.result().contains(r#""structuredContent":{"name":"echo"}"#), "{}", bare.as_str());
+    assert!(
+        bare.result()
+            .contains(r#""structuredContent":{"name":"echo"}"#),
+        "{}",
+        bare.as_str()
+    );
     client.finish();
 }
 
 #[test]
 fn names_are_such_that_every_client_takes_them() {
     let long = "x".repeat(80);
-    let server =
-        Server::new().tool("dot.ted", [answer("one")]).tool(&long, [answer("two")]).tool("ok", [answer("three")]);
+    let server = Server::new()
+        .tool("dot.ted", [answer("one")])
+        .tool(&long, [answer("two")])
+        .tool("ok", [answer("three")]);
     let setup = Setup::new().server("s", server);
     let mut client = direct(&setup);
     let listed = names(&mut client);
-    assert!(listed[0].starts_with("s__dot_ted_") && listed[1].starts_with("s__xxx"), "{listed:?}");
+    assert!(
+        listed[0].starts_with("s__dot_ted_") && listed[1].starts_with("s__xxx"),
+        "{listed:?}"
+    );
     assert_eq!((listed[1].len(), listed[2].as_str()), (64, "s__ok"));
     for (name, text) in listed.iter().zip(["one", "two", "three"]) {
         assert_eq!(client.call(name, "{}").text(), text);
@@ -73,25 +111,40 @@ fn names_are_such_that_every_client_takes_them() {
 #[test]
 fn a_long_list_comes_in_pages_and_whole() {
     let many = |prefix: &str, count: usize| {
-        (0..count).fold(Server::new(), |server, at| server.tool(&format!("{prefix}{at}"), [answer("fine")]))
+        (0..count).fold(Server::new(), |server, at| {
+            server.tool(&format!("{prefix}{at}"), [answer("fine")])
+        })
     };
-    let setup = Setup::new().server("a", many("x", 700)).server("b", many("y", 400));
+    let setup = Setup::new()
+        .server("a", many("x", 700))
+        .server("b", many("y", 400));
     let mut client = direct(&setup);
     let (mut found, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
     loop {
         let page = client.ask("tools/list", &format!("{{{cursor}}}")).value();
         let tools = page["tools"].as_array().unwrap();
-        found.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+        found.extend(
+            tools
+                .iter()
+                .map(|tool| tool["name"].as_str().unwrap().to_owned()),
+        );
         pages += 1;
         match page["nextCursor"].as_str() {
             Some(next) => cursor = format!(r#""cursor":"{next}""#),
             None => break,
         }
     }
-    let expected: Vec<String> =
-        (0..700).map(|at| format!("a__x{at}")).chain((0..400).map(|at| format!("b__y{at}"))).collect();
+    let expected: Vec<String> = (0..700)
+        .map(|at| format!("a__x{at}"))
+        .chain((0..400).map(|at| format!("b__y{at}")))
+        .collect();
     assert_eq!((pages, found), (3, expected));
-    assert_eq!(client.ask("tools/list", r#"{"cursor":"nonsense"}"#).error_code(), -32602);
+    assert_eq!(
+        client
+            .ask("tools/list", r#"{"cursor":"nonsense"}"#)
+            .error_code(),
+        -32602
+    );
     client.finish();
 }
 
@@ -115,7 +168,9 @@ fn a_modern_server_tells_of_other_tools_and_the_client_hears_of_it() {
     crate::support::until("the subscription", || {
         (asked(r#""params":{"notifications":{"toolsListChanged":true},"_meta""#) > 0).then_some(())
     });
-    crate::support::until("another list", || (asked(r#""method":"tools/list""#) > 1).then_some(()));
+    crate::support::until("another list", || {
+        (asked(r#""method":"tools/list""#) > 1).then_some(())
+    });
     assert_eq!(client.left_over().len(), 0, "nothing is different");
     client.finish();
 }
@@ -123,7 +178,10 @@ fn a_modern_server_tells_of_other_tools_and_the_client_hears_of_it() {
 #[test]
 fn a_client_is_told_that_the_list_is_another() {
     let other = r#"{"name":"new","inputSchema":{"type":"object"}}"#;
-    let setup = Setup::new().server("s", Server::new().tool("old", [change_tools(&[other]), answer("changed")]));
+    let setup = Setup::new().server(
+        "s",
+        Server::new().tool("old", [change_tools(&[other]), answer("changed")]),
+    );
     let mut client = direct(&setup);
     assert_eq!(names(&mut client), ["s__old"]);
     hear_of_other_tools(&mut client);

@@ -8,7 +8,9 @@ use crate::support::{Server, Setup};
 
 /// A home in which nothing is wrong: a client that starts this very program, and directories that are closed.
 fn healthy() -> Setup {
-    let setup = Setup::new().server("notes", Server::new().tool("read", [echo()])).log_level("error");
+    let setup = Setup::new()
+        .server("notes", Server::new().tool("read", [echo()]))
+        .log_level("error");
     close(&setup);
     setup.save();
     close_config(&setup);
@@ -54,8 +56,13 @@ fn doctor(setup: &Setup, arguments: &[&str]) -> Outcome {
 
 /// The findings of one code.
 fn findings(report: &Value, code: &str) -> Vec<Value> {
-    let all = report["findings"].as_array().expect("findings are a list").iter();
-    all.filter(|finding| finding["code"] == code).cloned().collect()
+    let all = report["findings"]
+        .as_array()
+        .expect("findings are a list")
+        .iter();
+    all.filter(|finding| finding["code"] == code)
+        .cloned()
+        .collect()
 }
 
 #[track_caller]
@@ -67,7 +74,9 @@ fn finding(report: &Value, code: &str) -> Value {
 
 fn codes(report: &Value) -> Vec<String> {
     let all = report["findings"].as_array().unwrap().iter();
-    all.map(|finding| finding["code"].as_str().unwrap().to_owned()).filter(|code| code != "search-meaning").collect()
+    all.map(|finding| finding["code"].as_str().unwrap().to_owned())
+        .filter(|code| code != "search-meaning")
+        .collect()
 }
 
 #[test]
@@ -77,8 +86,15 @@ fn where_nothing_is_wrong_the_doctor_says_so() {
     let report = outcome.json();
     assert_eq!(codes(&report), Vec::<String>::new(), "{report:#}");
     let notes = &report["servers"][0];
-    assert_eq!((&notes["name"], &notes["tools"]), (&json!("notes"), &json!(1)), "{report:#}");
-    assert!(notes["seconds"].is_f64() && notes["revision"].is_string(), "{report:#}");
+    assert_eq!(
+        (&notes["name"], &notes["tools"]),
+        (&json!("notes"), &json!(1)),
+        "{report:#}"
+    );
+    assert!(
+        notes["seconds"].is_f64() && notes["revision"].is_string(),
+        "{report:#}"
+    );
     assert_eq!(report["clients"][0]["client"], "claude-code");
 }
 
@@ -89,7 +105,10 @@ fn what_is_wrong_with_the_configuration_is_named_with_its_place() {
     assert_eq!(finding(&missing, "config-missing")["severity"], "error");
     setup.save_text("{\n  \"mcpServers\": {\n    \"a\" {}\n  }\n}");
     let broken = doctor(&setup, &[]).code(1).json();
-    let what = finding(&broken, "config-syntax")["what"].as_str().unwrap().to_owned();
+    let what = finding(&broken, "config-syntax")["what"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(what.contains("config.json:3:"), "{what}");
     setup.save_text(
         r#"{
@@ -101,28 +120,51 @@ fn what_is_wrong_with_the_configuration_is_named_with_its_place() {
 }"#,
     );
     let report = doctor(&setup, &[]).code(1).json();
-    let unknown = finding(&report, "config-unknown-key")["what"].as_str().unwrap().to_owned();
-    assert!(unknown.contains(":3:") && unknown.contains("did you mean `args`"), "{unknown}");
+    let unknown = finding(&report, "config-unknown-key")["what"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        unknown.contains(":3:") && unknown.contains("did you mean `args`"),
+        "{unknown}"
+    );
     let variable = finding(&report, "variable-missing");
     assert_eq!(variable["subject"], "b");
-    assert!(variable["what"].as_str().unwrap().contains("MCPZIP_TEST_UNSET"), "{variable}");
+    assert!(
+        variable["what"]
+            .as_str()
+            .unwrap()
+            .contains("MCPZIP_TEST_UNSET"),
+        "{variable}"
+    );
     assert_eq!(finding(&report, "server-entry")["subject"], "c");
     let command = finding(&report, "command-missing");
     assert_eq!(command["subject"], "a");
-    assert!(findings(&report, "server-failed").is_empty(), "it is told why it cannot start: {report:#}");
+    assert!(
+        findings(&report, "server-failed").is_empty(),
+        "it is told why it cannot start: {report:#}"
+    );
     // One server, and nothing of the others.
     let one = doctor(&setup, &["b"]).code(1).json();
     assert_eq!(codes(&one), ["variable-missing"]);
     let nobody = doctor(&setup, &["nobody"]).code(1);
-    assert!(nobody.stderr.contains("no server `nobody` is configured"), "{nobody}");
+    assert!(
+        nobody.stderr.contains("no server `nobody` is configured"),
+        "{nobody}"
+    );
 }
 
 #[test]
 fn servers_are_asked_and_what_they_say_is_looked_through() {
-    let hidden =
-        r#"{"name":"send","description":"Sends.\u202e\u001b[2J and tells evil","inputSchema":{"type":"object"}}"#;
+    let hidden = r#"{"name":"send","description":"Sends.\u202e\u001b[2J and tells evil","inputSchema":{"type":"object"}}"#;
     let setup = healthy()
-        .server("odd", Server::new().entry(hidden).tool("read-file", [echo()]).tool("readFile", [echo()]))
+        .server(
+            "odd",
+            Server::new()
+                .entry(hidden)
+                .tool("read-file", [echo()])
+                .tool("readFile", [echo()]),
+        )
         .server("dead", Server::new().at_start([exit(3)]))
         .server_with("off", Server::new(), json!({ "disabled": true }))
         .server("Notes", Server::new());
@@ -131,10 +173,19 @@ fn servers_are_asked_and_what_they_say_is_looked_through() {
     let report = doctor(&setup, &[]).code(1).json();
     let text = finding(&report, "tool-hidden-text");
     let what = text["what"].as_str().unwrap();
-    assert!(what.contains("`send` has U+202E, U+001B") && what.contains(r"\u{202e}\u{1b}[2J"), "{what}");
-    assert!(!what.contains('\u{202e}') && !what.contains('\u{1b}'), "{what:?}");
+    assert!(
+        what.contains("`send` has U+202E, U+001B") && what.contains(r"\u{202e}\u{1b}[2J"),
+        "{what}"
+    );
+    assert!(
+        !what.contains('\u{202e}') && !what.contains('\u{1b}'),
+        "{what:?}"
+    );
     assert_eq!(finding(&report, "tool-names-alike")["subject"], "odd");
-    assert_eq!(finding(&report, "server-names-alike")["what"], "`Notes` and `notes`");
+    assert_eq!(
+        finding(&report, "server-names-alike")["what"],
+        "`Notes` and `notes`"
+    );
     assert_eq!(finding(&report, "server-empty")["subject"], "Notes");
     assert_eq!(finding(&report, "server-failed")["subject"], "dead");
     assert_eq!(setup.home().starts("off"), 0);
@@ -150,11 +201,25 @@ fn what_others_may_read_is_closed_when_asked_for() {
     set_mode(&state, 0o755);
     let report = doctor(&setup, &[]).code(6).json();
     let open = findings(&report, "file-open");
-    assert!(open.iter().all(|finding| finding["fixable"] == true && finding["fixed"].is_null()), "{open:?}");
-    assert!(open.iter().any(|finding| finding["what"].as_str().unwrap().contains("config.json` has the mode 644")));
+    assert!(
+        open.iter()
+            .all(|finding| finding["fixable"] == true && finding["fixed"].is_null()),
+        "{open:?}"
+    );
+    assert!(open.iter().any(|finding| {
+        finding["what"]
+            .as_str()
+            .unwrap()
+            .contains("config.json` has the mode 644")
+    }));
     assert_eq!(mode(&config), 0o644, "it was mended without being asked");
     let mended = doctor(&setup, &["--fix"]).code(0).json();
-    assert!(findings(&mended, "file-open").iter().all(|finding| finding["fixed"] == true), "{mended:#}");
+    assert!(
+        findings(&mended, "file-open")
+            .iter()
+            .all(|finding| finding["fixed"] == true),
+        "{mended:#}"
+    );
     assert_eq!((mode(&config), mode(&state)), (0o600, 0o700));
     assert!(findings(&doctor(&setup, &[]).code(0).json(), "file-open").is_empty());
 }
@@ -165,8 +230,12 @@ fn a_damaged_list_is_set_aside_and_fetched_anew() {
     let _ = doctor(&setup, &[]).code(0);
     let lists = setup.cache_path().join("catalog/v2");
     let list = || {
-        let files = std::fs::read_dir(&lists).unwrap().map(|file| file.unwrap().path());
-        let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "tools")).collect();
+        let files = std::fs::read_dir(&lists)
+            .unwrap()
+            .map(|file| file.unwrap().path());
+        let mut files: Vec<_> = files
+            .filter(|path| path.extension().is_some_and(|end| end == "tools"))
+            .collect();
         files.pop().expect("a list is kept")
     };
     let mut bytes = std::fs::read(list()).unwrap();
@@ -174,8 +243,16 @@ fn a_damaged_list_is_set_aside_and_fetched_anew() {
     std::fs::write(list(), bytes).unwrap();
     std::fs::create_dir(setup.cache_path().join("catalog/v1")).unwrap();
     let report = doctor(&setup, &["--fix"]).code(0).json();
-    assert_eq!(finding(&report, "cache-damaged")["fixed"], true, "{report:#}");
-    assert_eq!(finding(&report, "cache-old-format")["fixed"], true, "{report:#}");
+    assert_eq!(
+        finding(&report, "cache-damaged")["fixed"],
+        true,
+        "{report:#}"
+    );
+    assert_eq!(
+        finding(&report, "cache-old-format")["fixed"],
+        true,
+        "{report:#}"
+    );
     assert!(!setup.cache_path().join("catalog/v1").exists());
     assert!(codes(&doctor(&setup, &[]).code(0).json()).is_empty());
     assert!(list().exists());
@@ -185,18 +262,28 @@ fn a_damaged_list_is_set_aside_and_fetched_anew() {
 fn a_client_that_starts_what_is_gone_is_given_this_program_and_undo_takes_it_back() {
     let setup = healthy();
     let file = setup.home().path("home/.claude.json");
-    let dead =
-        r#"{"mcpServers": {"zip": {"type": "stdio", "command": "/nowhere/mcpzip", "args": ["serve"], "mine": 1}}}"#;
+    let dead = r#"{"mcpServers": {"zip": {"type": "stdio", "command": "/nowhere/mcpzip", "args": ["serve"], "mine": 1}}}"#;
     std::fs::write(&file, dead).unwrap();
     let report = doctor(&setup, &[]).code(1).json();
     let gone = finding(&report, "client-program-gone");
-    assert!(gone["what"].as_str().unwrap().contains("/nowhere/mcpzip") && gone["fixable"] == true, "{gone}");
+    assert!(
+        gone["what"].as_str().unwrap().contains("/nowhere/mcpzip") && gone["fixable"] == true,
+        "{gone}"
+    );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), dead);
     let mended = doctor(&setup, &["--fix"]).code(0).json();
-    assert_eq!(finding(&mended, "client-program-gone")["fixed"], true, "{mended:#}");
+    assert_eq!(
+        finding(&mended, "client-program-gone")["fixed"],
+        true,
+        "{mended:#}"
+    );
     let entry: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let entry = &entry["mcpServers"]["zip"];
-    assert_eq!((&entry["mine"], &entry["alwaysLoad"]), (&json!(1), &json!(true)), "{entry}");
+    assert_eq!(
+        (&entry["mine"], &entry["alwaysLoad"]),
+        (&json!(1), &json!(true)),
+        "{entry}"
+    );
     assert_ne!(entry["command"], "/nowhere/mcpzip");
     assert!(codes(&doctor(&setup, &[]).code(0).json()).is_empty());
     let _ = setup.run(&["undo"]).code(0);
@@ -206,11 +293,16 @@ fn a_client_that_starts_what_is_gone_is_given_this_program_and_undo_takes_it_bac
 #[test]
 fn a_client_is_told_what_its_entry_lacks_and_what_it_has_twice() {
     let setup = healthy();
-    let known: Value = serde_json::from_str(&std::fs::read_to_string(setup.config_path()).unwrap()).unwrap();
+    let known: Value =
+        serde_json::from_str(&std::fs::read_to_string(setup.config_path()).unwrap()).unwrap();
     let program = crate::support::program::mcpzip().to_str().unwrap();
     let codex = setup.home().path("home/.codex/config.toml");
     std::fs::create_dir(codex.parent().unwrap()).unwrap();
-    std::fs::write(&codex, format!("[mcp_servers.zip]\ncommand = {program:?}\nargs = [\"serve\"]\n")).unwrap();
+    std::fs::write(
+        &codex,
+        format!("[mcp_servers.zip]\ncommand = {program:?}\nargs = [\"serve\"]\n"),
+    )
+    .unwrap();
     let cursor = setup.home().path("home/.cursor/mcp.json");
     std::fs::create_dir(cursor.parent().unwrap()).unwrap();
     let servers = json!({ "mcpServers": {
@@ -228,13 +320,30 @@ fn a_client_is_told_what_its_entry_lacks_and_what_it_has_twice() {
         assert!(lacks["what"].as_str().unwrap().contains(key), "{lacks}");
     }
     assert_eq!(finding(&report, "client-twice")["subject"], "cursor");
-    assert!(finding(&report, "client-other-config")["what"].as_str().unwrap().contains("/other.json"));
+    assert!(
+        finding(&report, "client-other-config")["what"]
+            .as_str()
+            .unwrap()
+            .contains("/other.json")
+    );
     assert_eq!(finding(&report, "client-duplicate")["subject"], "notes");
-    assert!(finding(&report, "client-unreadable")["subject"].as_str().unwrap().ends_with("settings.json"));
+    assert!(
+        finding(&report, "client-unreadable")["subject"]
+            .as_str()
+            .unwrap()
+            .ends_with("settings.json")
+    );
     let mended = doctor(&setup, &["--fix"]).code(6).json();
-    assert_eq!(finding(&mended, "client-lacks")["fixed"], true, "{mended:#}");
+    assert_eq!(
+        finding(&mended, "client-lacks")["fixed"],
+        true,
+        "{mended:#}"
+    );
     let text = std::fs::read_to_string(&codex).unwrap();
-    assert!(text.contains("direct_only_tool_namespaces = [\"mcp__zip\"]"), "{text}");
+    assert!(
+        text.contains("direct_only_tool_namespaces = [\"mcp__zip\"]"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -246,7 +355,10 @@ fn secrets_are_masked() {
     setup.save();
     close_config(&setup);
     let outcome = doctor(&setup, &[]).code(1);
-    assert_eq!(finding(&outcome.json(), "server-failed")["subject"], "remote");
+    assert_eq!(
+        finding(&outcome.json(), "server-failed")["subject"],
+        "remote"
+    );
     assert!(!format!("{outcome}").contains("the-secret"), "{outcome}");
 }
 
@@ -256,9 +368,17 @@ fn the_doctor_reads_well_on_a_terminal() {
     use crate::support::terminal::Terminal;
     let setup = healthy().server("dead", Server::new().at_start([exit(3)]));
     setup.save();
-    let Some(terminal) = Terminal::run(&setup.command(&["doctor"])) else { return };
+    let Some(terminal) = Terminal::run(&setup.command(&["doctor"])) else {
+        return;
+    };
     let screen = terminal.shows("[exit 1]");
-    for words in ["error dead [server-failed]", "to mend it:", "warning", "[file-open]", "1 error, "] {
+    for words in [
+        "error dead [server-failed]",
+        "to mend it:",
+        "warning",
+        "[file-open]",
+        "1 error, ",
+    ] {
         assert!(screen.contains(words), "`{words}` is missing:\n{screen}");
     }
 }
@@ -273,7 +393,10 @@ fn a_server_that_wants_a_login_is_told_of() {
     close_config(&setup);
     let report = doctor(&setup, &["web"]).code(6).json();
     let login = finding(&report, "server-login");
-    assert_eq!((&login["subject"], &login["mend"]), (&json!("web"), &json!("Run `mcpzip login web`.")));
+    assert_eq!(
+        (&login["subject"], &login["mend"]),
+        (&json!("web"), &json!("Run `mcpzip login web`."))
+    );
     assert!(findings(&report, "server-failed").is_empty(), "{report:#}");
 }
 
@@ -283,13 +406,17 @@ fn a_client_from_the_desktop_has_another_path_and_perhaps_another_mcpzip() {
     let setup = healthy().entry("tool", r#"{"command": "mcpzip-test-tool"}"#);
     let bin = setup.home().path("bin");
     std::fs::create_dir(&bin).unwrap();
-    for (name, text) in [("mcpzip-test-tool", "exit 1"), ("mcpzip", "echo mcpzip 0.1.0")] {
+    for (name, text) in [
+        ("mcpzip-test-tool", "exit 1"),
+        ("mcpzip", "echo mcpzip 0.1.0"),
+    ] {
         std::fs::write(bin.join(name), format!("#!/bin/sh\n{text}\n")).unwrap();
         set_mode(&bin.join(name), 0o700);
     }
     let cursor = setup.home().path("home/.cursor/mcp.json");
     std::fs::create_dir(cursor.parent().unwrap()).unwrap();
-    let other = json!({ "mcpServers": { "zip": { "command": bin.join("mcpzip"), "args": ["serve"] } } });
+    let other =
+        json!({ "mcpServers": { "zip": { "command": bin.join("mcpzip"), "args": ["serve"] } } });
     std::fs::write(&cursor, other.to_string()).unwrap();
     let setup = setup.variable("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
     setup.save();
@@ -297,7 +424,13 @@ fn a_client_from_the_desktop_has_another_path_and_perhaps_another_mcpzip() {
     let report = doctor(&setup, &[]).code(1).json();
     let desktop = finding(&report, "command-desktop-path");
     assert_eq!(desktop["subject"], "tool");
-    assert!(desktop["what"].as_str().unwrap().contains("Cursor"), "{desktop}");
+    assert!(
+        desktop["what"].as_str().unwrap().contains("Cursor"),
+        "{desktop}"
+    );
     let version = finding(&report, "client-other-version");
-    assert!(version["what"].as_str().unwrap().contains("version 0.1.0"), "{version}");
+    assert!(
+        version["what"].as_str().unwrap().contains("version 0.1.0"),
+        "{version}"
+    );
 }

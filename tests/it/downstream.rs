@@ -21,7 +21,13 @@ fn each_revision_with_a_handshake_is_served_and_an_unknown_one_gets_the_newest()
         assert_eq!(introduction["protocolVersion"], agreed, "asked for {asked}");
         assert_eq!(introduction["serverInfo"]["name"], "mcpzip");
         assert!(introduction["capabilities"]["tools"].is_object());
-        assert!(introduction["instructions"].as_str().unwrap().starts_with('a'), "{introduction}");
+        assert!(
+            introduction["instructions"]
+                .as_str()
+                .unwrap()
+                .starts_with('a'),
+            "{introduction}"
+        );
         assert_eq!(client.execute("a__t").text(), "done", "asked for {asked}");
         client.finish();
     }
@@ -32,8 +38,12 @@ fn the_handshake_and_the_list_are_answered_before_any_server_is_up() {
     let setup = Setup::new().server("slow", Server::new().at_start([hang()]));
     let mut client = setup.connect();
     let tools = client.ask("tools/list", "{}").value();
-    let names: Vec<&str> =
-        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = tools["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
 }
 
@@ -42,7 +52,11 @@ fn the_list_of_tools_is_the_same_bytes_for_everybody() {
     let one = Setup::new().server("a", Server::new().tool("t", [answer("done")]));
     let two = Setup::new();
     let mut lists = Vec::new();
-    for (setup, version) in [(&one, "2024-11-05"), (&one, "2025-11-25"), (&two, "2025-06-18")] {
+    for (setup, version) in [
+        (&one, "2024-11-05"),
+        (&one, "2025-11-25"),
+        (&two, "2025-06-18"),
+    ] {
         let mut client = setup.start();
         client.shake_hands(version);
         lists.push(client.ask("tools/list", "{}").result().to_owned());
@@ -55,7 +69,9 @@ fn the_list_of_tools_is_the_same_bytes_for_everybody() {
 
 #[test]
 fn both_eras_are_served_in_turn_on_one_pipe() {
-    let mut client = Setup::new().server("a", Server::new().tool("t", [answer("done")])).start();
+    let mut client = Setup::new()
+        .server("a", Server::new().tool("t", [answer("done")]))
+        .start();
     let call = r#""name":"execute_tool","arguments":{"name":"a__t"}"#;
     for _ in 0..2 {
         let discovered = client.ask_modern("server/discover", "").value();
@@ -68,7 +84,10 @@ fn both_eras_are_served_in_turn_on_one_pipe() {
         assert_eq!(listed["tools"].as_array().unwrap().len(), 3);
         assert_eq!(client.ask_modern("tools/call", call).text(), "done");
 
-        assert_eq!(client.shake_hands("2025-06-18").value()["protocolVersion"], "2025-06-18");
+        assert_eq!(
+            client.shake_hands("2025-06-18").value()["protocolVersion"],
+            "2025-06-18"
+        );
         let legacy = client.ask("tools/call", &format!("{{{call}}}"));
         assert_eq!(legacy.value().get("resultType"), None);
         assert_eq!(legacy.text(), "done");
@@ -82,16 +101,31 @@ fn a_modern_request_must_say_its_revision_and_capabilities() {
     let meta = |version: &str, more: &str| {
         format!(r#"{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}"{more}}}}}"#)
     };
-    assert_eq!(client.ask("tools/list", &meta("2026-07-28", "")).error_code(), -32602);
+    assert_eq!(
+        client
+            .ask("tools/list", &meta("2026-07-28", ""))
+            .error_code(),
+        -32602
+    );
     assert_eq!(client.ask("server/discover", "{}").error_code(), -32602);
     let capabilities = r#","io.modelcontextprotocol/clientCapabilities":{}"#;
     for version in ["2025-11-25", "2027-01-01", "nonsense"] {
-        let error = client.ask("tools/list", &meta(version, capabilities)).error();
+        let error = client
+            .ask("tools/list", &meta(version, capabilities))
+            .error();
         assert_eq!(error["code"], -32022);
-        assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": version }));
+        assert_eq!(
+            error["data"],
+            json!({ "supported": ["2026-07-28"], "requested": version })
+        );
     }
     assert_eq!(
-        client.ask("tools/list", &meta("2026-07-28", capabilities)).value()["tools"].as_array().unwrap().len(),
+        client
+            .ask("tools/list", &meta("2026-07-28", capabilities))
+            .value()["tools"]
+            .as_array()
+            .unwrap()
+            .len(),
         3
     );
     client.finish();
@@ -110,7 +144,15 @@ fn ping_is_answered_where_the_revision_has_it() {
 #[test]
 fn an_id_comes_back_as_it_was_written() {
     let mut client = Setup::new().connect();
-    for id in [r#""text \u00e9""#, "-5", "7.0", "1e3", "99999999999999999999", "0", r#""""#] {
+    for id in [
+        r#""text \u00e9""#,
+        "-5",
+        "7.0",
+        "1e3",
+        "99999999999999999999",
+        "0",
+        r#""""#,
+    ] {
         client.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
         assert_eq!(client.answer_to(id).result(), "{}", "{id}");
     }
@@ -128,14 +170,19 @@ fn a_batch_is_answered_as_an_array_where_the_revision_has_batches() {
     let answers: Vec<Value> = serde_json::from_str(line.as_str()).unwrap();
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(answers.len(), 3, "{answers:#?}");
-    assert!(ids.contains(&&json!("a")) && ids.contains(&&json!("b")) && ids.contains(&&Value::Null), "{ids:?}");
+    assert!(
+        ids.contains(&&json!("a")) && ids.contains(&&json!("b")) && ids.contains(&&Value::Null),
+        "{ids:?}"
+    );
     assert_eq!(client.ask("ping", "{}").result(), "{}");
     client.finish();
 }
 
 #[test]
 fn answers_come_as_they_are_ready() {
-    let server = Server::new().tool("slow", [sleep(400), answer("slow")]).tool("fast", [answer("fast")]);
+    let server = Server::new()
+        .tool("slow", [sleep(400), answer("slow")])
+        .tool("fast", [answer("fast")]);
     let mut client = Setup::new().server("a", server).connect();
     client.execute("a__fast");
     let slow = client.begin_execute("a__slow");
@@ -147,14 +194,20 @@ fn answers_come_as_they_are_ready() {
 
 #[test]
 fn a_cancelled_call_is_cancelled_at_its_server_and_not_answered() {
-    let server = Server::new().tool("t", [await_cancel(), answer("late")]).tool("u", [answer("done")]);
+    let server = Server::new()
+        .tool("t", [await_cancel(), answer("late")])
+        .tool("u", [answer("done")]);
     let mut client = Setup::new().server("a", server).connect();
     let id = client.begin_execute("a__t");
-    until("the call to arrive", || (client.home().count("a", "tools/call") == 1).then_some(()));
+    until("the call to arrive", || {
+        (client.home().count("a", "tools/call") == 1).then_some(())
+    });
     client.send(&format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"enough"}}}}"#
     ));
-    until("the cancellation to arrive", || (client.home().count("a", "heard ") == 1).then_some(()));
+    until("the cancellation to arrive", || {
+        (client.home().count("a", "heard ") == 1).then_some(())
+    });
     assert_eq!(client.home().count("a", "never heard"), 0);
     assert_eq!(client.execute("a__u").text(), "done");
     assert!(client.left_over().is_empty(), "{:?}", client.left_over());
@@ -167,16 +220,26 @@ fn progress_comes_under_the_token_of_the_client() {
     let server = Server::new().tool("t", [line(progress), answer("done")]);
     let mut client = Setup::new().server("a", server).connect();
     for token in [r#""tok\u00e9n""#, "17"] {
-        let params =
-            format!(r#"{{"name":"execute_tool","arguments":{{"name":"a__t"}},"_meta":{{"progressToken":{token}}}}}"#);
+        let params = format!(
+            r#"{{"name":"execute_tool","arguments":{{"name":"a__t"}},"_meta":{{"progressToken":{token}}}}}"#
+        );
         let id = client.request("tools/call", &params);
-        let notified = client.expect("progress", |message| message.is_notification("notifications/progress"));
-        assert_eq!(notified.params(), format!(r#"{{"progressToken":{token},"progress":1e0,"later":"x"}}"#));
+        let notified = client.expect("progress", |message| {
+            message.is_notification("notifications/progress")
+        });
+        assert_eq!(
+            notified.params(),
+            format!(r#"{{"progressToken":{token},"progress":1e0,"later":"x"}}"#)
+        );
         assert_eq!(client.answer(id).text(), "done");
     }
     let id = client.begin_execute("a__t");
     assert_eq!(client.answer(id).text(), "done");
-    assert!(client.left_over().is_empty(), "progress that nobody asked for: {:?}", client.left_over());
+    assert!(
+        client.left_over().is_empty(),
+        "progress that nobody asked for: {:?}",
+        client.left_over()
+    );
     client.finish();
 }
 
@@ -185,7 +248,10 @@ fn what_was_asked_just_before_the_end_of_input_is_answered() {
     let server = Server::new().tool("t", [sleep(300), answer("done")]);
     let setup = Setup::new().server("a", server);
     let mut client = setup.start();
-    let introduction = client.request("initialize", r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#);
+    let introduction = client.request(
+        "initialize",
+        r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#,
+    );
     let listed = client.request("tools/list", "{}");
     let executed = client.begin_execute("a__t");
     let searched = client.begin("search_tools", r#"{"query":"does t"}"#);
@@ -200,7 +266,10 @@ fn what_was_asked_just_before_the_end_of_input_is_answered() {
 #[test]
 fn stdout_carries_messages_only() {
     let server = Server::new().tool("t", [line("noise on stdout"), answer("done")]);
-    let setup = Setup::new().server("a", server).entry("b", r#"{"command":"/no/such/program"}"#).log_level("trace");
+    let setup = Setup::new()
+        .server("a", server)
+        .entry("b", r#"{"command":"/no/such/program"}"#)
+        .log_level("trace");
     let mut client = setup.connect();
     client.execute("a__t");
     client.search("anything");
@@ -209,7 +278,8 @@ fn stdout_carries_messages_only() {
     client.close_stdin();
     client.wait();
     for line in client.stdout().lines() {
-        let message: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no message: {line}"));
+        let message: Value =
+            serde_json::from_str(line).unwrap_or_else(|_| panic!("no message: {line}"));
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
     }
 }
@@ -218,8 +288,16 @@ fn stdout_carries_messages_only() {
 fn a_subscription_is_acknowledged_and_ends_with_the_process() {
     let mut client = Setup::new().start();
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-    client.request("subscriptions/listen", &format!(r#"{{"notifications":{{"toolsListChanged":true}},{meta}}}"#));
-    client.expect("the acknowledgement", |message| message.is_notification("notifications/subscriptions/acknowledged"));
-    assert_eq!(client.ask_modern("tools/list", "").value()["resultType"], "complete");
+    client.request(
+        "subscriptions/listen",
+        &format!(r#"{{"notifications":{{"toolsListChanged":true}},{meta}}}"#),
+    );
+    client.expect("the acknowledgement", |message| {
+        message.is_notification("notifications/subscriptions/acknowledged")
+    });
+    assert_eq!(
+        client.ask_modern("tools/list", "").value()["resultType"],
+        "complete"
+    );
     client.finish();
 }

@@ -46,7 +46,13 @@ fn fake(name: &str, script: Server) -> (Setup, Vec<String>) {
     let config: Value = serde_json::from_str(&text(&setup)).unwrap();
     let entry = &config["mcpServers"][name];
     let mut words = vec![entry["command"].as_str().unwrap().to_owned()];
-    words.extend(entry["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()));
+    words.extend(
+        entry["args"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap().to_owned()),
+    );
     std::fs::remove_file(setup.config_path()).unwrap();
     (setup, words)
 }
@@ -55,11 +61,22 @@ fn fake(name: &str, script: Server) -> (Setup, Vec<String>) {
 #[track_caller]
 fn adds(arguments: &[&str], entry: &str) {
     let setup = home(FILE);
-    let arguments: Vec<&str> = ["add", "new", "--no-check"].iter().chain(arguments).copied().collect();
+    let arguments: Vec<&str> = ["add", "new", "--no-check"]
+        .iter()
+        .chain(arguments)
+        .copied()
+        .collect();
     let added = run(&setup, &arguments).code(0).json();
-    assert_eq!((&added["server"], &added["change"]), (&json!("new"), &json!("added")), "{added}");
+    assert_eq!(
+        (&added["server"], &added["change"]),
+        (&json!("new"), &json!("added")),
+        "{added}"
+    );
     let end = "    },\n  },\n  \"call_timeout\"";
-    let expected = FILE.replace(end, &format!("    }},\n    \"new\": {entry},\n  }},\n  \"call_timeout\""));
+    let expected = FILE.replace(
+        end,
+        &format!("    }},\n    \"new\": {entry},\n  }},\n  \"call_timeout\""),
+    );
     assert_eq!(text(&setup), expected, "{arguments:?}");
 }
 
@@ -70,12 +87,36 @@ fn an_entry_is_written_and_every_other_byte_stays() {
         "{\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"pkg@1\", \"--flag\", \"a b\"]\n    }",
     );
     adds(
-        &["-e", "A=1", "--env", "B=x=${Y}", "--cwd", "~/w", "--timeout", "90s", "--", "run"],
+        &[
+            "-e",
+            "A=1",
+            "--env",
+            "B=x=${Y}",
+            "--cwd",
+            "~/w",
+            "--timeout",
+            "90s",
+            "--",
+            "run",
+        ],
         "{\n      \"command\": \"run\",\n      \"env\": {\n        \"A\": \"1\",\n        \"B\": \"x=${Y}\"\n      },\n      \"cwd\": \"~/w\",\n      \"timeout\": \"90s\"\n    }",
     );
-    adds(&["https://a.example/mcp"], "{\n      \"url\": \"https://a.example/mcp\"\n    }");
     adds(
-        &["--type", "sse", "https://a.example/sse", "-H", "X-Region: eu", "--description", "A \"b\"", "--timeout", "5"],
+        &["https://a.example/mcp"],
+        "{\n      \"url\": \"https://a.example/mcp\"\n    }",
+    );
+    adds(
+        &[
+            "--type",
+            "sse",
+            "https://a.example/sse",
+            "-H",
+            "X-Region: eu",
+            "--description",
+            "A \"b\"",
+            "--timeout",
+            "5",
+        ],
         "{\n      \"type\": \"sse\",\n      \"url\": \"https://a.example/sse\",\n      \"headers\": {\n        \"X-Region\": \"eu\"\n      },\n      \"description\": \"A \\\"b\\\"\",\n      \"timeout\": 5\n    }",
     );
     adds(
@@ -85,32 +126,67 @@ fn an_entry_is_written_and_every_other_byte_stays() {
     let json = "{\n      \"command\": \"x\",\n      \"disabled\": true\n    }";
     adds(&["--json", r#"{"command":"x","disabled":true}"#], json);
     adds(&[r#"{"command":"x","disabled":true}"#], json);
-    adds(&[r#"{"mcpServers":{"theirs":{"command":"x", "disabled":true}}}"#], json);
+    adds(
+        &[r#"{"mcpServers":{"theirs":{"command":"x", "disabled":true}}}"#],
+        json,
+    );
     // What the user sees in their directory is not what the file would find in its own.
     let setup = home("{}");
     let here = setup.home().path("home").join("bin").join("server");
     let _ = run(&setup, &["add", "new", "--no-check", "./bin/server"]).code(0);
     let written: Value = serde_json::from_str(&text(&setup)).unwrap();
-    assert_eq!(written["mcpServers"]["new"]["command"].as_str().map(PathBuf::from), Some(here));
+    assert_eq!(
+        written["mcpServers"]["new"]["command"]
+            .as_str()
+            .map(PathBuf::from),
+        Some(here)
+    );
 }
 
 #[test]
 fn what_cannot_be_an_entry_changes_nothing_and_says_why() {
     for (arguments, code, reason) in [
-        (&["zeta", "--", "x"][..], 1, "`zeta`: there is a server of this name already; `--force`"),
+        (
+            &["zeta", "--", "x"][..],
+            1,
+            "`zeta`: there is a server of this name already; `--force`",
+        ),
         (&["a__b", "--", "x"], 1, "`a__b`"),
         (&["mcpzip", "--", "x"], 1, "reserved"),
-        (&["new", "https://a.example", "more"], 1, "a URL takes no arguments"),
-        (&["new", "https://a.example", "-e", "A=1"], 1, "for commands"),
+        (
+            &["new", "https://a.example", "more"],
+            1,
+            "a URL takes no arguments",
+        ),
+        (
+            &["new", "https://a.example", "-e", "A=1"],
+            1,
+            "for commands",
+        ),
         (&["new", "-H", "A: 1", "--", "x"], 1, "for URLs"),
         (&["new", "-e", "A", "--", "x"], 1, "--env NAME=VALUE"),
         (&["new", "-H", "A=1", "https://a.example"], 1, "NAME: VALUE"),
         (&["new", "ftp://a.example"], 1, "`url` must begin with"),
-        (&["new", "--timeout", "soon", "--", "x"], 1, "`timeout` must be a time"),
+        (
+            &["new", "--timeout", "soon", "--", "x"],
+            1,
+            "`timeout` must be a time",
+        ),
         (&["new", r#"{"command": }"#], 1, "1:"),
         (&["new", r#"{"args": ["x"]}"#], 1, "has neither"),
-        (&["new", r#"{"command":"x"}"#, "--timeout", "5"], 1, "leave the other options away"),
-        (&["new", r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}"#], 1, "several servers"),
+        (
+            &["new", r#"{"command":"x"}"#, "--timeout", "5"],
+            1,
+            "leave the other options away",
+        ),
+        (
+            &[
+                "new",
+                r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}"#,
+            ],
+            1,
+            "several servers",
+        ),
         (&["new"], 2, "TARGET"),
         (&[], 2, "NAME"),
     ] {
@@ -126,10 +202,15 @@ fn what_cannot_be_an_entry_changes_nothing_and_says_why() {
 fn a_server_of_the_same_name_is_replaced_in_its_place_when_told_so() {
     for flag in ["--force", "--replace"] {
         let setup = home(FILE);
-        let replaced = run(&setup, &["add", "zeta", flag, "--no-check", "--", "other"]).code(0).json();
+        let replaced = run(&setup, &["add", "zeta", flag, "--no-check", "--", "other"])
+            .code(0)
+            .json();
         assert_eq!(replaced["change"], "replaced");
         let new = "{\n      \"command\": \"other\"\n    }";
-        let expected = FILE.replace("{ \"command\": \"zeta-mcp\", \"args\": [\"a\", \"b\"] }", new);
+        let expected = FILE.replace(
+            "{ \"command\": \"zeta-mcp\", \"args\": [\"a\", \"b\"] }",
+            new,
+        );
         assert_eq!(text(&setup), expected);
         let _ = run(&setup, &["add", "new", flag, "--no-check", "--", "x"]).code(0);
     }
@@ -139,31 +220,61 @@ fn a_server_of_the_same_name_is_replaced_in_its_place_when_told_so() {
 fn where_there_is_no_configuration_one_is_made_for_the_user_alone() {
     let setup = Setup::new().log_level("error");
     let _ = run(&setup, &["add", "a", "--no-check", "--", "x"]).code(0);
-    assert_eq!(text(&setup), "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n");
+    assert_eq!(
+        text(&setup),
+        "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n"
+    );
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(std::fs::metadata(setup.config_path()).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(setup.config_path())
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
     }
     std::fs::remove_file(setup.config_path()).unwrap();
-    for command in [&["remove", "a"][..], &["enable", "a"], &["disable", "a"], &["list"]] {
+    for command in [
+        &["remove", "a"][..],
+        &["enable", "a"],
+        &["disable", "a"],
+        &["list"],
+    ] {
         let refused = run(&setup, command).code(3);
-        assert!(refused.stderr.contains("there is no configuration"), "{refused}");
+        assert!(
+            refused.stderr.contains("there is no configuration"),
+            "{refused}"
+        );
         assert!(!setup.config_path().exists(), "{refused}");
     }
 }
 
 #[test]
 fn an_added_server_is_tried_and_its_tools_are_counted() {
-    let (setup, words) = fake("a", Server::new().tool("t", [echo()]).tool("u", [answer("done")]));
+    let (setup, words) = fake(
+        "a",
+        Server::new()
+            .tool("t", [echo()])
+            .tool("u", [answer("done")]),
+    );
     let mut arguments = vec!["add", "a", "--"];
     arguments.extend(words.iter().map(String::as_str));
     let added = run(&setup, &arguments).code(0).json();
-    assert_eq!((&added["check"]["state"], &added["check"]["tools"]), (&json!("ready"), &json!(2)), "{added}");
+    assert_eq!(
+        (&added["check"]["state"], &added["check"]["tools"]),
+        (&json!("ready"), &json!(2)),
+        "{added}"
+    );
     assert_eq!(setup.home().starts("a"), 1);
     // What it listed is known from then on.
     let tools = run(&setup, &["tools", "a"]).code(0).json();
-    assert_eq!((tools.as_array().map(Vec::len), setup.home().starts("a")), (Some(2), 1));
+    assert_eq!(
+        (tools.as_array().map(Vec::len), setup.home().starts("a")),
+        (Some(2), 1)
+    );
 }
 
 #[test]
@@ -174,12 +285,25 @@ fn a_server_that_does_not_work_stays_and_the_user_is_told_what_to_do() {
     let added = run(&setup, &arguments).code(4);
     assert!(added.stderr.contains("does not work yet"), "{added}");
     assert_eq!(added.json()["check"]["state"], "failed");
-    assert!(added.json()["check"]["reason"].as_str().unwrap().contains("exit status: 3"), "{added}");
+    assert!(
+        added.json()["check"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("exit status: 3"),
+        "{added}"
+    );
     assert!(text(&setup).contains("\"a\": {"));
 
-    let unset = run(&setup, &["add", "b", "-e", "T=${NOT_SET_HERE}", "--", "x"]).code(0).json();
-    assert_eq!(unset["check"], json!({ "state": "unset", "variable": "NOT_SET_HERE" }));
-    let off = run(&setup, &["add", "c", r#"{"command":"x","disabled":true}"#]).code(0).json();
+    let unset = run(&setup, &["add", "b", "-e", "T=${NOT_SET_HERE}", "--", "x"])
+        .code(0)
+        .json();
+    assert_eq!(
+        unset["check"],
+        json!({ "state": "unset", "variable": "NOT_SET_HERE" })
+    );
+    let off = run(&setup, &["add", "c", r#"{"command":"x","disabled":true}"#])
+        .code(0)
+        .json();
     assert_eq!(off["check"], json!({ "state": "disabled" }));
 }
 
@@ -196,25 +320,65 @@ fn a_server_that_wants_a_login_is_no_failure() {
 #[test]
 fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
     for (arguments, hint) in [
-        (&["-e", "API_KEY=hunter2-secret", "--", "x"][..], "--env 'API_KEY=${API_KEY}'"),
+        (
+            &["-e", "API_KEY=hunter2-secret", "--", "x"][..],
+            "--env 'API_KEY=${API_KEY}'",
+        ),
         (&["-e", "X=ghp_hunter2-secret", "--", "x"], "--env 'X=${X}'"),
-        (&["https://a.example/mcp", "-H", "Authorization: Bearer hunter2-secret"], "${NEW_AUTHORIZATION}"),
-        (&["https://a.example/mcp?token=hunter2-secret"], "the URL has a secret"),
-        (&["--", "x", "--api-key", "hunter2-secret"], "the arguments have a secret"),
+        (
+            &[
+                "https://a.example/mcp",
+                "-H",
+                "Authorization: Bearer hunter2-secret",
+            ],
+            "${NEW_AUTHORIZATION}",
+        ),
+        (
+            &["https://a.example/mcp?token=hunter2-secret"],
+            "the URL has a secret",
+        ),
+        (
+            &["--", "x", "--api-key", "hunter2-secret"],
+            "the arguments have a secret",
+        ),
     ] {
         let setup = home("{}");
-        let arguments: Vec<&str> = ["add", "new", "--no-check"].iter().chain(arguments).copied().collect();
+        let arguments: Vec<&str> = ["add", "new", "--no-check"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
         let added = run(&setup, &arguments).code(0);
         assert!(added.stderr.contains(hint), "{added}");
-        assert!(!added.stderr.contains("hunter2") && !added.stdout.contains("hunter2"), "{added}");
+        assert!(
+            !added.stderr.contains("hunter2") && !added.stdout.contains("hunter2"),
+            "{added}"
+        );
     }
-    for arguments in
-        [&["-e", "API_KEY=${API_KEY}", "-e", "REGION=eu", "--", "x", "--verbose"][..], &["https://a.example/?page=2"]]
-    {
+    for arguments in [
+        &[
+            "-e",
+            "API_KEY=${API_KEY}",
+            "-e",
+            "REGION=eu",
+            "--",
+            "x",
+            "--verbose",
+        ][..],
+        &["https://a.example/?page=2"],
+    ] {
         let setup = home("{}");
-        let arguments: Vec<&str> = ["add", "new", "--no-check"].iter().chain(arguments).copied().collect();
+        let arguments: Vec<&str> = ["add", "new", "--no-check"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
         let added = run(&setup, &arguments).code(0);
-        assert_eq!((added.stderr.as_str(), &added.json()["hints"]), ("", &json!([])), "{added}");
+        assert_eq!(
+            (added.stderr.as_str(), &added.json()["hints"]),
+            ("", &json!([])),
+            "{added}"
+        );
     }
 }
 
@@ -230,13 +394,25 @@ fn servers_are_removed_and_switched_and_all_else_stays() {
     assert_eq!(text(&setup), off);
     let _ = run(&setup, &["enable", "alpha", "zeta", "alpha"]).code(0);
     assert_eq!(text(&setup), FILE);
-    for arguments in [&["remove", "zeta", "nobody"][..], &["enable", "nobody", "zeta"], &["disable", "nobody"]] {
+    for arguments in [
+        &["remove", "zeta", "nobody"][..],
+        &["enable", "nobody", "zeta"],
+        &["disable", "nobody"],
+    ] {
         let refused = run(&setup, arguments).code(1);
-        assert!(refused.stderr.contains("`nobody`: there is no server of this name"), "{refused}");
+        assert!(
+            refused
+                .stderr
+                .contains("`nobody`: there is no server of this name"),
+            "{refused}"
+        );
         assert_eq!(text(&setup), FILE);
     }
     let _ = run(&setup, &["remove", "zeta"]).code(0);
-    let gone = FILE.replace("    \"zeta\": { \"command\": \"zeta-mcp\", \"args\": [\"a\", \"b\"] }, // keep\n", "");
+    let gone = FILE.replace(
+        "    \"zeta\": { \"command\": \"zeta-mcp\", \"args\": [\"a\", \"b\"] }, // keep\n",
+        "",
+    );
     assert_eq!(text(&setup), gone);
 }
 
@@ -251,20 +427,47 @@ fn a_list_shows_each_entry_without_connecting_and_without_secrets() {
     let listed = run(&setup, &["list"]).code(0);
     assert!(!listed.stdout.contains("hunter2"), "{listed}");
     let servers = listed.json()["servers"].as_array().unwrap().clone();
-    let of = |name: &str| servers.iter().find(|server| server["name"] == name).unwrap().clone();
-    assert_eq!((&of("a")["state"], &of("a")["type"]), (&json!("enabled"), &json!("stdio")));
-    assert!(of("a")["target"].as_str().unwrap().ends_with("; env API_TOKEN=***"), "{listed}");
-    assert_eq!((&of("off")["state"], &of("off")["target"]), (&json!("disabled"), &json!("x --token=***")));
-    assert_eq!(of("remote")["target"], "https://r.example/sse (sse); headers X-Key=***");
+    let of = |name: &str| {
+        servers
+            .iter()
+            .find(|server| server["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(
+        (&of("a")["state"], &of("a")["type"]),
+        (&json!("enabled"), &json!("stdio"))
+    );
+    assert!(
+        of("a")["target"]
+            .as_str()
+            .unwrap()
+            .ends_with("; env API_TOKEN=***"),
+        "{listed}"
+    );
+    assert_eq!(
+        (&of("off")["state"], &of("off")["target"]),
+        (&json!("disabled"), &json!("x --token=***"))
+    );
+    assert_eq!(
+        of("remote")["target"],
+        "https://r.example/sse (sse); headers X-Key=***"
+    );
     assert_eq!(of("bad")["state"], "faulty");
-    assert!(of("bad")["reason"].as_str().unwrap().contains("neither"), "{listed}");
+    assert!(
+        of("bad")["reason"].as_str().unwrap().contains("neither"),
+        "{listed}"
+    );
     assert_eq!(setup.home().starts("a"), 0);
 }
 
 #[test]
 fn a_broken_file_is_refused_with_its_place_and_left_alone() {
     for (broken, place) in [
-        ("{\n  \"mcpServers\": {\n    \"a\": {,}\n  }\n}\n", "config.json:3:"),
+        (
+            "{\n  \"mcpServers\": {\n    \"a\": {,}\n  }\n}\n",
+            "config.json:3:",
+        ),
         ("[1]", "config.json:1:1"),
         ("{\"mcpServers\": 5}", "config.json:1:16"),
     ] {
@@ -300,8 +503,12 @@ fn commands_at_the_same_time_lose_nothing() {
         }
     });
     let listed = run(&setup, &["list"]).code(0).json();
-    let names: Vec<&str> =
-        listed["servers"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = listed["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["alpha", "n1", "n3", "n5", "zeta"]);
     assert!(text(&setup).starts_with("// my servers\n") && text(&setup).ends_with("// mine\n}\n"));
 }

@@ -8,7 +8,11 @@ use crate::support::{Server, Setup};
 
 /// Results that a careless reader drops, rewrites, misreads or chokes on.
 fn odd_results() -> Vec<String> {
-    let deep = format!(r#"{{"content":[],"structuredContent":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        r#"{{"content":[],"structuredContent":{}{}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     let written = [
         r#"{"content":[{"type":"text","text":"x","later":{"b":1,"a":2},"annotations":{"audience":["user"],"x":2}}],"extra":[1]}"#,
         r#"{"content":[{"type":"hologram","data":[1,2],"size":{"z":1}}]}"#,
@@ -30,17 +34,25 @@ fn odd_results() -> Vec<String> {
         "{\"content\":[{\"type\":\"text\",\"text\":\"\u{2028}\u{1f600}\u{7f}\"}]}",
         "{}",
     ];
-    written.into_iter().map(str::to_owned).chain([deep]).collect()
+    written
+        .into_iter()
+        .map(str::to_owned)
+        .chain([deep])
+        .collect()
 }
 
 fn server_of(results: &[String]) -> Server {
-    let tool = |server: Server, (at, json): (usize, &String)| server.tool(&format!("t{at}"), [result(json)]);
+    let tool = |server: Server, (at, json): (usize, &String)| {
+        server.tool(&format!("t{at}"), [result(json)])
+    };
     results.iter().enumerate().fold(Server::new(), tool)
 }
 
 /// A home in which no result is too large.
 fn whole(server: Server) -> Setup {
-    Setup::new().server("a", server).setting("results", json!({ "budget": 0 }))
+    Setup::new()
+        .server("a", server)
+        .setting("results", json!({ "budget": 0 }))
 }
 
 #[test]
@@ -49,7 +61,11 @@ fn a_result_passes_byte_for_byte() {
     let mut client = whole(server_of(&results)).connect();
     for (at, expected) in results.iter().enumerate() {
         let answer = client.execute(&format!("a__t{at}"));
-        assert!(answer.result() == expected, "sent {expected:.300}\ncame {:.300}", answer.result());
+        assert!(
+            answer.result() == expected,
+            "sent {expected:.300}\ncame {:.300}",
+            answer.result()
+        );
     }
     client.finish();
 }
@@ -64,7 +80,11 @@ fn a_modern_client_gets_what_its_revision_requires_in_front_and_the_rest_untouch
         let rest = sent.strip_prefix('{').unwrap().trim_start();
         let comma = if rest == "}" { "" } else { "," };
         let expected = format!(r#"{{"resultType":"complete"{comma}{rest}"#);
-        assert!(answer.result() == expected, "wanted {expected:.300}\ncame {:.300}", answer.result());
+        assert!(
+            answer.result() == expected,
+            "wanted {expected:.300}\ncame {:.300}",
+            answer.result()
+        );
     }
     client.finish();
 }
@@ -72,15 +92,24 @@ fn a_modern_client_gets_what_its_revision_requires_in_front_and_the_rest_untouch
 #[test]
 fn a_result_that_has_its_type_keeps_it_as_it_is() {
     let sent = r#"{"content":[],"resultType":"input_required","inputRequests":{}}"#;
-    let mut client = Setup::new().server("a", Server::new().modern().tool("t", [result(sent)])).start();
-    let answer = client.ask_modern("tools/call", r#""name":"execute_tool","arguments":{"name":"a__t"}"#);
+    let mut client = Setup::new()
+        .server("a", Server::new().modern().tool("t", [result(sent)]))
+        .start();
+    let answer = client.ask_modern(
+        "tools/call",
+        r#""name":"execute_tool","arguments":{"name":"a__t"}"#,
+    );
     assert_eq!(answer.result(), sent);
     client.finish();
 }
 
 #[test]
 fn arguments_pass_byte_for_byte() {
-    let deep = format!(r#"{{"deep":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        r#"{{"deep":{}{}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     let written = [
         r#"{"z":1,"a":{"y":1,"b":2}}"#,
         r#"{ "spaced" : [ 1 , 2 ] }"#,
@@ -97,8 +126,13 @@ fn arguments_pass_byte_for_byte() {
     let mut client = whole(Server::new().tool("t", [echo()])).connect();
     for sent in written {
         let answer = client.execute_with("a__t", sent);
-        let expected = format!(r#"{{"content":[],"structuredContent":{{"name":"t","arguments":{sent}}}}}"#);
-        assert!(answer.result() == expected, "wanted {expected:.300}\ncame {:.300}", answer.result());
+        let expected =
+            format!(r#"{{"content":[],"structuredContent":{{"name":"t","arguments":{sent}}}}}"#);
+        assert!(
+            answer.result() == expected,
+            "wanted {expected:.300}\ncame {:.300}",
+            answer.result()
+        );
     }
     client.finish();
 }
@@ -117,20 +151,34 @@ fn meta_of_the_request_reaches_the_tool_without_what_belongs_to_this_hop() {
     let mut client = whole(Server::new().tool("t", [echo()])).connect();
     let params = r#"{"_meta":{"traceparent":"00-1-2-3","progressToken":"p","x":1e400},"name":"execute_tool","arguments":{"name":"a__t"}}"#;
     let answer = client.ask("tools/call", params);
-    assert!(answer.result().contains(r#""traceparent":"00-1-2-3","x":1e400"#), "{}", answer.result());
-    assert!(!answer.result().contains(r#""progressToken":"p""#), "the token is this hop's: {}", answer.result());
+    assert!(
+        answer
+            .result()
+            .contains(r#""traceparent":"00-1-2-3","x":1e400"#),
+        "{}",
+        answer.result()
+    );
+    assert!(
+        !answer.result().contains(r#""progressToken":"p""#),
+        "the token is this hop's: {}",
+        answer.result()
+    );
     client.finish();
 }
 
 #[test]
 fn a_tool_is_described_in_its_own_bytes() {
     let definition = r#"{"name":"t", "inputSchema":{"type":"object","properties":{"z":{"const":1e400},"a":{"default":"\ud83d"}},"x-later":[1.0]},"later":{"b":1,"a":2},"execution":{"taskSupport":"optional"}}"#;
-    let server = Server::new().tool_as("t", definition, [answer("done")]).instructions("Mind the gap.");
+    let server = Server::new()
+        .tool_as("t", definition, [answer("done")])
+        .instructions("Mind the gap.");
     let mut client = Setup::new().server("a", server).connect();
     let described = client.call("describe_tool", r#"{"name":"a__t"}"#).text();
     assert!(described.contains(definition), "{described}");
     assert!(described.contains("Mind the gap."), "{described}");
-    let twice = client.call("describe_tool", r#"{"names":["a__t","t"]}"#).text();
+    let twice = client
+        .call("describe_tool", r#"{"names":["a__t","t"]}"#)
+        .text();
     assert_eq!(twice.matches("Mind the gap.").count(), 1, "{twice}");
     assert_eq!(twice.matches(definition).count(), 2, "{twice}");
     client.finish();

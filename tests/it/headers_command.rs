@@ -12,22 +12,37 @@ use crate::support::{Server, Setup};
 /// A server that lets in whoever sends the token `good-token-N`, N from what `is_good` takes.
 fn guarded(is_good: impl Fn(u32) -> bool + Send + Sync + 'static) -> HttpServer {
     HttpServer::start(move |request: &Request, reply: &mut Reply| {
-        let token = request.header("authorization").strip_prefix("Bearer good-token-").map(str::to_owned);
-        if token.as_ref().and_then(|number| number.parse().ok()).is_some_and(&is_good) {
+        let token = request
+            .header("authorization")
+            .strip_prefix("Bearer good-token-")
+            .map(str::to_owned);
+        if token
+            .as_ref()
+            .and_then(|number| number.parse().ok())
+            .is_some_and(&is_good)
+        {
             return legacy(request, reply);
         }
         // It repeats what it was shown, as a careless server does.
-        reply.whole("401 Unauthorized", "", &format!("not good: {}", request.header("authorization")));
+        reply.whole(
+            "401 Unauthorized",
+            "",
+            &format!("not good: {}", request.header("authorization")),
+        );
     })
 }
 
 /// A command that counts its runs in `runs` of the home, and prints this, `$n` the number of the run.
 fn counting(printed: &str) -> String {
-    format!("n=$(($(cat \"$HOME/runs\" 2>/dev/null || echo 0) + 1)); echo $n > \"$HOME/runs\"; {printed}")
+    format!(
+        "n=$(($(cat \"$HOME/runs\" 2>/dev/null || echo 0) + 1)); echo $n > \"$HOME/runs\"; {printed}"
+    )
 }
 
 fn token(rest: &str) -> String {
-    counting(&format!(r#"echo '{{"headers": {{"Authorization": "Bearer good-token-'$n'"}}{rest}}}'"#))
+    counting(&format!(
+        r#"echo '{{"headers": {{"Authorization": "Bearer good-token-'$n'"}}{rest}}}'"#
+    ))
 }
 
 fn runs(setup: &Setup) -> u32 {
@@ -51,18 +66,28 @@ fn a_command_is_run_once_and_what_it_gave_goes_with_each_request() {
     assert_eq!(runs(&setup), 1);
     client.finish();
     // The name that Claude Code has for it, and the plain object that it takes.
-    let plain =
-        counting(r#"echo '{"Authorization": "Bearer good-token-'$n'", "X-Server": "'$CLAUDE_CODE_MCP_SERVER_NAME'"}'"#);
-    let setup = setup.entry("web", &server.entry(json!({ "headersHelper": plain, "headers": { "X-Own": "mine" } })));
+    let plain = counting(
+        r#"echo '{"Authorization": "Bearer good-token-'$n'", "X-Server": "'$CLAUDE_CODE_MCP_SERVER_NAME'"}'"#,
+    );
+    let setup = setup.entry(
+        "web",
+        &server.entry(json!({ "headersHelper": plain, "headers": { "X-Own": "mine" } })),
+    );
     assert_eq!(setup.connect().execute("web__t").text(), "fine");
     let last = server.requests().pop().unwrap();
-    assert_eq!((last.header("x-server"), last.header("x-own")), ("web", "mine"));
+    assert_eq!(
+        (last.header("x-server"), last.header("x-own")),
+        ("web", "mine")
+    );
 }
 
 #[test]
 fn a_command_is_run_again_before_its_headers_end_and_when_they_are_refused() {
     let server = guarded(|_| true);
-    let setup_short = setup(&server, json!({ "headers_command": token(r#", "expires_in": 1"#) }));
+    let setup_short = setup(
+        &server,
+        json!({ "headers_command": token(r#", "expires_in": 1"#) }),
+    );
     let mut client = setup_short.connect();
     assert_eq!(client.execute("web__t").text(), "fine");
     let before = runs(&setup_short);
@@ -86,28 +111,42 @@ fn what_is_never_accepted_is_told_without_a_secret_and_without_a_loop() {
     let mut client = setup.connect();
     let said = client.execute("web__t").tool_error();
     assert!(
-        said.contains("what its `headers_command` gives is not accepted") && !said.contains("good-token"),
+        said.contains("what its `headers_command` gives is not accepted")
+            && !said.contains("good-token"),
         "{said}"
     );
     assert!(!said.contains("mcpzip login"), "{said}");
     assert!(runs(&setup) <= 8, "{} runs", runs(&setup));
     client.close_stdin();
     client.wait();
-    assert!(!client.stderr().contains("good-token"), "{}", client.stderr());
+    assert!(
+        !client.stderr().contains("good-token"),
+        "{}",
+        client.stderr()
+    );
 }
 
 #[test]
 fn a_command_that_fails_costs_its_server_alone() {
     let server = guarded(|_| true);
     for (command, words) in [
-        (json!("echo to the log >&2; exit 3"), "`headers_command` failed (exit status: 3)"),
+        (
+            json!("echo to the log >&2; exit 3"),
+            "`headers_command` failed (exit status: 3)",
+        ),
         (json!("echo no json"), "did not print a JSON object"),
-        (json!(["no-such-program", "x"]), "`no-such-program` cannot be run"),
-        (json!("head -c 100000 /dev/zero"), "printed more than 65536 bytes"),
+        (
+            json!(["no-such-program", "x"]),
+            "`no-such-program` cannot be run",
+        ),
+        (
+            json!("head -c 100000 /dev/zero"),
+            "printed more than 65536 bytes",
+        ),
         (json!("yes; exit 3"), "printed more than 65536 bytes"),
     ] {
-        let setup =
-            setup(&server, json!({ "headers_command": command })).server("b", Server::new().tool("v", [answer("too")]));
+        let setup = setup(&server, json!({ "headers_command": command }))
+            .server("b", Server::new().tool("v", [answer("too")]));
         let mut client = setup.connect();
         let said = client.execute("web__t").tool_error();
         assert!(said.contains(words), "{words}: {said}");
@@ -123,18 +162,26 @@ fn a_command_that_fails_costs_its_server_alone() {
 #[test]
 fn a_command_that_never_ends_is_ended_with_all_that_it_started() {
     let server = guarded(|_| true);
-    let setup = setup(&server, json!({ "headers_command": "sleep 300 & sleep 300" }))
-        .server("b", Server::new().tool("v", [answer("too")]));
+    let setup = setup(
+        &server,
+        json!({ "headers_command": "sleep 300 & sleep 300" }),
+    )
+    .server("b", Server::new().tool("v", [answer("too")]));
     let mut client = setup.connect();
     let call = client.begin_execute("web__t");
     let beside = client.begin_execute("b__v");
     assert_eq!(client.answer(beside).text(), "too");
     let said = client.answer(call).tool_error();
     client.check_order(beside, call);
-    assert!(said.contains("`headers_command` took longer than 10s") || said.contains("being listed"), "{said}");
+    assert!(
+        said.contains("`headers_command` took longer than 10s") || said.contains("being listed"),
+        "{said}"
+    );
     client.finish();
     #[cfg(target_os = "linux")]
-    crate::support::until("what it started to be gone", || setup.home().mark.processes().is_empty().then_some(()));
+    crate::support::until("what it started to be gone", || {
+        setup.home().mark.processes().is_empty().then_some(())
+    });
 }
 
 #[test]
@@ -144,5 +191,8 @@ fn a_list_is_run_without_a_shell_and_configured_headers_go_first() {
     let members = json!({ "headers_command": ["printf", "%s", printed], "headers": { "x-own": "configured" } });
     let setup = setup(&server, members);
     assert_eq!(setup.connect().execute("web__t").text(), "fine");
-    assert_eq!(server.requests().pop().unwrap().header("x-own"), "configured");
+    assert_eq!(
+        server.requests().pop().unwrap().header("x-own"),
+        "configured"
+    );
 }

@@ -10,13 +10,25 @@ fn setup() -> Setup {
 
 #[track_caller]
 fn check_host(gateway: &Gateway, host: &str, status: u16) {
-    assert_eq!(gateway.modern("server/discover", "").header("Host", host).send().status, status, "Host: {host}");
+    assert_eq!(
+        gateway
+            .modern("server/discover", "")
+            .header("Host", host)
+            .send()
+            .status,
+        status,
+        "Host: {host}"
+    );
 }
 
 #[track_caller]
 fn check_origin(gateway: &Gateway, origin: &str, status: u16) {
     assert_eq!(
-        gateway.modern("server/discover", "").header("Origin", origin).send().status,
+        gateway
+            .modern("server/discover", "")
+            .header("Origin", origin)
+            .send()
+            .status,
         status,
         "Origin: {origin}"
     );
@@ -25,19 +37,52 @@ fn check_origin(gateway: &Gateway, origin: &str, status: u16) {
 #[test]
 fn a_foreign_name_for_this_machine_is_refused() {
     let gateway = setup().serve(&[]);
-    for host in ["localhost", "localhost:1", "127.0.0.1", "127.1.2.3:99", "[::1]:8", "LOCALHOST"] {
+    for host in [
+        "localhost",
+        "localhost:1",
+        "127.0.0.1",
+        "127.1.2.3:99",
+        "[::1]:8",
+        "LOCALHOST",
+    ] {
         check_host(&gateway, host, 200);
     }
-    for host in ["evil.example.com", "evil.example.com:80", "localhost.evil.com", "0.0.0.0", "192.168.0.1", ""] {
+    for host in [
+        "evil.example.com",
+        "evil.example.com:80",
+        "localhost.evil.com",
+        "0.0.0.0",
+        "192.168.0.1",
+        "",
+    ] {
         check_host(&gateway, host, 403);
     }
-    assert_eq!(gateway.modern("server/discover", "").without("Host").send().fault(), (403, -32600));
-    assert_eq!(gateway.call("GET", "/sse").header("Host", "evil.example.com").send().status, 403);
+    assert_eq!(
+        gateway
+            .modern("server/discover", "")
+            .without("Host")
+            .send()
+            .fault(),
+        (403, -32600)
+    );
+    assert_eq!(
+        gateway
+            .call("GET", "/sse")
+            .header("Host", "evil.example.com")
+            .send()
+            .status,
+        403
+    );
 }
 
 #[test]
 fn pages_of_other_machines_are_refused_unless_they_are_listed() {
-    let gateway = setup().serve(&["--allow-origin", "https://App.example.com", "--allow-origin", "vscode-webview://x"]);
+    let gateway = setup().serve(&[
+        "--allow-origin",
+        "https://App.example.com",
+        "--allow-origin",
+        "vscode-webview://x",
+    ]);
     for origin in [
         "http://localhost:3000",
         "http://127.0.0.1",
@@ -47,9 +92,14 @@ fn pages_of_other_machines_are_refused_unless_they_are_listed() {
     ] {
         check_origin(&gateway, origin, 200);
     }
-    for origin in
-        ["https://evil.com", "null", "https://app.example.com:444", "http://app.example.com", "ext://localhost", "x"]
-    {
+    for origin in [
+        "https://evil.com",
+        "null",
+        "https://app.example.com:444",
+        "http://app.example.com",
+        "ext://localhost",
+        "x",
+    ] {
         check_origin(&gateway, origin, 403);
     }
 }
@@ -58,17 +108,44 @@ fn pages_of_other_machines_are_refused_unless_they_are_listed() {
 fn a_browser_is_told_what_a_listed_page_may_do_and_no_other() {
     let gateway = setup().serve(&["--allow-origin", "https://app.example.com"]);
     let preflight = |origin: &str| {
-        gateway.call("OPTIONS", "/mcp").header("Origin", origin).header("Access-Control-Request-Method", "POST").send()
+        gateway
+            .call("OPTIONS", "/mcp")
+            .header("Origin", origin)
+            .header("Access-Control-Request-Method", "POST")
+            .send()
     };
     let allowed = preflight("https://app.example.com");
-    assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (204, "https://app.example.com"));
-    assert!(allowed.header("access-control-allow-headers").contains("Mcp-Session-Id"));
+    assert_eq!(
+        (
+            allowed.status,
+            allowed.header("access-control-allow-origin")
+        ),
+        (204, "https://app.example.com")
+    );
+    assert!(
+        allowed
+            .header("access-control-allow-headers")
+            .contains("Mcp-Session-Id")
+    );
     for (origin, status) in [("https://evil.com", 403), ("http://localhost:3000", 405)] {
         let refused = preflight(origin);
-        assert_eq!((refused.status, refused.header("access-control-allow-origin")), (status, ""), "{origin}");
+        assert_eq!(
+            (
+                refused.status,
+                refused.header("access-control-allow-origin")
+            ),
+            (status, ""),
+            "{origin}"
+        );
     }
-    let answer = gateway.modern("server/discover", "").header("Origin", "https://app.example.com").send();
-    assert_eq!(answer.header("access-control-expose-headers"), "Mcp-Session-Id");
+    let answer = gateway
+        .modern("server/discover", "")
+        .header("Origin", "https://app.example.com")
+        .send();
+    assert_eq!(
+        answer.header("access-control-expose-headers"),
+        "Mcp-Session-Id"
+    );
 }
 
 #[test]
@@ -76,34 +153,80 @@ fn a_token_is_wanted_of_everybody_where_there_is_one() {
     let mut gateway = setup().variable("MCPZIP_TOKEN", "s3cret-token").serve(&[]);
     let discover = gateway.modern("server/discover", "");
     let refused = discover.send();
-    assert_eq!((refused.fault(), refused.header("www-authenticate")), ((401, -32600), "Bearer"));
-    for shown in
-        ["Bearer wrong", "Bearer s3cret-toke", "Bearer s3cret-token2", "Basic s3cret-token", "s3cret-token", "Bearer"]
-    {
-        assert_eq!(discover.clone().header("Authorization", shown).send().status, 401, "{shown}");
+    assert_eq!(
+        (refused.fault(), refused.header("www-authenticate")),
+        ((401, -32600), "Bearer")
+    );
+    for shown in [
+        "Bearer wrong",
+        "Bearer s3cret-toke",
+        "Bearer s3cret-token2",
+        "Basic s3cret-token",
+        "s3cret-token",
+        "Bearer",
+    ] {
+        assert_eq!(
+            discover
+                .clone()
+                .header("Authorization", shown)
+                .send()
+                .status,
+            401,
+            "{shown}"
+        );
     }
     for shown in ["Bearer s3cret-token", "bearer  s3cret-token"] {
-        assert_eq!(discover.clone().header("Authorization", shown).send().status, 200, "{shown}");
+        assert_eq!(
+            discover
+                .clone()
+                .header("Authorization", shown)
+                .send()
+                .status,
+            200,
+            "{shown}"
+        );
     }
     assert_eq!(gateway.call("GET", "/sse").send().status, 401);
     assert_eq!(gateway.call("DELETE", "/mcp").send().status, 401);
     assert_eq!(gateway.call("GET", "/healthz").send().status, 200);
-    assert!(!gateway.process().stderr().contains("s3cret"), "the token was printed");
+    assert!(
+        !gateway.process().stderr().contains("s3cret"),
+        "the token was printed"
+    );
 }
 
 #[test]
 fn another_address_needs_a_token() {
     let setup = setup();
     let refused = setup.run(&["serve", "--http", "0.0.0.0:0"]).code(1);
-    assert!(refused.stderr.contains("--token-file") && refused.stderr.contains("MCPZIP_TOKEN"), "{refused}");
+    assert!(
+        refused.stderr.contains("--token-file") && refused.stderr.contains("MCPZIP_TOKEN"),
+        "{refused}"
+    );
     let path = setup.home().path("token");
     std::fs::write(&path, "from-the-file\n").unwrap();
-    let gateway =
-        setup.variable("MCPZIP_TOKEN", "not-this-one").serve_at("0.0.0.0:0", &["--token-file", path.to_str().unwrap()]);
-    let discover = gateway.modern("server/discover", "").header("Authorization", "Bearer from-the-file");
-    assert_eq!(discover.clone().header("Host", "gateway.example.com:80").send().status, 200);
-    let from =
-        |origin: &str| discover.clone().header("Host", "gateway.example.com").header("Origin", origin).send().status;
+    let gateway = setup
+        .variable("MCPZIP_TOKEN", "not-this-one")
+        .serve_at("0.0.0.0:0", &["--token-file", path.to_str().unwrap()]);
+    let discover = gateway
+        .modern("server/discover", "")
+        .header("Authorization", "Bearer from-the-file");
+    assert_eq!(
+        discover
+            .clone()
+            .header("Host", "gateway.example.com:80")
+            .send()
+            .status,
+        200
+    );
+    let from = |origin: &str| {
+        discover
+            .clone()
+            .header("Host", "gateway.example.com")
+            .header("Origin", origin)
+            .send()
+            .status
+    };
     assert_eq!(from("https://gateway.example.com"), 200);
     assert_eq!(from("https://evil.com"), 403);
     assert_eq!(from("http://localhost"), 403);
@@ -120,7 +243,11 @@ fn a_token_file_that_others_can_read_is_named_and_used() {
     for (mode, warns) in [(0o644, true), (0o600, false)] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         let mut gateway = setup.serve(&["--token-file", path.to_str().unwrap()]);
-        assert_eq!(gateway.process().stderr().contains("chmod 600"), warns, "{mode:o}");
+        assert_eq!(
+            gateway.process().stderr().contains("chmod 600"),
+            warns,
+            "{mode:o}"
+        );
         assert_eq!(gateway.modern("server/discover", "").send().status, 401);
     }
 }
@@ -132,23 +259,46 @@ fn what_cannot_work_is_said_before_anything_is_served() {
         let refused = setup.run(&["serve", "--http", address]).code(2);
         assert!(refused.stderr.contains("127.0.0.1:8080"), "{refused}");
     }
-    let refused = setup.run(&["serve", "--http", "127.0.0.1:0", "--allow-origin", "*"]).code(2);
-    assert!(refused.stderr.contains("https://app.example.com"), "{refused}");
+    let refused = setup
+        .run(&["serve", "--http", "127.0.0.1:0", "--allow-origin", "*"])
+        .code(2);
+    assert!(
+        refused.stderr.contains("https://app.example.com"),
+        "{refused}"
+    );
     let _ = setup.run(&["serve", "--token-file", "x"]).code(2);
-    let refused = setup.run(&["serve", "--http", "127.0.0.1:0", "--token-file", "nowhere"]).code(1);
+    let refused = setup
+        .run(&["serve", "--http", "127.0.0.1:0", "--token-file", "nowhere"])
+        .code(1);
     assert!(refused.stderr.contains("nowhere"), "{refused}");
     let empty = setup.home().path("empty");
     std::fs::write(&empty, "\n").unwrap();
-    let _ = setup.run(&["serve", "--http", "127.0.0.1:0", "--token-file", empty.to_str().unwrap()]).code(1);
+    let _ = setup
+        .run(&[
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--token-file",
+            empty.to_str().unwrap(),
+        ])
+        .code(1);
     let gateway = setup.serve(&[]);
-    let taken = setup.run(&["serve", "--http", &gateway.address().to_string()]).code(1);
-    assert!(taken.stderr.contains(&gateway.address().to_string()), "{taken}");
+    let taken = setup
+        .run(&["serve", "--http", &gateway.address().to_string()])
+        .code(1);
+    assert!(
+        taken.stderr.contains(&gateway.address().to_string()),
+        "{taken}"
+    );
 }
 
 #[test]
 fn the_url_is_said_whatever_the_log_level() {
     let mut gateway = setup().log_level("off").serve(&[]);
-    assert_eq!(gateway.process().stderr(), format!("serving MCP on http://{}/mcp\n", gateway.address()));
+    assert_eq!(
+        gateway.process().stderr(),
+        format!("serving MCP on http://{}/mcp\n", gateway.address())
+    );
     assert_eq!(gateway.process().stdout(), "");
 }
 
@@ -162,19 +312,36 @@ fn the_end_of_stdin_is_not_the_end() {
 
 #[test]
 fn it_is_ready_when_every_server_was_asked_once() {
-    let gateway =
-        Setup::new().server("a", Server::new()).entry("broken", r#"{"command":"no-such-program"}"#).serve(&[]);
-    until("readiness", || (gateway.call("GET", "/readyz").send().status == 200).then_some(()));
+    let gateway = Setup::new()
+        .server("a", Server::new())
+        .entry("broken", r#"{"command":"no-such-program"}"#)
+        .serve(&[]);
+    until("readiness", || {
+        (gateway.call("GET", "/readyz").send().status == 200).then_some(())
+    });
 
-    let slow = Setup::new().server("slow", Server::new().at_start([hang()])).variable("MCPZIP_TOKEN", "t0ken");
+    let slow = Setup::new()
+        .server("slow", Server::new().at_start([hang()]))
+        .variable("MCPZIP_TOKEN", "t0ken");
     let gateway = slow.serve(&[]);
     assert_eq!(gateway.call("GET", "/healthz").send().status, 200);
     let ready = |call: crate::support::gateway::Call| -> String {
         let answer = call.send();
-        assert_eq!((answer.status, answer.header("content-type")), (503, "application/json"));
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (503, "application/json")
+        );
         answer.body
     };
-    until("the cache to be read", || ready(gateway.call("GET", "/readyz")).contains(r#""servers":1"#).then_some(()));
-    let named = ready(gateway.call("GET", "/readyz").header("Authorization", "Bearer t0ken"));
+    until("the cache to be read", || {
+        ready(gateway.call("GET", "/readyz"))
+            .contains(r#""servers":1"#)
+            .then_some(())
+    });
+    let named = ready(
+        gateway
+            .call("GET", "/readyz")
+            .header("Authorization", "Bearer t0ken"),
+    );
     assert!(named.contains(r#"["slow"]"#), "{named}");
 }

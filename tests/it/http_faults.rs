@@ -103,8 +103,10 @@ const REDIRECT: Outcome = Outcome {
 };
 
 /// What goes wrong on the way there, or comes without an end.
-pub(crate) const OUTCOMES: &[Outcome] =
-    &[REFUSED, NAMELESS, UNTRUSTED, OTHER_HOST, EXPIRED, EARLY, PLAIN, SILENT, PROXY, REDIRECT, BOMB, ENDLESS, CHATTY];
+pub(crate) const OUTCOMES: &[Outcome] = &[
+    REFUSED, NAMELESS, UNTRUSTED, OTHER_HOST, EXPIRED, EARLY, PLAIN, SILENT, PROXY, REDIRECT, BOMB,
+    ENDLESS, CHATTY,
+];
 
 const SOON_AGAIN: &str = "other servers answer meanwhile; a new call tries again";
 const NOTHING_SENT: &str = "nothing was sent; other servers answer meanwhile";
@@ -112,11 +114,17 @@ const NOTHING_SENT: &str = "nothing was sent; other servers answer meanwhile";
 /// The text of a call that fails, which no secret is in; another server answers meanwhile.
 #[track_caller]
 fn failure(setup: Setup) -> String {
-    let mut client = setup.server("b", Server::new().tool("v", [answer("too")])).connect();
+    let mut client = setup
+        .server("b", Server::new().tool("v", [answer("too")]))
+        .connect();
     let call = client.begin_execute("web__t");
     assert_eq!(client.execute("b__v").text(), "too");
     let text = client.answer(call).tool_error();
-    assert!(!text.contains("sesame-open") && !client.stderr().contains("sesame-open"), "{text}\n{}", client.stderr());
+    assert!(
+        !text.contains("sesame-open") && !client.stderr().contains("sesame-open"),
+        "{text}\n{}",
+        client.stderr()
+    );
     client.finish();
     text
 }
@@ -131,7 +139,10 @@ fn check_works(setup: &Setup) {
 /// A setup with a server at `url`.
 fn at(url: &str, members: Value) -> Setup {
     let mut entry = json!({ "url": url });
-    entry.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    entry
+        .as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
     Setup::new().entry("web", &entry.to_string())
 }
 
@@ -151,7 +162,10 @@ fn a_certificate_is_trusted_where_the_configuration_says_so() {
     authority.save(setup.home());
     check_works(&setup);
     let text = failure(setup.entry("web", &json!({ "url": url }).to_string()));
-    assert!(text.contains("`web__t` failed: ") && text.contains("nothing was sent; check its entry"), "{text}");
+    assert!(
+        text.contains("`web__t` failed: ") && text.contains("nothing was sent; check its entry"),
+        "{text}"
+    );
     let setup = at(&url, json!({})).setting("ca_file", json!("authority.pem"));
     authority.save(setup.home());
     check_works(&setup);
@@ -166,9 +180,16 @@ fn the_trusted_certificates_are_those_of_the_environment() {
     let tls = TlsServer::before(web.address(), authority.identity("127.0.0.1", |_| {}));
     let setup = at(&format!("https://{}/mcp", tls.address()), json!({}));
     let path = authority.save(setup.home());
-    check_works(&setup.clone().variable("SSL_CERT_FILE", path.to_str().unwrap()));
+    check_works(
+        &setup
+            .clone()
+            .variable("SSL_CERT_FILE", path.to_str().unwrap()),
+    );
     let text = failure(setup.variable("SSL_CERT_FILE", "/nowhere"));
-    assert!(text.contains("this machine has no certificates to trust, or `SSL_CERT_FILE` names"), "{text}");
+    assert!(
+        text.contains("this machine has no certificates to trust, or `SSL_CERT_FILE` names"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -178,14 +199,20 @@ fn what_is_wrong_with_a_certificate_is_told() {
     let other = authority.identity("mcp.example.com", |_| {});
     let valid = |from: i32, to: i32| {
         authority.identity("127.0.0.1", |params| {
-            (params.not_before, params.not_after) = (date_time_ymd(from, 2, 3), date_time_ymd(to, 2, 3));
+            (params.not_before, params.not_after) =
+                (date_time_ymd(from, 2, 3), date_time_ymd(to, 2, 3));
         })
     };
-    for (identity, words) in
-        [(other, OTHER_HOST.gets), (valid(2001, 2002), EXPIRED.gets), (valid(4000, 4001), EARLY.gets)]
-    {
+    for (identity, words) in [
+        (other, OTHER_HOST.gets),
+        (valid(2001, 2002), EXPIRED.gets),
+        (valid(4000, 4001), EARLY.gets),
+    ] {
         let tls = TlsServer::before(web.address(), identity);
-        let setup = at(&format!("https://{}/mcp", tls.address()), json!({ "ca_file": "authority.pem" }));
+        let setup = at(
+            &format!("https://{}/mcp", tls.address()),
+            json!({ "ca_file": "authority.pem" }),
+        );
         authority.save(setup.home());
         let text = failure(setup);
         assert!(text.contains(words), "{text}");
@@ -210,7 +237,10 @@ fn speaker(words: &'static str) -> SocketAddr {
 fn a_server_that_does_not_speak_tls_is_told_apart() {
     for words in ["HTTP/1.1 400 Bad Request\r\n\r\n", ""] {
         let text = failure(at(&format!("https://{}/mcp", speaker(words)), json!({})));
-        assert!(text.contains("no secure connection (TLS)") && text.contains(PLAIN.gets), "{text}");
+        assert!(
+            text.contains("no secure connection (TLS)") && text.contains(PLAIN.gets),
+            "{text}"
+        );
     }
 }
 
@@ -219,7 +249,10 @@ fn a_connection_that_does_not_come_about_is_given_up() {
     // It accepts, and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = Instant::now();
-    let text = failure(at(&format!("https://{}/mcp", silent.local_addr().unwrap()), json!({})));
+    let text = failure(at(
+        &format!("https://{}/mcp", silent.local_addr().unwrap()),
+        json!({}),
+    ));
     assert!(text.contains(SILENT.gets), "{text}");
     assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
 }
@@ -232,7 +265,10 @@ fn a_proxy_leads_to_servers_elsewhere() {
     let proxy = Proxy::to(tls.address());
     let setup = || {
         let headers = json!({ "Authorization": "Bearer sesame-open" });
-        let setup = at(&format!("https://{NOWHERE}/mcp"), json!({ "ca_file": "authority.pem", "headers": headers }));
+        let setup = at(
+            &format!("https://{NOWHERE}/mcp"),
+            json!({ "ca_file": "authority.pem", "headers": headers }),
+        );
         authority.save(setup.home());
         setup
     };
@@ -245,20 +281,42 @@ fn a_proxy_leads_to_servers_elsewhere() {
 
     check_works(&setup().variable("HTTPS_PROXY", &proxy.url("http")));
     let asked = proxy.asked();
-    assert!(asked[0].starts_with("CONNECT mcp.invalid:443 HTTP/1.1\r\n"), "{asked:?}");
-    assert!(asked[0].to_ascii_lowercase().contains("proxy-authorization: basic bwu6c2vzyw1llw9wzw4="), "{asked:?}");
-    assert!(!asked.join("").contains("Bearer"), "the server's credentials went to the proxy: {asked:?}");
-    assert_eq!(web.first("tools/call").header("authorization"), "Bearer sesame-open");
+    assert!(
+        asked[0].starts_with("CONNECT mcp.invalid:443 HTTP/1.1\r\n"),
+        "{asked:?}"
+    );
+    assert!(
+        asked[0]
+            .to_ascii_lowercase()
+            .contains("proxy-authorization: basic bwu6c2vzyw1llw9wzw4="),
+        "{asked:?}"
+    );
+    assert!(
+        !asked.join("").contains("Bearer"),
+        "the server's credentials went to the proxy: {asked:?}"
+    );
+    assert_eq!(
+        web.first("tools/call").header("authorization"),
+        "Bearer sesame-open"
+    );
 
     check_works(&setup().variable("all_proxy", &proxy.url("socks5h")));
     assert_eq!(proxy.asked().last().unwrap(), "mcp.invalid:443");
-    check_works(&setup().setting("proxy", json!(proxy.url("http"))).variable("HTTPS_PROXY", "http://127.0.0.1:9"));
+    check_works(
+        &setup()
+            .setting("proxy", json!(proxy.url("http")))
+            .variable("HTTPS_PROXY", "http://127.0.0.1:9"),
+    );
 
     // Each of these wants no proxy, and so finds no such host.
     let before = proxy.asked().len();
     for setup in [
-        setup().variable("HTTPS_PROXY", &proxy.url("http")).variable("NO_PROXY", "example.com,.invalid"),
-        setup().variable("HTTPS_PROXY", "").variable("HTTP_PROXY", &proxy.url("http")),
+        setup()
+            .variable("HTTPS_PROXY", &proxy.url("http"))
+            .variable("NO_PROXY", "example.com,.invalid"),
+        setup()
+            .variable("HTTPS_PROXY", "")
+            .variable("HTTP_PROXY", &proxy.url("http")),
         with_entry(json!({ "proxy": "none" })),
     ] {
         let text = failure(setup);
@@ -281,8 +339,12 @@ fn a_server_on_this_machine_needs_no_proxy() {
     let web = HttpServer::with_tool(legacy);
     let tls = TlsServer::before(web.address(), authority.identity("localhost", |_| {}));
     let proxy = Proxy::refusing("HTTP/1.1 502 Bad Gateway\r\n\r\n");
-    for url in [web.url("/mcp"), format!("https://localhost:{}/mcp", tls.address().port())] {
-        let setup = at(&url, json!({ "ca_file": "authority.pem" })).setting("proxy", json!(proxy.url("http")));
+    for url in [
+        web.url("/mcp"),
+        format!("https://localhost:{}/mcp", tls.address().port()),
+    ] {
+        let setup = at(&url, json!({ "ca_file": "authority.pem" }))
+            .setting("proxy", json!(proxy.url("http")));
         authority.save(setup.home());
         check_works(&setup.variable("ALL_PROXY", &proxy.url("http")));
     }
@@ -294,13 +356,23 @@ fn a_proxy_that_does_not_lead_there_is_named() {
     let port = ClosedPort::new();
     let closed = |scheme: &str| format!("{scheme}://me:sesame-open@{}", port.address());
     let refusing = Proxy::refusing("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n");
-    let strict = Proxy::refusing("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n");
+    let strict =
+        Proxy::refusing("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n");
     let deaf = Proxy::refusing("");
     for (proxy, words) in [
-        (closed("http"), "its proxy does not let us through (Connection refused"),
+        (
+            closed("http"),
+            "its proxy does not let us through (Connection refused",
+        ),
         (closed("socks5h"), "its proxy does not let us through ("),
-        (refusing.url("http"), "its proxy does not let us through (tunnel error: unsuccessful)"),
-        (strict.url("http"), "its proxy does not let us through (tunnel error: proxy authorization required)"),
+        (
+            refusing.url("http"),
+            "its proxy does not let us through (tunnel error: unsuccessful)",
+        ),
+        (
+            strict.url("http"),
+            "its proxy does not let us through (tunnel error: proxy authorization required)",
+        ),
         (deaf.url("http"), "its proxy does not let us through ("),
     ] {
         let text = failure(at("https://mcp.invalid/mcp", json!({ "proxy": proxy })));
@@ -311,12 +383,19 @@ fn a_proxy_that_does_not_lead_there_is_named() {
 #[test]
 fn a_redirect_never_takes_a_request_to_another_origin() {
     let other = HttpServer::with_tool(legacy);
-    for status in
-        ["301 Moved Permanently", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"]
-    {
+    for status in [
+        "301 Moved Permanently",
+        "302 Found",
+        "303 See Other",
+        "307 Temporary Redirect",
+        "308 Permanent Redirect",
+    ] {
         let location = format!("location: {}\r\n", other.url("/mcp"));
         let web = HttpServer::with_tool(move |_, reply| reply.whole(status, &location, ""));
-        let text = failure(at(&web.url("/mcp"), json!({ "headers": { "X-Key": "sesame-open" } })));
+        let text = failure(at(
+            &web.url("/mcp"),
+            json!({ "headers": { "X-Key": "sesame-open" } }),
+        ));
         let expected = format!("redirects to `{}`, {}", other.url(""), REDIRECT.gets);
         assert!(text.contains(&expected), "{text}");
     }
@@ -334,8 +413,16 @@ fn packed(write: impl FnOnce(&mut GzEncoder<Vec<u8>>) -> std::io::Result<()>) ->
 #[cfg(target_os = "linux")]
 fn peak_memory(process: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    line.trim()
+        .strip_suffix(" kB")
+        .unwrap()
+        .parse::<usize>()
+        .unwrap()
+        * 1024
 }
 
 #[cfg(target_os = "linux")]
@@ -356,12 +443,21 @@ fn a_compressed_bomb_is_cut_off_in_bounded_memory() {
         (0..UNPACKED / piece.len()).try_for_each(|_| gzip.write_all(&piece))?;
         gzip.write_all(b"\n")
     });
-    for (kind, body) in [("application/json", json), ("text/event-stream", one_line), ("text/event-stream", many_lines)]
-    {
-        assert!(body.len() < 4 * 1024 * 1024, "{} bytes are no bomb", body.len());
+    for (kind, body) in [
+        ("application/json", json),
+        ("text/event-stream", one_line),
+        ("text/event-stream", many_lines),
+    ] {
+        assert!(
+            body.len() < 4 * 1024 * 1024,
+            "{} bytes are no bomb",
+            body.len()
+        );
         let headers = format!("content-type: {kind}\r\ncontent-encoding: gzip\r\n");
-        let web = HttpServer::with_tool(move |_, reply| reply.whole_bytes("200 OK", &headers, &body));
-        let setup = at(&web.url("/mcp"), json!({})).server("b", Server::new().tool("v", [answer("too")]));
+        let web =
+            HttpServer::with_tool(move |_, reply| reply.whole_bytes("200 OK", &headers, &body));
+        let setup =
+            at(&web.url("/mcp"), json!({})).server("b", Server::new().tool("v", [answer("too")]));
         let mut client = setup.connect();
         assert_eq!(client.execute("web__u").text(), "fine");
         let call = client.begin_execute("web__t");
@@ -377,28 +473,48 @@ fn a_compressed_bomb_is_cut_off_in_bounded_memory() {
 /// Answers `t` by `call`, which never comes to an end, and checks that others go on and that `limit`, in seconds, or
 /// another one ends each of `count` calls.
 #[track_caller]
-fn check_endless(count: usize, limit: f64, words: &str, call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) {
+fn check_endless(
+    count: usize,
+    limit: f64,
+    words: &str,
+    call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static,
+) {
     let web = HttpServer::with_tool(call);
-    let setup = at(&web.url("/mcp"), json!({})).server("b", Server::new().tool("v", [answer("too")]));
+    let setup =
+        at(&web.url("/mcp"), json!({})).server("b", Server::new().tool("v", [answer("too")]));
     let mut client = setup.connect();
     for tool in ["web__u", "b__v"] {
         client.execute(tool);
     }
     let start = Instant::now();
     let call = json!({ "name": "web__t", "timeout": limit }).to_string();
-    let calls: Vec<u64> = (0..count).map(|_| client.begin("execute_tool", &call)).collect();
+    let calls: Vec<u64> = (0..count)
+        .map(|_| client.begin("execute_tool", &call))
+        .collect();
     std::thread::sleep(Duration::from_millis(300));
     let others = Instant::now();
     assert_eq!(client.execute("web__u").text(), "fine");
     assert_eq!(client.execute("b__v").text(), "too");
-    assert!(others.elapsed() < SOON, "others waited for {:?}", others.elapsed());
+    assert!(
+        others.elapsed() < SOON,
+        "others waited for {:?}",
+        others.elapsed()
+    );
     for call in calls {
         let text = client.answer(call).tool_error();
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(start.elapsed() < SOON + Duration::from_secs_f64(limit), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < SOON + Duration::from_secs_f64(limit),
+        "{:?}",
+        start.elapsed()
+    );
     #[cfg(target_os = "linux")]
-    assert!(peak_memory(client.process()) < 160 * 1024 * 1024, "{}", peak_memory(client.process()));
+    assert!(
+        peak_memory(client.process()) < 160 * 1024 * 1024,
+        "{}",
+        peak_memory(client.process())
+    );
     client.finish();
 }
 
@@ -408,28 +524,40 @@ fn flood(reply: &mut Reply, head: &str, piece: &[u8]) {
     while reply.raw(piece) {}
 }
 
-const CHUNKED: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+const CHUNKED: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 #[test]
 fn an_answer_without_an_end_is_cut_off_and_delays_nobody() {
     let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
-    check_endless(1, 50.0, ENDLESS.gets, move |_, reply| flood(reply, CHUNKED, &chunk));
+    check_endless(1, 50.0, ENDLESS.gets, move |_, reply| {
+        flood(reply, CHUNKED, &chunk)
+    });
     let line = [b'x'; 0x10000];
     check_endless(1, 50.0, ENDLESS.gets, move |_, reply| {
         flood(reply, &format!("{EVENTS}data: "), &line);
     });
     let comments = b": still here\n\n".repeat(1000);
-    check_endless(3, 1.0, CHATTY.gets, move |_, reply| flood(reply, EVENTS, &comments));
-    let events = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n".repeat(1000);
-    check_endless(3, 1.0, CHATTY.gets, move |_, reply| flood(reply, EVENTS, &events));
+    check_endless(3, 1.0, CHATTY.gets, move |_, reply| {
+        flood(reply, EVENTS, &comments)
+    });
+    let events =
+        b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n"
+            .repeat(1000);
+    check_endless(3, 1.0, CHATTY.gets, move |_, reply| {
+        flood(reply, EVENTS, &events)
+    });
 }
 
 #[test]
 fn a_server_that_cannot_be_reached_is_told_apart() {
     let port = ClosedPort::new();
     for (url, row) in [
-        (format!("http://{}/mcp?token=sesame-open", port.address()), REFUSED),
+        (
+            format!("http://{}/mcp?token=sesame-open", port.address()),
+            REFUSED,
+        ),
         ("http://server.invalid/mcp".to_owned(), NAMELESS),
     ] {
         let text = failure(at(&url, json!({})));
@@ -462,7 +590,9 @@ fn a_server_that_closes_connections_without_a_word_costs_one_call_at_most() {
         reply.vanish();
     });
     let mut client = at(&web.url("/mcp"), json!({})).connect();
-    let failures = (0..50).filter(|_| client.execute("web__t").text() != "fine").count();
+    let failures = (0..50)
+        .filter(|_| client.execute("web__t").text() != "fine")
+        .count();
     assert!(failures <= 1, "{failures} of 50");
     client.finish();
 }
@@ -472,25 +602,35 @@ fn calls_run_side_by_side_over_one_connection_of_http2() {
     const CALLS: usize = 30;
     let authority = Authority::new();
     let all = Arc::new(Barrier::new(CALLS));
-    let server = TlsServer::start(authority.identity("127.0.0.1", |_| {}), &["h2", "http/1.1"], move |stream| {
-        let all = all.clone();
-        async move {
-            assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-            let mut connection = h2::server::handshake(stream).await.unwrap();
-            let mut answers = JoinSet::new();
-            while let Some(Ok((request, reply))) = connection.accept().await {
-                answers.spawn(answer_over_http2(request, reply, all.clone()));
+    let server = TlsServer::start(
+        authority.identity("127.0.0.1", |_| {}),
+        &["h2", "http/1.1"],
+        move |stream| {
+            let all = all.clone();
+            async move {
+                assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                let mut answers = JoinSet::new();
+                while let Some(Ok((request, reply))) = connection.accept().await {
+                    answers.spawn(answer_over_http2(request, reply, all.clone()));
+                }
             }
-        }
-    });
+        },
+    );
     let url = format!("https://{}/mcp", server.address());
-    let setup = at(&url, json!({ "ca_file": "authority.pem", "headers": { "X-Key": "a-key" } }));
+    let setup = at(
+        &url,
+        json!({ "ca_file": "authority.pem", "headers": { "X-Key": "a-key" } }),
+    );
     authority.save(setup.home());
     let mut client = setup.connect();
     // None is answered before all have come.
     let calls: Vec<u64> = (0..CALLS)
         .map(|number| {
-            client.begin("execute_tool", &format!(r#"{{"name":"web__t","arguments":{{"number":{number}}}}}"#))
+            client.begin(
+                "execute_tool",
+                &format!(r#"{{"name":"web__t","arguments":{{"number":{number}}}}}"#),
+            )
         })
         .collect();
     for (number, call) in calls.into_iter().enumerate() {
@@ -517,7 +657,9 @@ async fn answer_over_http2(
         Some("initialize") => json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "two", "version": "1" },
         }),
-        Some("tools/list") => json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] }),
+        Some("tools/list") => {
+            json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] })
+        }
         Some("tools/call") => {
             all.wait().await;
             let key = head.headers["x-key"].to_str().unwrap();
@@ -528,11 +670,24 @@ async fn answer_over_http2(
     };
     let response = http::Response::builder();
     if result.is_null() {
-        let status = if head.method == http::Method::POST { 202 } else { 405 };
-        reply.send_response(response.status(status).body(()).unwrap(), true).unwrap();
+        let status = if head.method == http::Method::POST {
+            202
+        } else {
+            405
+        };
+        reply
+            .send_response(response.status(status).body(()).unwrap(), true)
+            .unwrap();
         return;
     }
     let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
-    let head = response.header("content-type", "application/json").body(()).unwrap();
-    reply.send_response(head, false).unwrap().send_data(answer.into(), true).unwrap();
+    let head = response
+        .header("content-type", "application/json")
+        .body(())
+        .unwrap();
+    reply
+        .send_response(head, false)
+        .unwrap()
+        .send_data(answer.into(), true)
+        .unwrap();
 }

@@ -42,24 +42,55 @@ fn a_session_is_opened_kept_and_given_back() {
     assert_eq!(client.execute("web__t").text(), "fine");
     client.finish();
     let first = web.first("initialize");
-    assert_eq!((first.header("mcp-protocol-version"), first.header("mcp-session-id")), ("", ""));
-    assert_eq!(first.header("accept"), "application/json, text/event-stream");
-    for method in ["notifications/initialized", "tools/list", "tools/call", "GET", "DELETE"] {
+    assert_eq!(
+        (
+            first.header("mcp-protocol-version"),
+            first.header("mcp-session-id")
+        ),
+        ("", "")
+    );
+    assert_eq!(
+        first.header("accept"),
+        "application/json, text/event-stream"
+    );
+    for method in [
+        "notifications/initialized",
+        "tools/list",
+        "tools/call",
+        "GET",
+        "DELETE",
+    ] {
         let request = web.first(method);
         assert_eq!(request.header("mcp-session-id"), "session-1", "{method}");
-        assert_eq!(request.header("mcp-protocol-version"), "2025-11-25", "{method}");
+        assert_eq!(
+            request.header("mcp-protocol-version"),
+            "2025-11-25",
+            "{method}"
+        );
         assert_eq!(request.header("x-key"), "a-secret", "{method}");
-        assert_eq!((request.header("mcp-method"), request.path.as_str()), ("", "/mcp"), "{method}");
+        assert_eq!(
+            (request.header("mcp-method"), request.path.as_str()),
+            ("", "/mcp"),
+            "{method}"
+        );
     }
     assert_eq!(web.count("DELETE"), 1);
 }
 
 /// Answers `t` by `call`, and checks what the agent is told; the tool beside it works before and after.
 #[track_caller]
-fn around(call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static, check: impl FnOnce(&mut Client)) -> HttpServer {
+fn around(
+    call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static,
+    check: impl FnOnce(&mut Client),
+) -> HttpServer {
     let web = HttpServer::with_tool(call);
-    let setup = Setup::new().entry("web", &web.entry(json!({ "headers": { "Authorization": "Bearer sesame-open" } })));
-    let mut client = setup.server("b", Server::new().tool("v", [answer("too")])).connect();
+    let setup = Setup::new().entry(
+        "web",
+        &web.entry(json!({ "headers": { "Authorization": "Bearer sesame-open" } })),
+    );
+    let mut client = setup
+        .server("b", Server::new().tool("v", [answer("too")]))
+        .connect();
     assert_eq!(client.execute("web__u").text(), "fine");
     check(&mut client);
     assert_eq!(client.execute("web__u").text(), "fine");
@@ -71,18 +102,28 @@ fn around(call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static, check: im
 #[test]
 fn answers_pass_however_they_come() {
     let result = r#"{"content":[{"type":"text","text":"a\nb"}],"odd":1e400}"#;
-    let wrapped =
-        move |request: &Request| format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.body["id"]);
+    let wrapped = move |request: &Request| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
+            request.body["id"]
+        )
+    };
     #[track_caller]
     fn check(result: &str, call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) {
-        around(call, |client| assert_eq!(client.execute("web__t").result(), result));
+        around(call, |client| {
+            assert_eq!(client.execute("web__t").result(), result)
+        });
     }
     check(result, move |request, reply| reply.json(&wrapped(request)));
-    check(result, move |request, reply| reply.json(&format!("[{}]", wrapped(request))));
+    check(result, move |request, reply| {
+        reply.json(&format!("[{}]", wrapped(request)))
+    });
     check(result, move |request, reply| {
         reply.events("");
         reply.raw(b": hello\n\nid: 1\ndata:\n\n");
-        reply.raw(event(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#).as_bytes());
+        reply.raw(
+            event(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#).as_bytes(),
+        );
         let (head, tail) = (event(&wrapped(request)), event("{"));
         let (start, end) = head.split_at(40);
         reply.raw(start.as_bytes());
@@ -105,16 +146,30 @@ fn a_servers_own_requests_are_answered_during_a_call() {
         |request, reply| {
             reply.events("");
             reply.raw(event(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#).as_bytes());
-            reply.raw(event(r#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}"#).as_bytes());
+            reply.raw(
+                event(
+                    r#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}"#,
+                )
+                .as_bytes(),
+            );
             for id in ["p", "s"] {
-                reply.wait_for("the answer to its own request", |request| request.body["id"] == id);
+                reply.wait_for("the answer to its own request", |request| {
+                    request.body["id"] == id
+                });
             }
             reply.raw(event(&request.result("done")).as_bytes());
         },
         |client| assert_eq!(client.execute("web__t").text(), "done"),
     );
     let answers = web.requests();
-    let answer = |id: &str| answers.iter().find(|request| request.body["id"] == id).unwrap().body.clone();
+    let answer = |id: &str| {
+        answers
+            .iter()
+            .find(|request| request.body["id"] == id)
+            .unwrap()
+            .body
+            .clone()
+    };
     assert_eq!(answer("p")["result"], json!({}));
     assert_eq!(answer("s")["error"]["code"], -32601);
 }
@@ -128,14 +183,25 @@ fn a_stall_ends_with_the_limit_and_the_server_is_told() {
         },
         |client| {
             let start = Instant::now();
-            let text = client.call("execute_tool", r#"{"name":"web__t","timeout":0.3}"#).tool_error();
+            let text = client
+                .call("execute_tool", r#"{"name":"web__t","timeout":0.3}"#)
+                .tool_error();
             assert!(text.contains("gave no answer within"), "{text}");
             assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
         },
     );
-    let call = web.requests().into_iter().find(|request| request.body["params"]["name"] == "t").unwrap();
-    until("the cancellation", || (web.count("notifications/cancelled") == 1).then_some(()));
-    assert_eq!(web.first("notifications/cancelled").body["params"]["requestId"], call.body["id"]);
+    let call = web
+        .requests()
+        .into_iter()
+        .find(|request| request.body["params"]["name"] == "t")
+        .unwrap();
+    until("the cancellation", || {
+        (web.count("notifications/cancelled") == 1).then_some(())
+    });
+    assert_eq!(
+        web.first("notifications/cancelled").body["params"]["requestId"],
+        call.body["id"]
+    );
 }
 
 #[test]
@@ -144,10 +210,17 @@ fn a_redirect_to_the_same_origin_is_followed() {
         "/mcp" => reply.whole("307 Temporary Redirect", "location: /mcp/\r\n", ""),
         _ => legacy(request, reply),
     });
-    let mut client = client(&web, json!({ "headers": { "Authorization": "Bearer sesame" } }));
+    let mut client = client(
+        &web,
+        json!({ "headers": { "Authorization": "Bearer sesame" } }),
+    );
     assert_eq!(client.execute("web__t").text(), "fine");
     client.finish();
-    let last = web.requests().into_iter().rfind(|request| request.path == "/mcp/").unwrap();
+    let last = web
+        .requests()
+        .into_iter()
+        .rfind(|request| request.path == "/mcp/")
+        .unwrap();
     assert_eq!(last.header("authorization"), "Bearer sesame");
 }
 
@@ -155,7 +228,10 @@ fn a_redirect_to_the_same_origin_is_followed() {
 fn a_session_that_is_gone_is_opened_anew_once_for_all() {
     for (status, body) in [
         ("404 Not Found", ""),
-        ("400 Bad Request", r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}"#),
+        (
+            "400 Bad Request",
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}"#,
+        ),
     ] {
         let sessions = Arc::new(AtomicUsize::new(0));
         let counted = sessions.clone();
@@ -165,7 +241,9 @@ fn a_session_that_is_gone_is_opened_anew_once_for_all() {
                 "initialize" => {
                     let session = counted.fetch_add(1, Ordering::SeqCst) + 1;
                     let result = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "w", "version": "1" } });
-                    let headers = format!("content-type: application/json\r\nmcp-session-id: session-{session}\r\n");
+                    let headers = format!(
+                        "content-type: application/json\r\nmcp-session-id: session-{session}\r\n"
+                    );
                     reply.whole("200 OK", &headers, &request.answer(&result));
                 }
                 "tools/call" if request.header("mcp-session-id") != current => {
@@ -199,10 +277,18 @@ fn a_stream_that_breaks_off_goes_on_where_it_was() {
             reply.vanish();
         }
         "GET" if !request.header("last-event-id").is_empty() => {
-            let id = request.header("last-event-id").strip_prefix("call-").unwrap();
+            let id = request
+                .header("last-event-id")
+                .strip_prefix("call-")
+                .unwrap();
             reply.events("");
             let result = r#"{"content":[{"type":"text","text":"resumed"}]}"#;
-            reply.raw(event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).as_bytes());
+            reply.raw(
+                event(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+                ))
+                .as_bytes(),
+            );
         }
         _ => legacy(request, reply),
     });
@@ -233,16 +319,37 @@ fn a_modern_server_is_found_out_and_gets_its_headers() {
     let web = HttpServer::start(odd);
     let mut client = client(&web, json!({}));
     assert_eq!(client.execute("web__grüße").text(), "fine");
-    client.call("execute_tool", r#"{"name":"web__slow","timeout":0.2}"#).tool_error();
+    client
+        .call("execute_tool", r#"{"name":"web__slow","timeout":0.2}"#)
+        .tool_error();
     client.finish();
-    assert_eq!((web.count("initialize"), web.count("GET"), web.count("DELETE")), (1, 0, 0));
-    assert_eq!((web.count("notifications/initialized"), web.count("notifications/cancelled")), (0, 0));
+    assert_eq!(
+        (
+            web.count("initialize"),
+            web.count("GET"),
+            web.count("DELETE")
+        ),
+        (1, 0, 0)
+    );
+    assert_eq!(
+        (
+            web.count("notifications/initialized"),
+            web.count("notifications/cancelled")
+        ),
+        (0, 0)
+    );
     let call = web.first("tools/call");
     assert_eq!(call.header("mcp-method"), "tools/call");
     assert_eq!(call.header("mcp-name"), "=?base64?Z3LDvMOfZQ==?=");
     assert_eq!(call.header("mcp-protocol-version"), "2026-07-28");
-    assert_eq!(call.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-    assert_eq!(web.first("server/discover").header("mcp-method"), "server/discover");
+    assert_eq!(
+        call.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert_eq!(
+        web.first("server/discover").header("mcp-method"),
+        "server/discover"
+    );
 }
 
 #[test]
@@ -259,7 +366,10 @@ fn arguments_go_into_headers_where_the_tool_asks_for_it() {
         _ => modern(request, reply),
     });
     let mut client = client(&web, json!({ "era": "modern" }));
-    assert_eq!(client.execute_with("web__t", r#"{"region":"eu-1"}"#).text(), "fine");
+    assert_eq!(
+        client.execute_with("web__t", r#"{"region":"eu-1"}"#).text(),
+        "fine"
+    );
     assert_eq!(web.first("tools/call").header("mcp-param-region"), "eu-1");
     assert!(client.execute("web__odd").tool_error().contains("web__odd"));
     assert_eq!(web.count("tools/call"), 1);
@@ -285,19 +395,28 @@ fn the_era_of_the_configuration_is_kept_to() {
 /// A server of 2024-11-05: messages come back on the event stream.
 fn old(endpoint: &'static str) -> HttpServer {
     let stream: Arc<std::sync::Mutex<Option<std::sync::mpsc::Sender<String>>>> = Arc::default();
-    HttpServer::start(move |request, reply| match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/mcp") => {
-            let (sender, receiver) = std::sync::mpsc::channel();
-            *stream.lock().unwrap() = Some(sender);
-            reply.events("");
-            reply.raw(format!("event: endpoint\ndata: {endpoint}\n\n").as_bytes());
-            for message in receiver {
-                reply.raw(event(&message).as_bytes());
+    HttpServer::start(move |request, reply| {
+        match (request.method.as_str(), request.path.as_str()) {
+            ("GET", "/mcp") => {
+                let (sender, receiver) = std::sync::mpsc::channel();
+                *stream.lock().unwrap() = Some(sender);
+                reply.events("");
+                reply.raw(format!("event: endpoint\ndata: {endpoint}\n\n").as_bytes());
+                for message in receiver {
+                    reply.raw(event(&message).as_bytes());
+                }
             }
-        }
-        ("POST", "/messages") => {
-            let say = |message: String| stream.lock().unwrap().as_ref().unwrap().send(message).unwrap();
-            match request.rpc() {
+            ("POST", "/messages") => {
+                let say = |message: String| {
+                    stream
+                        .lock()
+                        .unwrap()
+                        .as_ref()
+                        .unwrap()
+                        .send(message)
+                        .unwrap()
+                };
+                match request.rpc() {
                 "initialize" => say(request.answer(&json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": { "name": "old", "version": "1" } }))),
                 "tools/list" => say(request.answer(&json!({ "tools": [{ "name": "t", "inputSchema": {} }, { "name": "refused", "inputSchema": {} }, { "name": "bye", "inputSchema": {} }] }))),
                 "tools/call" if request.body["params"]["name"] == "refused" => return reply.whole("503 Service Unavailable", "", "full"),
@@ -305,9 +424,10 @@ fn old(endpoint: &'static str) -> HttpServer {
                 "tools/call" => say(request.result("done")),
                 _ => {}
             }
-            reply.whole("202 Accepted", "", "");
+                reply.whole("202 Accepted", "", "");
+            }
+            _ => reply.whole("404 Not Found", "", ""),
         }
-        _ => reply.whole("404 Not Found", "", ""),
     })
 }
 

@@ -22,9 +22,20 @@ const ATTEMPTS: usize = 3;
 /// A good server, one that ignores all but KILL, and one whose child does.
 fn three_kinds() -> Setup {
     Setup::new()
-        .server("good", Server::new().tool("t", [answer("done")]).tool("hang", [hang()]))
-        .server("stubborn", Server::new().stubborn().tool("t", [answer("done")]))
-        .server("parent", Server::new().at_start([fork()]).tool("t", [answer("done")]))
+        .server(
+            "good",
+            Server::new()
+                .tool("t", [answer("done")])
+                .tool("hang", [hang()]),
+        )
+        .server(
+            "stubborn",
+            Server::new().stubborn().tool("t", [answer("done")]),
+        )
+        .server(
+            "parent",
+            Server::new().at_start([fork()]).tool("t", [answer("done")]),
+        )
 }
 
 /// Starts all three with a call under way; returns the processes there are.
@@ -34,9 +45,13 @@ fn all_running(setup: &Setup) -> (Client, Vec<Process>) {
         assert_eq!(client.execute(&format!("{server}__t")).text(), "done");
     }
     client.begin_execute("good__hang");
-    until("the call to arrive", || (setup.home().count("good", r#""name":"hang""#) == 1).then_some(()));
+    until("the call to arrive", || {
+        (setup.home().count("good", r#""name":"hang""#) == 1).then_some(())
+    });
     // `mcpzip`, its guard, three servers, and the child with its `sleep`.
-    let processes = until("all processes", || Some(setup.home().mark.processes()).filter(|known| known.len() >= 7));
+    let processes = until("all processes", || {
+        Some(setup.home().mark.processes()).filter(|known| known.len() >= 7)
+    });
     (client, processes)
 }
 
@@ -46,7 +61,13 @@ fn all_running(setup: &Setup) -> (Client, Vec<Process>) {
 fn all_gone(setup: &Setup, processes: &[Process], reaper: Option<u32>, start: Instant) -> Duration {
     let is_left = |then: &&Process| {
         let now = Process::read(then.id);
-        now.is_some_and(|now| if now.state == 'Z' { reaper == Some(then.parent) } else { now.command == then.command })
+        now.is_some_and(|now| {
+            if now.state == 'Z' {
+                reaper == Some(then.parent)
+            } else {
+                now.command == then.command
+            }
+        })
     };
     loop {
         let mut left: Vec<Process> = processes.iter().filter(is_left).cloned().collect();
@@ -54,7 +75,11 @@ fn all_gone(setup: &Setup, processes: &[Process], reaper: Option<u32>, start: In
         if left.is_empty() {
             return start.elapsed();
         }
-        assert!(start.elapsed() < PATIENCE, "still there after {:?}: {left:#?}", start.elapsed());
+        assert!(
+            start.elapsed() < PATIENCE,
+            "still there after {:?}: {left:#?}",
+            start.elapsed()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -94,12 +119,20 @@ fn check_signal(signal: Signal) {
         client.wait();
         let took = all_gone(&setup, &processes, Some(client.process()), start);
         // For whoever looks on; nothing is lost where nobody does.
-        let _ = writeln!(std::io::stderr().lock(), "all gone {took:?} after {signal:?}");
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "all gone {took:?} after {signal:?}"
+        );
         took
     });
     let mut seen = Vec::new();
-    let in_time = attempts.inspect(|took| seen.push(*took)).any(|took| took < HURRIED);
-    assert!(in_time, "{signal:?}: {seen:?}, as if nobody were in a hurry");
+    let in_time = attempts
+        .inspect(|took| seen.push(*took))
+        .any(|took| took < HURRIED);
+    assert!(
+        in_time,
+        "{signal:?}: {seen:?}, as if nobody were in a hurry"
+    );
 }
 
 #[test]
@@ -146,7 +179,10 @@ fn the_signals_that_a_client_sends_in_turn_leave_nothing() {
 fn without_its_guard_mcpzip_still_ends_its_servers() {
     let setup = three_kinds();
     let (mut client, processes) = all_running(&setup);
-    let guard = processes.iter().find(|process| process.command.contains("__guard")).expect("there is a guard");
+    let guard = processes
+        .iter()
+        .find(|process| process.command.contains("__guard"))
+        .expect("there is a guard");
     crate::support::process::signal(guard.id, Signal::KILL);
     assert_eq!(client.execute("good__t").text(), "done");
     let start = Instant::now();
@@ -167,7 +203,10 @@ fn a_client_that_stops_reading_and_goes_leaves_nothing() {
 #[test]
 fn an_ended_server_leaves_no_zombie_while_mcpzip_runs() {
     let setup = Setup::new()
-        .server("parent", Server::new().at_start([fork()]).tool("t", [exit(1)]))
+        .server(
+            "parent",
+            Server::new().at_start([fork()]).tool("t", [exit(1)]),
+        )
         .server("other", Server::new().tool("t", [answer("done")]));
     let mut client = setup.connect();
     client.execute("other__t");
@@ -177,8 +216,14 @@ fn an_ended_server_leaves_no_zombie_while_mcpzip_runs() {
     let parent = client.process();
     until("the children of ended servers to go", || {
         let processes = setup.home().mark.processes();
-        let orphans = processes.iter().filter(|process| process.command.contains("sleep")).count();
-        let zombies = Process::children_of(parent).into_iter().filter(|process| process.state == 'Z').count();
+        let orphans = processes
+            .iter()
+            .filter(|process| process.command.contains("sleep"))
+            .count();
+        let zombies = Process::children_of(parent)
+            .into_iter()
+            .filter(|process| process.state == 'Z')
+            .count();
         (orphans == 0 && zombies == 0).then_some(())
     });
     client.finish();
@@ -188,10 +233,13 @@ fn an_ended_server_leaves_no_zombie_while_mcpzip_runs() {
 fn a_signal_while_a_server_starts_leaves_nothing() {
     for signal in [Signal::KILL, Signal::TERM] {
         for _ in 0..5 {
-            let setup = Setup::new().server("stubborn", Server::new().stubborn().at_start([hang()]));
+            let setup =
+                Setup::new().server("stubborn", Server::new().stubborn().at_start([hang()]));
             let mut client = setup.connect();
             client.begin_execute("stubborn__t");
-            until("the server's start", || (setup.home().starts("stubborn") == 1).then_some(()));
+            until("the server's start", || {
+                (setup.home().starts("stubborn") == 1).then_some(())
+            });
             let start = Instant::now();
             client.signal(signal);
             client.wait();
@@ -205,7 +253,9 @@ fn an_interrupted_command_leaves_nothing() {
     let setup = three_kinds();
     setup.save();
     let mut command = setup.command(&["call", "good__hang"]).spawn().unwrap();
-    until("the call to arrive", || (setup.home().count("good", r#""name":"hang""#) == 1).then_some(()));
+    until("the call to arrive", || {
+        (setup.home().count("good", r#""name":"hang""#) == 1).then_some(())
+    });
     let start = Instant::now();
     crate::support::process::signal(command.id(), Signal::INT);
     let status = command.wait().unwrap();
@@ -220,5 +270,9 @@ fn a_command_leaves_nothing() {
         let outcome = setup.run(arguments);
         assert_eq!(outcome.code, Some(0), "{outcome}");
     }
-    assert!(setup.home().mark.processes().is_empty(), "{:#?}", setup.home().mark.processes());
+    assert!(
+        setup.home().mark.processes().is_empty(),
+        "{:#?}",
+        setup.home().mark.processes()
+    );
 }

@@ -38,7 +38,9 @@ impl House {
     fn entry(&self, name: &str, script: Server) -> Value {
         let made = self.setup.clone().server(name, script);
         made.save();
-        let config: Value = serde_json::from_str(&std::fs::read_to_string(self.setup.config_path()).unwrap()).unwrap();
+        let config: Value =
+            serde_json::from_str(&std::fs::read_to_string(self.setup.config_path()).unwrap())
+                .unwrap();
         std::fs::remove_file(self.setup.config_path()).unwrap();
         config["mcpServers"][name].clone()
     }
@@ -58,10 +60,16 @@ impl House {
 /// Claude Code with a server that works and one that does not, and Cursor with none.
 fn house() -> House {
     let house = House::new();
-    let notes = house.entry("notes", Server::new().tool("read", [echo()]).tool("write", [echo()]));
+    let notes = house.entry(
+        "notes",
+        Server::new().tool("read", [echo()]).tool("write", [echo()]),
+    );
     let dead = house.entry("dead", Server::new().at_start([exit(3)]));
     let servers = json!({ "numStartups": 5, "mcpServers": { "notes": notes, "dead": dead } });
-    house.write(".claude.json", &serde_json::to_string_pretty(&servers).unwrap());
+    house.write(
+        ".claude.json",
+        &serde_json::to_string_pretty(&servers).unwrap(),
+    );
     house.write(".cursor/mcp.json", "{\n  \"mcpServers\": {}\n}\n");
     house
 }
@@ -72,31 +80,84 @@ fn by_flags_all_is_set_up_and_undone_as_one() {
     let before = (house.read(".claude.json"), house.read(".cursor/mcp.json"));
     let looked = house.run(&["init", "--yes", "--dry-run"]).code(0).json();
     assert_eq!(looked["changed"], false);
-    assert_eq!((house.read(".claude.json"), house.config()), (before.0.clone(), Value::Null));
+    assert_eq!(
+        (house.read(".claude.json"), house.config()),
+        (before.0.clone(), Value::Null)
+    );
     let report = house.run(&["init", "--yes"]).code(0).json();
     let tests = report["tests"].as_array().unwrap();
-    let test = |name: &str| tests.iter().find(|test| test["server"] == name).unwrap().clone();
-    assert_eq!((&test("notes")["state"], &test("notes")["tools"]), (&json!("ready"), &json!(2)));
+    let test = |name: &str| {
+        tests
+            .iter()
+            .find(|test| test["server"] == name)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(
+        (&test("notes")["state"], &test("notes")["tools"]),
+        (&json!("ready"), &json!(2))
+    );
     assert_eq!(test("dead")["state"], "failed");
     assert_eq!(report["new_servers"], json!(["notes"]), "{report:#}");
-    assert_eq!(house.config()["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["notes"]);
+    assert_eq!(
+        house.config()["mcpServers"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect::<Vec<_>>(),
+        ["notes"]
+    );
     let claude: Value = serde_json::from_str(&house.read(".claude.json")).unwrap();
-    let left: Vec<_> = claude["mcpServers"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(left, ["dead", "mcpzip"], "what does not work stays with its client");
+    let left: Vec<_> = claude["mcpServers"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
+    assert_eq!(
+        left,
+        ["dead", "mcpzip"],
+        "what does not work stays with its client"
+    );
     assert_eq!(claude["mcpServers"]["mcpzip"]["alwaysLoad"], true);
     assert!(house.read(".cursor/mcp.json").contains("\"serve\""));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(std::fs::metadata(house.setup.config_path()).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(house.setup.config_path())
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
     }
     // Once more: nothing is left to do, and nothing is done.
-    let after = (house.read(".claude.json"), house.read(".cursor/mcp.json"), house.config());
+    let after = (
+        house.read(".claude.json"),
+        house.read(".cursor/mcp.json"),
+        house.config(),
+    );
     let again = house.run(&["init", "--yes"]).code(0).json();
-    assert_eq!((&again["changed"], &again["undo"]), (&json!(false), &Value::Null), "{again:#}");
-    assert_eq!((house.read(".claude.json"), house.read(".cursor/mcp.json"), house.config()), after);
+    assert_eq!(
+        (&again["changed"], &again["undo"]),
+        (&json!(false), &Value::Null),
+        "{again:#}"
+    );
+    assert_eq!(
+        (
+            house.read(".claude.json"),
+            house.read(".cursor/mcp.json"),
+            house.config()
+        ),
+        after
+    );
     let _ = house.run(&["undo"]).code(0);
-    assert_eq!((house.read(".claude.json"), house.read(".cursor/mcp.json")), before);
+    assert_eq!(
+        (house.read(".claude.json"), house.read(".cursor/mcp.json")),
+        before
+    );
     assert!(!house.setup.config_path().exists());
 }
 
@@ -106,14 +167,33 @@ fn flags_narrow_what_is_done() {
     let before = house.read(".claude.json");
     let refused = house.run(&["init"]).code(1);
     assert!(refused.stderr.contains("`--yes`"), "{refused}");
-    let arguments =
-        ["init", "--yes", "--client", "cursor", "--no-migrate", "--no-test", "--server", "git", "--server", "fetch"];
+    let arguments = [
+        "init",
+        "--yes",
+        "--client",
+        "cursor",
+        "--no-migrate",
+        "--no-test",
+        "--server",
+        "git",
+        "--server",
+        "fetch",
+    ];
     let report = house.run(&arguments).code(0).json();
     assert_eq!(report["new_servers"], json!(["git", "fetch"]), "{report:#}");
-    assert_eq!(report["clients"], json!([{ "client": "cursor", "state": "connected", "entry": "mcpzip" }]));
+    assert_eq!(
+        report["clients"],
+        json!([{ "client": "cursor", "state": "connected", "entry": "mcpzip" }])
+    );
     assert_eq!(house.config()["mcpServers"]["git"]["command"], "uvx");
     assert_eq!(house.read(".claude.json"), before);
-    assert!(house.run(&["init", "--yes", "--server", "nothing"]).code(2).stderr.contains("sequential-thinking"));
+    assert!(
+        house
+            .run(&["init", "--yes", "--server", "nothing"])
+            .code(2)
+            .stderr
+            .contains("sequential-thinking")
+    );
 }
 
 #[test]
@@ -144,11 +224,14 @@ mod terminal {
     #[test]
     fn a_person_chooses_tries_looks_and_agrees() {
         let house = house();
-        let Some(terminal) = wizard(&house) else { return };
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
         let screen = terminal.shows("Which clients should use mcpzip?");
         show("which clients", &screen);
         assert!(
-            screen.contains("Claude Code      2 servers") && screen.contains("Cursor           no servers"),
+            screen.contains("Claude Code      2 servers")
+                && screen.contains("Cursor           no servers"),
             "{screen}"
         );
         // Cursor is taken off.
@@ -160,20 +243,33 @@ mod terminal {
         terminal.press("Enter");
         // Servers are offered where something starts them.
         if super::has_runner() {
-            show("which others", &terminal.shows("Add some that need no account?"));
+            show(
+                "which others",
+                &terminal.shows("Add some that need no account?"),
+            );
             terminal.press("Enter");
         }
         let screen = terminal.shows("These don't work now.");
         show("what does not work", &screen);
-        assert!(screen.contains("✓ notes  2 tools") && screen.contains("✗ dead"), "{screen}");
+        assert!(
+            screen.contains("✓ notes  2 tools") && screen.contains("✗ dead"),
+            "{screen}"
+        );
         terminal.press("Enter");
         let screen = terminal.shows("Write this?");
         show("the preview", &screen);
-        assert!(!house.setup.config_path().exists(), "it was written before anybody agreed");
+        assert!(
+            !house.setup.config_path().exists(),
+            "it was written before anybody agreed"
+        );
         terminal.press("y");
         let screen = terminal.shows("[exit 0]");
         show("the end", &screen);
-        for words in ["restart Claude Code", "mcpzip undo", "dead was left where it is"] {
+        for words in [
+            "restart Claude Code",
+            "mcpzip undo",
+            "dead was left where it is",
+        ] {
             assert!(screen.contains(words), "`{words}` is missing:\n{screen}");
         }
         assert!(house.config()["mcpServers"]["notes"].is_object());
@@ -186,22 +282,33 @@ mod terminal {
         use crate::support::script::hang;
         let house = House::new();
         let slow = house.entry("slow", Server::new().at_start([hang()]));
-        house.write(".claude.json", &serde_json::json!({ "mcpServers": { "slow": slow } }).to_string());
+        house.write(
+            ".claude.json",
+            &serde_json::json!({ "mcpServers": { "slow": slow } }).to_string(),
+        );
         let before = house.read(".claude.json");
-        let Some(terminal) = Terminal::run(&house.setup.command(&["init", "--client", "claude-code"])) else { return };
+        let Some(terminal) =
+            Terminal::run(&house.setup.command(&["init", "--client", "claude-code"]))
+        else {
+            return;
+        };
         terminal.shows("Which servers");
         terminal.press("Enter");
         if super::has_runner() {
             terminal.shows("Add some");
             terminal.press("Enter");
         }
-        crate::support::until("the server's start", || (house.setup.home().starts("slow") > 0).then_some(()));
+        crate::support::until("the server's start", || {
+            (house.setup.home().starts("slow") > 0).then_some(())
+        });
         terminal.press("C-c");
         let screen = terminal.shows("[exit 1]");
         show("Ctrl-C while servers are tried", &screen);
         assert_eq!(house.read(".claude.json"), before);
         assert!(!house.setup.config_path().exists());
-        crate::support::until("the servers' end", || house.setup.home().mark.processes().is_empty().then_some(()));
+        crate::support::until("the servers' end", || {
+            house.setup.home().mark.processes().is_empty().then_some(())
+        });
     }
 
     #[test]
@@ -209,12 +316,25 @@ mod terminal {
         let house = house();
         let before = house.read(".claude.json");
         let questions: &[&str] = if super::has_runner() {
-            &["Which clients", "Which servers", "Add some", "These don't work", "Write this?"]
+            &[
+                "Which clients",
+                "Which servers",
+                "Add some",
+                "These don't work",
+                "Write this?",
+            ]
         } else {
-            &["Which clients", "Which servers", "These don't work", "Write this?"]
+            &[
+                "Which clients",
+                "Which servers",
+                "These don't work",
+                "Write this?",
+            ]
         };
         for leaving in 0..questions.len() {
-            let Some(terminal) = wizard(&house) else { return };
+            let Some(terminal) = wizard(&house) else {
+                return;
+            };
             for (at, question) in questions.iter().enumerate().take(leaving + 1) {
                 terminal.shows(question);
                 terminal.press(if at == leaving { "C-c" } else { "Enter" });
@@ -230,7 +350,12 @@ mod terminal {
 /// Whether a program is there that starts one of the offered servers.
 #[cfg(unix)]
 fn has_runner() -> bool {
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests have no configuration of their own"
+    )]
     let path = std::env::var_os("PATH").unwrap_or_default();
-    ["npx", "uvx"].iter().any(|name| std::env::split_paths(&path).any(|directory| directory.join(name).is_file()))
+    ["npx", "uvx"]
+        .iter()
+        .any(|name| std::env::split_paths(&path).any(|directory| directory.join(name).is_file()))
 }

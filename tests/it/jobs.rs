@@ -14,27 +14,39 @@ use crate::support::{Client, Server, Setup, program, until};
 /// A server that neither ends with its stdin nor alone.
 fn parent() -> Setup {
     // Once: what another start of the server started would hold the lock as well.
-    let server = Server::new().at_start([up_to(1, "start ", [fork()], [])]).at_end([hang()]);
-    Setup::new().server("parent", server.tool("t", [answer("done")]).tool("exit", [exit(1)]))
+    let server = Server::new()
+        .at_start([up_to(1, "start ", [fork()], [])])
+        .at_end([hang()]);
+    Setup::new().server(
+        "parent",
+        server.tool("t", [answer("done")]).tool("exit", [exit(1)]),
+    )
 }
 
 fn running(setup: &Setup) -> Client {
     let mut client = setup.connect();
     assert_eq!(client.execute("parent__t").text(), "done");
-    until("what the server starts", || (setup.home().count("parent", "lingering") == 1).then_some(()));
+    until("what the server starts", || {
+        (setup.home().count("parent", "lingering") == 1).then_some(())
+    });
     let alive = lock(setup);
     assert!(alive.try_lock().is_err(), "it is not there");
     client
 }
 
 fn lock(setup: &Setup) -> File {
-    File::options().write(true).open(setup.home().path("parent.log.alive")).unwrap()
+    File::options()
+        .write(true)
+        .open(setup.home().path("parent.log.alive"))
+        .unwrap()
 }
 
 #[track_caller]
 fn it_ends(setup: &Setup) {
     let alive = lock(setup);
-    until("the end of what the server started", || alive.try_lock().ok());
+    until("the end of what the server started", || {
+        alive.try_lock().ok()
+    });
 }
 
 #[test]

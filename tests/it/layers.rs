@@ -9,7 +9,15 @@ const LAYERS: &[&[&str]] = &[
     &["secret", "tool"],
     &["config"],
     &["keychain", "telemetry"],
-    &["catalog", "clients", "registry", "results", "search", "statistics", "upstream"],
+    &[
+        "catalog",
+        "clients",
+        "registry",
+        "results",
+        "search",
+        "statistics",
+        "upstream",
+    ],
     &["proxy"],
     &["downstream"],
     &["app"],
@@ -18,7 +26,9 @@ const LAYERS: &[&[&str]] = &[
 
 fn layer(module: &str) -> usize {
     let layer = LAYERS.iter().position(|modules| modules.contains(&module));
-    layer.unwrap_or_else(|| panic!("module `{module}` has no layer; STYLE section 2 says which there are"))
+    layer.unwrap_or_else(|| {
+        panic!("module `{module}` has no layer; STYLE section 2 says which there are")
+    })
 }
 
 /// Says what is wrong with `module` using `used`.
@@ -28,15 +38,23 @@ fn fault(module: &str, used: &str) -> Option<String> {
         return None;
     }
     let direction = if other > own { "up" } else { "sideways" };
-    (other >= own).then(|| format!("`{module}` (layer {own}) uses `{used}` (layer {other}), which is {direction}"))
+    (other >= own).then(|| {
+        format!("`{module}` (layer {own}) uses `{used}` (layer {other}), which is {direction}")
+    })
 }
 
 /// The crate's modules that a source text names after `crate::`, in `use` lines and elsewhere.
 fn used(source: &str) -> Vec<String> {
-    let code = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let code = source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
     code.match_indices("crate::")
         .filter(|(at, _)| {
-            !code[..*at].ends_with(|before: char| before.is_alphanumeric() || before == '_' || before == '$')
+            !code[..*at].ends_with(|before: char| {
+                before.is_alphanumeric() || before == '_' || before == '$'
+            })
         })
         .flat_map(|(at, found)| {
             let rest = &code[at + found.len()..];
@@ -44,7 +62,11 @@ fn used(source: &str) -> Vec<String> {
                 Some(group) => top_level(group),
                 None => vec![rest],
             };
-            names.into_iter().map(first_word).filter(|name| !name.is_empty()).collect::<Vec<_>>()
+            names
+                .into_iter()
+                .map(first_word)
+                .filter(|name| !name.is_empty())
+                .collect::<Vec<_>>()
         })
         .collect()
 }
@@ -71,7 +93,9 @@ fn top_level(group: &str) -> Vec<&str> {
 }
 
 fn first_word(path: &str) -> String {
-    path.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect()
+    path.chars()
+        .take_while(|character| character.is_alphanumeric() || *character == '_')
+        .collect()
 }
 
 fn check_directory(directory: &Path, module: Option<&str>, faults: &mut Vec<String>) -> usize {
@@ -86,7 +110,9 @@ fn check_directory(directory: &Path, module: Option<&str>, faults: &mut Vec<Stri
             files += 1;
             let source = std::fs::read_to_string(&path).unwrap();
             // Constants and types of the crate's root would be in `lib.rs`, which has none.
-            let wrong = used(&source).into_iter().filter_map(|used| fault(module, &used));
+            let wrong = used(&source)
+                .into_iter()
+                .filter_map(|used| fault(module, &used));
             faults.extend(wrong.map(|fault| format!("{}: {fault}", path.display())));
         }
     }
@@ -96,7 +122,11 @@ fn check_directory(directory: &Path, module: Option<&str>, faults: &mut Vec<Stri
 #[test]
 fn each_layer_uses_only_lower_ones() {
     let mut faults = Vec::new();
-    let files = check_directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), None, &mut faults);
+    let files = check_directory(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        None,
+        &mut faults,
+    );
     assert!(files > 50, "only {files} files were found");
     faults.dedup();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -104,13 +134,17 @@ fn each_layer_uses_only_lower_ones() {
 
 #[test]
 fn an_upward_or_sideways_arrow_is_found() {
-    let source =
-        "use crate::{mcp::{Frame, Line}, proxy};\n// use crate::cli;\nfn f() { crate::tool::g(); other_crate::x(); }";
+    let source = "use crate::{mcp::{Frame, Line}, proxy};\n// use crate::cli;\nfn f() { crate::tool::g(); other_crate::x(); }";
     assert_eq!(used(source), ["mcp", "proxy", "tool"]);
     assert!(fault("catalog", "proxy").is_some_and(|fault| fault.contains("up")));
     assert!(fault("catalog", "search").is_some_and(|fault| fault.contains("sideways")));
     assert!(fault("config", "telemetry").is_some_and(|fault| fault.contains("up")));
-    for (module, used) in [("catalog", "catalog"), ("tool", "mcp"), ("proxy", "search"), ("cli", "app")] {
+    for (module, used) in [
+        ("catalog", "catalog"),
+        ("tool", "mcp"),
+        ("proxy", "search"),
+        ("cli", "app"),
+    ] {
         assert_eq!(fault(module, used), None);
     }
 }

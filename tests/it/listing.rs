@@ -2,25 +2,32 @@
 
 use serde_json::json;
 
-use crate::support::script::{answer, change_tools, echo, error, exit, hang, line, result, sleep, up_to};
+use crate::support::script::{
+    answer, change_tools, echo, error, exit, hang, line, result, sleep, up_to,
+};
 use crate::support::{Client, Server, Setup, until};
 
 /// Waits until a search for `query` has `text` in its answer.
 #[track_caller]
 fn until_found(client: &mut Client, query: &str, text: &str) {
-    until(&format!("`{text}` to be found"), || client.search(query).contains(text).then_some(()));
+    until(&format!("`{text}` to be found"), || {
+        client.search(query).contains(text).then_some(())
+    });
 }
 
 /// Waits until a search for `query` does not have `text` in its answer any more.
 #[track_caller]
 fn until_gone(client: &mut Client, query: &str, text: &str) {
-    until(&format!("`{text}` to be gone"), || (!client.search(query).contains(text)).then_some(()));
+    until(&format!("`{text}` to be gone"), || {
+        (!client.search(query).contains(text)).then_some(())
+    });
 }
 
 #[test]
 fn all_pages_are_read() {
-    let server =
-        (0..25).fold(Server::new().page_size(4), |server, at| server.tool(&format!("tool{at}"), [answer("done")]));
+    let server = (0..25).fold(Server::new().page_size(4), |server, at| {
+        server.tool(&format!("tool{at}"), [answer("done")])
+    });
     let setup = Setup::new().server("a", server);
     let mut client = setup.connect();
     for at in [0, 3, 4, 24] {
@@ -44,20 +51,36 @@ fn pages_that_go_in_a_circle_are_left() {
 fn an_odd_tool_is_kept_or_flagged_and_never_costs_the_others() {
     let server = Server::new()
         .tool_as("no_schema", r#"{"name":"no_schema"}"#, [answer("done")])
-        .tool_as("boolean_schema", r#"{"name":"boolean_schema","inputSchema":true}"#, [answer("done")])
+        .tool_as(
+            "boolean_schema",
+            r#"{"name":"boolean_schema","inputSchema":true}"#,
+            [answer("done")],
+        )
         .tool_as(
             "odd_hint",
             r#"{"name":"odd_hint","inputSchema":{},"annotations":{"readOnlyHint":"yes"}}"#,
             [answer("done")],
         )
-        .tool_as("odd_text", r#"{"name":"odd_text","description":5,"title":[],"inputSchema":{}}"#, [answer("done")])
+        .tool_as(
+            "odd_text",
+            r#"{"name":"odd_text","description":5,"title":[],"inputSchema":{}}"#,
+            [answer("done")],
+        )
         .tool_as(
             "surrogate",
             r#"{"name":"surrogate","description":"cut \ud83d","inputSchema":{"default":1e400}}"#,
             [answer("done")],
         )
-        .tool_as("a__b", r#"{"name":"a__b","inputSchema":{}}"#, [answer("done")])
-        .tool_as("with space/ö", r#"{"name":"with space/ö","inputSchema":{}}"#, [answer("done")])
+        .tool_as(
+            "a__b",
+            r#"{"name":"a__b","inputSchema":{}}"#,
+            [answer("done")],
+        )
+        .tool_as(
+            "with space/ö",
+            r#"{"name":"with space/ö","inputSchema":{}}"#,
+            [answer("done")],
+        )
         .entry("7")
         .entry("null")
         .entry(r#"{"description":"nameless"}"#)
@@ -66,13 +89,29 @@ fn an_odd_tool_is_kept_or_flagged_and_never_costs_the_others() {
         .entry(r#"{"name":"no_schema","inputSchema":{}}"#)
         .tool("plain", [answer("done")]);
     let mut client = Setup::new().server("a", server).connect();
-    for name in ["no_schema", "boolean_schema", "odd_hint", "odd_text", "surrogate", "a__b", "with space/ö", "plain"] {
-        assert_eq!(client.execute(&format!("a__{name}")).text(), "done", "{name}");
+    for name in [
+        "no_schema",
+        "boolean_schema",
+        "odd_hint",
+        "odd_text",
+        "surrogate",
+        "a__b",
+        "with space/ö",
+        "plain",
+    ] {
+        assert_eq!(
+            client.execute(&format!("a__{name}")).text(),
+            "done",
+            "{name}"
+        );
     }
     let status = client.call("proxy_status", "{}").text();
     assert!(status.contains("a: ready, 8 tools"), "{status}");
     for entry in 7..=12 {
-        assert!(status.contains(&format!("entry {entry}: ")), "entry {entry} is not flagged: {status}");
+        assert!(
+            status.contains(&format!("entry {entry}: ")),
+            "entry {entry} is not flagged: {status}"
+        );
     }
     client.finish();
 }
@@ -87,7 +126,10 @@ fn odd_lists_fail_their_server_alone_and_are_explained() {
         assert_eq!(client.execute("fine__t").text(), "done");
         client.call("proxy_refresh", r#"{"server":"odd"}"#).text();
         let status = client.call("proxy_status", "{}").text();
-        assert!(status.contains("odd: failed") && status.contains("did not list its tools"), "{list}: {status}");
+        assert!(
+            status.contains("odd: failed") && status.contains("did not list its tools"),
+            "{list}: {status}"
+        );
         client.finish();
     }
 }
@@ -96,7 +138,12 @@ fn odd_lists_fail_their_server_alone_and_are_explained() {
 fn a_server_without_tools_is_no_failure() {
     let mut client = Setup::new().server("a", Server::new()).connect();
     client.call("proxy_refresh", "{}").text();
-    assert!(client.call("proxy_status", "{}").text().contains("a: ready, 0 tools"));
+    assert!(
+        client
+            .call("proxy_status", "{}")
+            .text()
+            .contains("a: ready, 0 tools")
+    );
     client.finish();
 }
 
@@ -104,7 +151,9 @@ fn a_server_without_tools_is_no_failure() {
 fn a_server_that_says_its_tools_changed_is_listed_anew() {
     let after = r#"{"name":"after","description":"Repair bicycles.","inputSchema":{}}"#;
     let server = Server::new().tool("change", [change_tools(&[after]), answer("changed")]);
-    let setup = Setup::new().server("a", server).server("b", Server::new().tool("other", [answer("done")]));
+    let setup = Setup::new()
+        .server("a", server)
+        .server("b", Server::new().tool("other", [answer("done")]));
     let mut client = setup.connect();
     until_found(&mut client, "does other", "b__other");
     assert_eq!(client.execute("a__change").text(), "changed");
@@ -124,7 +173,11 @@ fn a_server_that_says_so_without_end_is_listed_now_and_then() {
         assert_eq!(client.execute("a__t").text(), "done");
     }
     client.finish();
-    assert!(setup.home().count("a", "tools/list") <= 4, "{}", setup.home().count("a", "tools/list"));
+    assert!(
+        setup.home().count("a", "tools/list") <= 4,
+        "{}",
+        setup.home().count("a", "tools/list")
+    );
 }
 
 #[test]
@@ -132,7 +185,12 @@ fn a_server_that_fails_keeps_the_tools_it_had() {
     let tools = r#"{"tools":[{"name":"t","description":"Repair bicycles.","inputSchema":{}}]}"#;
     let server = Server::new().on(
         "tools/list",
-        [up_to(1, "tools/list", [result(tools)], [error(r#"{"code":-32603,"message":"out of order"}"#)])],
+        [up_to(
+            1,
+            "tools/list",
+            [result(tools)],
+            [error(r#"{"code":-32603,"message":"out of order"}"#)],
+        )],
     );
     let mut client = Setup::new().server("a", server).connect();
     until_found(&mut client, "repair bicycles", "a__t");
@@ -147,7 +205,9 @@ fn a_server_that_fails_keeps_the_tools_it_had() {
 
 #[test]
 fn a_failed_listing_is_tried_again_by_itself() {
-    let server = Server::new().at_start([up_to(1, "start ", [exit(1)], [])]).tool("t", [answer("done")]);
+    let server = Server::new()
+        .at_start([up_to(1, "start ", [exit(1)], [])])
+        .tool("t", [answer("done")]);
     let setup = Setup::new().server("a", server);
     let mut client = setup.connect();
     until_found(&mut client, "t", "a__t");
@@ -164,15 +224,23 @@ fn edits_of_the_configuration_are_picked_up_while_running() {
     until_found(&mut client, "does keep", "stays__keep");
     until_found(&mut client, "does leave", "goes__leave");
 
-    let setup = setup.without("goes").server("comes", Server::new().tool("arrive", [answer("arrived")]));
+    let setup = setup
+        .without("goes")
+        .server("comes", Server::new().tool("arrive", [answer("arrived")]));
     setup.save();
     until_found(&mut client, "does arrive", "comes__arrive");
     until_gone(&mut client, "does leave", "goes__leave");
     assert_eq!(client.execute("comes__arrive").text(), "arrived");
     assert!(client.execute("goes__leave").is_tool_error());
     assert_eq!(client.execute("stays__keep").text(), "kept");
-    assert_eq!(setup.home().starts("stays"), 1, "an entry that stays keeps its connection");
-    until("the removed server to end", || (setup.home().count("goes", "end of input") == 1).then_some(()));
+    assert_eq!(
+        setup.home().starts("stays"),
+        1,
+        "an entry that stays keeps its connection"
+    );
+    until("the removed server to end", || {
+        (setup.home().count("goes", "end of input") == 1).then_some(())
+    });
 
     for broken in ["{ \"mcpServers\": {", "[]", ""] {
         setup.save_text(broken);
@@ -184,15 +252,23 @@ fn edits_of_the_configuration_are_picked_up_while_running() {
 
 #[test]
 fn a_changed_entry_is_started_anew_and_a_call_under_way_is_finished() {
-    let server = || Server::new().tool("t", [echo()]).tool("slow", [sleep(2500), answer("done")]);
+    let server = || {
+        Server::new()
+            .tool("t", [echo()])
+            .tool("slow", [sleep(2500), answer("done")])
+    };
     let setup = Setup::new().server_with("a", server(), json!({ "env": { "GENERATION": "1" } }));
     let mut client = setup.connect();
     client.execute("a__t");
     let slow = client.begin_execute("a__slow");
-    until("the call to arrive", || (setup.home().count("a", "tools/call") == 2).then_some(()));
+    until("the call to arrive", || {
+        (setup.home().count("a", "tools/call") == 2).then_some(())
+    });
     let setup = setup.server_with("a", server(), json!({ "env": { "GENERATION": "2" } }));
     setup.save();
-    until("the second start", || (setup.home().starts("a") == 2).then_some(()));
+    until("the second start", || {
+        (setup.home().starts("a") == 2).then_some(())
+    });
     assert!(!client.execute("a__t").is_tool_error());
     assert_eq!(client.answer(slow).text(), "done");
     client.finish();
@@ -231,7 +307,9 @@ fn prompts_that_never_come_do_not_hold_up_the_tools() {
 
 #[test]
 fn a_call_asks_a_server_at_once_that_could_not_be_listed() {
-    let server = Server::new().at_start([up_to(1, "start ", [exit(3)], [])]).tool("work", [answer("done")]);
+    let server = Server::new()
+        .at_start([up_to(1, "start ", [exit(3)], [])])
+        .tool("work", [answer("done")]);
     let mut client = Setup::new().server("a", server).connect();
     client.search("work");
     client.wait_for_stderr("tools not listed");

@@ -14,17 +14,27 @@ use crate::support::{SOON, Setup, until};
 /// The file of the only login, and what is in it.
 #[track_caller]
 fn kept(setup: &Setup) -> (PathBuf, String) {
-    let files = std::fs::read_dir(setup.home().path("state/logins")).unwrap().flatten().map(|entry| entry.path());
-    let path =
-        files.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).expect("a login is kept");
+    let files = std::fs::read_dir(setup.home().path("state/logins"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let path = files
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "json"))
+        .expect("a login is kept");
     let text = std::fs::read_to_string(&path).unwrap();
     (path, text)
 }
 
 #[test]
 fn a_login_is_sealed_where_there_is_a_keychain() {
-    let Some(mut keyring) = Keyring::start() else { return };
-    let authority = Authority::start(Manner { method: "client_secret_post", ..Manner::default() });
+    let Some(mut keyring) = Keyring::start() else {
+        return;
+    };
+    let authority = Authority::start(Manner {
+        method: "client_secret_post",
+        ..Manner::default()
+    });
     let setup = authority.setup(json!({}));
     let sealed = keyring.around(&setup);
     assert_eq!(log_in(&sealed)["sealed"], true);
@@ -42,29 +52,47 @@ fn a_login_is_sealed_where_there_is_a_keychain() {
     keyring.close();
     let mut client = sealed.connect();
     let said = client.execute("web__t").tool_error();
-    for words in ["cannot be opened", "keychain", "login needed: run `mcpzip login web`"] {
+    for words in [
+        "cannot be opened",
+        "keychain",
+        "login needed: run `mcpzip login web`",
+    ] {
         assert!(said.contains(words), "{said}");
     }
     let status = sealed.run(&["auth", "status"]).code(0);
-    assert!(status.json() == json!([]) && status.stderr.contains("cannot be opened"), "{status}");
+    assert!(
+        status.json() == json!([]) && status.stderr.contains("cannot be opened"),
+        "{status}"
+    );
     assert_eq!(kept(&setup), (path, text));
     // Nor does a locked one open it, nor one that lost the key.
     keyring.open(false);
     let said = sealed.run(&["call", "web__t"]);
-    assert!(said.to_string().contains("the keychain is locked"), "{said}");
+    assert!(
+        said.to_string().contains("the keychain is locked"),
+        "{said}"
+    );
     keyring.open(true);
     assert_eq!(sealed.connect().execute("web__t").text(), "fine");
     let other = Keyring::start().unwrap();
     let said = other.around(&setup).run(&["call", "web__t"]);
-    assert!(said.to_string().contains("the keychain has no key for it"), "{said}");
+    assert!(
+        said.to_string().contains("the keychain has no key for it"),
+        "{said}"
+    );
     // A new login replaces it.
     log_in(&other.around(&setup));
-    assert_eq!(other.around(&setup).connect().execute("web__t").text(), "fine");
+    assert_eq!(
+        other.around(&setup).connect().execute("web__t").text(),
+        "fine"
+    );
 }
 
 #[test]
 fn a_plain_login_goes_on_and_is_sealed_when_it_is_renewed() {
-    let Some(keyring) = Keyring::start() else { return };
+    let Some(keyring) = Keyring::start() else {
+        return;
+    };
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({}));
     assert_eq!(log_in(&setup)["sealed"], false);
@@ -81,31 +109,57 @@ fn a_plain_login_goes_on_and_is_sealed_when_it_is_renewed() {
     let plain = sealed.variable("MCPZIP_CREDENTIALS", "file");
     assert_eq!(plain.connect().execute("web__t").text(), "fine");
     assert!(kept(&setup).1.contains("access-"));
-    assert_eq!(authority.read(|state| (state.refreshes, state.reuses)), (2, 0));
+    assert_eq!(
+        authority.read(|state| (state.refreshes, state.reuses)),
+        (2, 0)
+    );
 }
 
 #[test]
 fn processes_that_begin_together_agree_on_one_key_and_renew_once() {
-    let Some(keyring) = Keyring::start() else { return };
+    let Some(keyring) = Keyring::start() else {
+        return;
+    };
     let known = Some(("me", "hand-made-secret"));
-    let machine = Authority::start(Manner { method: "client_secret_post", known, ..Manner::default() });
+    let machine = Authority::start(Manner {
+        method: "client_secret_post",
+        known,
+        ..Manner::default()
+    });
     let oauth = json!({ "grant": "client_credentials", "client_id": "me", "client_secret": "hand-made-secret" });
     let mut setup = Setup::new();
     for number in 0..6 {
-        setup = setup.entry(&format!("web{number}"), &machine.web.entry(json!({ "oauth": oauth })));
+        setup = setup.entry(
+            &format!("web{number}"),
+            &machine.web.entry(json!({ "oauth": oauth })),
+        );
     }
     let setup = keyring.around(&setup);
     setup.save();
-    let logins: Vec<_> =
-        (0..6).map(|number| setup.command(&["login", &format!("web{number}")]).spawn().unwrap()).collect();
+    let logins: Vec<_> = (0..6)
+        .map(|number| {
+            setup
+                .command(&["login", &format!("web{number}")])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
     for mut login in logins {
         assert!(until("the login to end", || login.try_wait().unwrap()).success());
     }
     let status = setup.run(&["auth", "status"]).code(0).json();
-    let sealed = status.as_array().unwrap().iter().filter(|login| login["sealed"] == true).count();
+    let sealed = status
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|login| login["sealed"] == true)
+        .count();
     assert_eq!(sealed, 6, "{status}");
 
-    let authority = Authority::start(Manner { pause: Duration::from_millis(200), ..Manner::default() });
+    let authority = Authority::start(Manner {
+        pause: Duration::from_millis(200),
+        ..Manner::default()
+    });
     let setup = keyring.around(&authority.setup(json!({})));
     log_in(&setup);
     let mut clients: Vec<_> = (0..6).map(|_| setup.connect()).collect();
@@ -113,11 +167,17 @@ fn processes_that_begin_together_agree_on_one_key_and_renew_once() {
         assert_eq!(client.execute("web__t").text(), "fine");
     }
     authority.revoke(false);
-    let calls: Vec<u64> = clients.iter_mut().map(|client| client.begin_execute("web__t")).collect();
+    let calls: Vec<u64> = clients
+        .iter_mut()
+        .map(|client| client.begin_execute("web__t"))
+        .collect();
     for (client, call) in clients.iter_mut().zip(calls) {
         assert_eq!(client.answer(call).text(), "fine");
     }
-    assert_eq!(authority.read(|state| (state.refreshes, state.reuses)), (1, 0));
+    assert_eq!(
+        authority.read(|state| (state.refreshes, state.reuses)),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -129,18 +189,35 @@ fn a_keychain_that_cannot_be_used_holds_up_nothing() {
     std::thread::spawn(move || drop(listener.incoming().flatten().collect::<Vec<_>>()));
     let unused = directory.path().join("nobody");
     let mut addresses = vec![
-        (format!("unix:path={}", directory.path().join("silent").display()), "no answer within"),
-        (format!("unix:path={}", unused.display()), "no keychain here"),
+        (
+            format!("unix:path={}", directory.path().join("silent").display()),
+            "no answer within",
+        ),
+        (
+            format!("unix:path={}", unused.display()),
+            "no keychain here",
+        ),
         ("tcp:host=127.0.0.1,port=1".to_owned(), "no keychain here"),
     ];
     let bus = Keyring::without_daemon();
-    addresses.extend(bus.as_ref().map(|bus| (bus.address.clone(), "no keychain here")));
+    addresses.extend(
+        bus.as_ref()
+            .map(|bus| (bus.address.clone(), "no keychain here")),
+    );
     for (address, words) in &addresses {
-        let setup = authority.setup(json!({})).variable("DBUS_SESSION_BUS_ADDRESS", address);
-        let setup = setup.variable("MCPZIP_CREDENTIALS", "auto").log_level("warn");
+        let setup = authority
+            .setup(json!({}))
+            .variable("DBUS_SESSION_BUS_ADDRESS", address);
+        let setup = setup
+            .variable("MCPZIP_CREDENTIALS", "auto")
+            .log_level("warn");
         let start = Instant::now();
         setup.connect().finish();
-        assert!(start.elapsed() < Duration::from_secs(15), "{address}: {:?}", start.elapsed());
+        assert!(
+            start.elapsed() < Duration::from_secs(15),
+            "{address}: {:?}",
+            start.elapsed()
+        );
         assert_eq!(log_in(&setup)["sealed"], false, "{address}");
         assert!(start.elapsed() < SOON, "{address}: {:?}", start.elapsed());
         let mut client = setup.connect();
@@ -153,26 +230,51 @@ fn a_keychain_that_cannot_be_used_holds_up_nothing() {
         assert_eq!(said.matches(words).count(), 1, "{address}: {said}");
     }
     // Who wants a keychain and nothing else is told, before anything is spent.
-    let refused = authority.setup(json!({})).variable("MCPZIP_CREDENTIALS", "keychain").run(&["login", "web"]).code(1);
-    assert!(refused.stderr.contains("`credentials` is \"keychain\", and there is no keychain here"), "{refused}");
-    let refused = authority.setup(json!({})).setting("credentials", json!("vault")).run(&["auth", "status"]).code(0);
+    let refused = authority
+        .setup(json!({}))
+        .variable("MCPZIP_CREDENTIALS", "keychain")
+        .run(&["login", "web"])
+        .code(1);
+    assert!(
+        refused
+            .stderr
+            .contains("`credentials` is \"keychain\", and there is no keychain here"),
+        "{refused}"
+    );
+    let refused = authority
+        .setup(json!({}))
+        .setting("credentials", json!("vault"))
+        .run(&["auth", "status"])
+        .code(0);
     assert!(!refused.stderr.contains("panicked"), "{refused}");
 }
 
 #[test]
 fn a_kill_in_the_middle_of_sealing_loses_nothing() {
-    let Some(keyring) = Keyring::start() else { return };
-    let authority = Authority::start(Manner { expires_in: Some(0), is_strict: false, ..Manner::default() });
+    let Some(keyring) = Keyring::start() else {
+        return;
+    };
+    let authority = Authority::start(Manner {
+        expires_in: Some(0),
+        is_strict: false,
+        ..Manner::default()
+    });
     let setup = keyring.around(&authority.setup(json!({})));
     log_in(&setup);
     for delay in [0, 5, 15, 40] {
         let mut client = setup.connect();
         client.execute("web__t").text();
-        let calls = (0..4).map(|_| client.begin_execute("web__u")).collect::<Vec<_>>();
+        let calls = (0..4)
+            .map(|_| client.begin_execute("web__u"))
+            .collect::<Vec<_>>();
         std::thread::sleep(Duration::from_millis(delay));
         drop((client, calls));
         let known = setup.run(&["auth", "status"]).code(0).json();
         assert_eq!(known[0]["sealed"], true, "after {delay} ms: {known}");
     }
-    assert!(!setup.home().listing().contains("damaged"), "{}", setup.home().listing());
+    assert!(
+        !setup.home().listing().contains("damaged"),
+        "{}",
+        setup.home().listing()
+    );
 }

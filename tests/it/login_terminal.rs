@@ -21,15 +21,21 @@ fn show(what: &str, screen: &str) {
 /// The page that a screen names.
 #[track_caller]
 fn page(screen: &str) -> String {
-    let line = screen.lines().map(str::trim).find(|line| line.starts_with("http"));
-    line.unwrap_or_else(|| panic!("no page is named:\n{screen}")).to_owned()
+    let line = screen
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("http"));
+    line.unwrap_or_else(|| panic!("no page is named:\n{screen}"))
+        .to_owned()
 }
 
 #[test]
 fn a_person_without_a_browser_pastes_where_it_led() {
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({})).log_level("error");
-    let Some(terminal) = terminal(&setup, &["login", "web"]) else { return };
+    let Some(terminal) = terminal(&setup, &["login", "web"]) else {
+        return;
+    };
     let screen = terminal.shows("paste");
     show("mcpzip login web, without a browser", &screen);
     // They open it on another machine, where the browser cannot come back.
@@ -40,13 +46,22 @@ fn a_person_without_a_browser_pastes_where_it_led() {
     let screen = terminal.shows("[exit 0]");
     show("the URL is pasted", &screen);
     assert!(screen.contains("✓ logged in to web"), "{screen}");
-    let Some(status) = self::terminal(&setup, &["auth", "status"]) else { return };
+    let Some(status) = self::terminal(&setup, &["auth", "status"]) else {
+        return;
+    };
     let screen = status.shows("[exit 0]");
     show("mcpzip auth status", &screen);
-    for words in ["web", "logged in, renewed by itself within", "for basic", "in a file"] {
+    for words in [
+        "web",
+        "logged in, renewed by itself within",
+        "for basic",
+        "in a file",
+    ] {
         assert!(screen.contains(words), "{screen}");
     }
-    let Some(logout) = self::terminal(&setup, &["logout", "web"]) else { return };
+    let Some(logout) = self::terminal(&setup, &["logout", "web"]) else {
+        return;
+    };
     let screen = logout.shows("[exit 0]");
     show("mcpzip logout web", &screen);
     assert!(screen.contains("✓ logged out of web"), "{screen}");
@@ -58,11 +73,21 @@ fn a_person_with_a_browser_only_logs_in() {
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({})).log_level("error");
     let (script, opened) = (setup.home().path("browser"), setup.home().path("opened"));
-    std::fs::write(&script, format!("#!/bin/sh\nprintf '%s' \"$1\" > {}\n", opened.display())).unwrap();
+    std::fs::write(
+        &script,
+        format!("#!/bin/sh\nprintf '%s' \"$1\" > {}\n", opened.display()),
+    )
+    .unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
     let setup = setup.variable("MCPZIP_BROWSER", &script.display().to_string());
-    let Some(terminal) = terminal(&setup, &["login", "web"]) else { return };
-    let url = until("the browser", || std::fs::read_to_string(&opened).ok().filter(|url| !url.is_empty()));
+    let Some(terminal) = terminal(&setup, &["login", "web"]) else {
+        return;
+    };
+    let url = until("the browser", || {
+        std::fs::read_to_string(&opened)
+            .ok()
+            .filter(|url| !url.is_empty())
+    });
     let screen = terminal.shows(&authority.issuer("/one"));
     show("mcpzip login web, with a browser", &screen);
     assert_eq!(page(&terminal.shows("code_challenge")), url);
@@ -76,15 +101,22 @@ fn a_person_with_a_browser_only_logs_in() {
 fn a_person_may_give_up_or_be_refused() {
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({})).log_level("error");
-    let Some(given_up) = terminal(&setup, &["login", "web"]) else { return };
+    let Some(given_up) = terminal(&setup, &["login", "web"]) else {
+        return;
+    };
     given_up.shows("paste");
     given_up.press("C-c");
     let screen = given_up.shows("[exit 1");
     show("Ctrl-C", &screen);
-    let Some(refused) = terminal(&setup, &["login", "web"]) else { return };
+    let Some(refused) = terminal(&setup, &["login", "web"]) else {
+        return;
+    };
     let to = location(&get(&page(&refused.shows("paste")))).unwrap();
     let code = to.find("code=").unwrap()..to.find("&state").unwrap();
-    browse(&to.replace(&to[code], "error=access_denied&error_description=not%20today"));
+    browse(&to.replace(
+        &to[code],
+        "error=access_denied&error_description=not%20today",
+    ));
     let screen = refused.shows("[exit 1]");
     show("a refusal", &screen);
     assert!(screen.contains("access_denied: not today"), "{screen}");

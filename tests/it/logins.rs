@@ -37,20 +37,37 @@ pub(crate) const OUTCOMES: &[Outcome] = &[RENEWED, OVER, STALLING];
 fn a_login_is_made_once_and_serves_every_process_after() {
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({}));
-    let mut client = setup.clone().server("b", Server::new().tool("v", [answer("too")])).connect();
+    let mut client = setup
+        .clone()
+        .server("b", Server::new().tool("v", [answer("too")]))
+        .connect();
     let text = client.execute("web__t").tool_error();
-    assert!(text.contains("login needed: run `mcpzip login web`"), "{text}");
+    assert!(
+        text.contains("login needed: run `mcpzip login web`"),
+        "{text}"
+    );
     assert_eq!(client.execute("b__v").text(), "too");
     // Nothing is asked of the authorization server before a person wants it.
-    assert_eq!(authority.read(|state| (state.registrations, state.token_requests)), (0, 0));
+    assert_eq!(
+        authority.read(|state| (state.registrations, state.token_requests)),
+        (0, 0)
+    );
     let status = log_in(&setup);
     assert_eq!(status["issuer"], authority.issuer("/one"));
-    assert_eq!((&status["scopes"], &status["refreshable"]), (&json!(["basic"]), &json!(true)));
+    assert_eq!(
+        (&status["scopes"], &status["refreshable"]),
+        (&json!(["basic"]), &json!(true))
+    );
     // The process that runs notices it, and so does a new one.
-    until("the login to be noticed", || (client.execute("web__t").text() == "fine").then_some(()));
+    until("the login to be noticed", || {
+        (client.execute("web__t").text() == "fine").then_some(())
+    });
     client.finish();
     setup.connect().execute("web__t").text();
-    assert_eq!(authority.read(|state| (state.registrations, state.token_requests)), (1, 1));
+    assert_eq!(
+        authority.read(|state| (state.registrations, state.token_requests)),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -59,12 +76,25 @@ fn what_is_kept_is_for_its_user_alone() {
     let setup = authority.setup(json!({}));
     log_in(&setup);
     let logins = setup.home().path("state/logins");
-    let files: Vec<_> = std::fs::read_dir(&logins).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(files.iter().any(|path| path.extension().is_some_and(|end| end == "json")), "{files:?}");
+    let files: Vec<_> = std::fs::read_dir(&logins)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(
+        files
+            .iter()
+            .any(|path| path.extension().is_some_and(|end| end == "json")),
+        "{files:?}"
+    );
     #[cfg(unix)]
     for path in files.iter().chain([&logins]) {
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
+        assert_eq!(
+            path.metadata().unwrap().permissions().mode() & 0o077,
+            0,
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -76,9 +106,20 @@ fn configured_headers_go_before_every_login() {
     let setup = authority.setup(json!({ "headers": { "authorization": "Bearer of-my-own" } }));
     let mut client = setup.connect();
     let text = client.execute("web__t").tool_error();
-    assert!(text.contains("wants a login") && !text.contains("login needed"), "{text}");
+    assert!(
+        text.contains("wants a login") && !text.contains("login needed"),
+        "{text}"
+    );
     client.finish();
-    assert_eq!(authority.web.requests().last().unwrap().header("authorization"), "Bearer of-my-own");
+    assert_eq!(
+        authority
+            .web
+            .requests()
+            .last()
+            .unwrap()
+            .header("authorization"),
+        "Bearer of-my-own"
+    );
     let refused = setup.run(&["login", "web"]).code(1);
     assert!(refused.stderr.contains("needs no login"), "{refused}");
 }
@@ -86,23 +127,35 @@ fn configured_headers_go_before_every_login() {
 #[test]
 fn a_token_is_renewed_before_it_ends_and_when_it_is_refused() {
     // It lives for longer than it says, so whoever renews it did so ahead of its end.
-    let authority = Authority::start(Manner { expires_in: Some(1), ..Manner::default() });
+    let authority = Authority::start(Manner {
+        expires_in: Some(1),
+        ..Manner::default()
+    });
     let setup = authority.setup(json!({}));
     log_in(&setup);
     authority.state().manner.expires_in = None;
     std::thread::sleep(Duration::from_millis(1100));
     let mut client = setup.connect();
     assert_eq!(client.execute("web__t").text(), "fine");
-    assert_eq!(authority.read(|state| (state.refreshes, state.reuses)), (1, 0));
+    assert_eq!(
+        authority.read(|state| (state.refreshes, state.reuses)),
+        (1, 0)
+    );
     authority.revoke(false);
     assert_eq!(client.execute("web__t").text(), "fine");
     assert_eq!(client.execute("web__u").text(), "fine");
-    assert_eq!(authority.read(|state| (state.refreshes, state.reuses)), (2, 0));
+    assert_eq!(
+        authority.read(|state| (state.refreshes, state.reuses)),
+        (2, 0)
+    );
 }
 
 #[test]
 fn ten_processes_renew_a_token_once() {
-    let authority = Authority::start(Manner { pause: Duration::from_millis(200), ..Manner::default() });
+    let authority = Authority::start(Manner {
+        pause: Duration::from_millis(200),
+        ..Manner::default()
+    });
     let setup = authority.setup(json!({}));
     log_in(&setup);
     let mut clients: Vec<_> = (0..10).map(|_| setup.connect()).collect();
@@ -110,11 +163,17 @@ fn ten_processes_renew_a_token_once() {
         assert_eq!(client.execute("web__t").text(), "fine");
     }
     authority.revoke(false);
-    let calls: Vec<u64> = clients.iter_mut().map(|client| client.begin_execute("web__t")).collect();
+    let calls: Vec<u64> = clients
+        .iter_mut()
+        .map(|client| client.begin_execute("web__t"))
+        .collect();
     for (client, call) in clients.iter_mut().zip(calls) {
         assert_eq!(client.answer(call).text(), "fine");
     }
-    assert_eq!(authority.read(|state| (state.refreshes, state.reuses)), (1, 0));
+    assert_eq!(
+        authority.read(|state| (state.refreshes, state.reuses)),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -139,27 +198,47 @@ fn a_login_that_is_over_is_told_and_tried_once() {
 #[test]
 fn a_confidential_client_renews_after_a_restart() {
     for method in ["client_secret_basic", "client_secret_post"] {
-        let authority = Authority::start(Manner { method, ..Manner::default() });
+        let authority = Authority::start(Manner {
+            method,
+            ..Manner::default()
+        });
         let setup = authority.setup(json!({}));
         log_in(&setup);
         authority.revoke(false);
         assert_eq!(setup.connect().execute("web__t").text(), "fine", "{method}");
-        assert_eq!(authority.read(|state| (state.refreshes, state.registrations)), (1, 1), "{method}");
+        assert_eq!(
+            authority.read(|state| (state.refreshes, state.registrations)),
+            (1, 1),
+            "{method}"
+        );
     }
 }
 
 #[test]
 fn a_client_registered_by_hand_is_used_and_one_that_is_missing_is_explained() {
-    let manner = || Manner { method: "client_secret_post", registers: false, ..Manner::default() };
-    let authority = Authority::start(Manner { known: Some(("me", "hand-made-secret")), ..manner() });
+    let manner = || Manner {
+        method: "client_secret_post",
+        registers: false,
+        ..Manner::default()
+    };
+    let authority = Authority::start(Manner {
+        known: Some(("me", "hand-made-secret")),
+        ..manner()
+    });
     let oauth = json!({ "oauth": { "client_id": "me", "client_secret": "${SECRET}", "scopes": ["extra"] } });
-    let setup = authority.setup(oauth).variable("SECRET", "hand-made-secret");
+    let setup = authority
+        .setup(oauth)
+        .variable("SECRET", "hand-made-secret");
     let status = log_in(&setup);
     assert_eq!(status["scopes"], json!(["basic", "extra"]));
     assert_eq!(setup.connect().execute("web__t").text(), "fine");
     let authority = Authority::start(manner());
     let refused = authority.setup(json!({})).run(&["login", "web"]).code(1);
-    for word in ["lets no client register by itself", "http://127.0.0.1:", "client_id"] {
+    for word in [
+        "lets no client register by itself",
+        "http://127.0.0.1:",
+        "client_id",
+    ] {
         assert!(refused.stderr.contains(word), "{refused}");
     }
 }
@@ -180,36 +259,56 @@ fn a_broken_off_login_costs_nothing_whatever_its_step() {
     authority.state().manner.pause = Duration::ZERO;
     log_in(&setup);
     assert_eq!(setup.connect().execute("web__t").text(), "fine");
-    assert_eq!(authority.state().registrations, 1, "each login left a client behind");
+    assert_eq!(
+        authority.state().registrations,
+        1,
+        "each login left a client behind"
+    );
 }
 
 #[test]
 fn a_kill_in_the_middle_of_writing_loses_nothing() {
     // What was given out and never arrived may be asked for again here, so that only the writing is tried.
-    let authority = Authority::start(Manner { expires_in: Some(0), is_strict: false, ..Manner::default() });
+    let authority = Authority::start(Manner {
+        expires_in: Some(0),
+        is_strict: false,
+        ..Manner::default()
+    });
     let setup = authority.setup(json!({}));
     log_in(&setup);
     for delay in [0, 3, 10, 20, 40, 80] {
         // Every request renews the token, so it is written all the time.
         let mut client = setup.connect();
         client.execute("web__t").text();
-        let calls = (0..4).map(|_| client.begin_execute("web__u")).collect::<Vec<_>>();
+        let calls = (0..4)
+            .map(|_| client.begin_execute("web__u"))
+            .collect::<Vec<_>>();
         std::thread::sleep(Duration::from_millis(delay));
         drop((client, calls));
         let known = setup.run(&["auth", "status"]).code(0).json();
         assert_eq!(known[0]["server"], "web", "after {delay} ms: {known}");
     }
-    assert!(!setup.home().listing().contains("damaged"), "{}", setup.home().listing());
+    assert!(
+        !setup.home().listing().contains("damaged"),
+        "{}",
+        setup.home().listing()
+    );
 }
 
 #[test]
 fn missing_scopes_are_told_and_asked_for_with_the_earlier_ones() {
-    let authority = Authority::start(Manner { needed: &["write"], ..Manner::default() });
+    let authority = Authority::start(Manner {
+        needed: &["write"],
+        ..Manner::default()
+    });
     let setup = authority.setup(json!({}));
     log_in(&setup);
     let mut client = setup.connect();
     let text = client.execute("web__t").tool_error();
-    assert!(text.contains("run `mcpzip login web`") && text.contains("lacks the scopes write"), "{text}");
+    assert!(
+        text.contains("run `mcpzip login web`") && text.contains("lacks the scopes write"),
+        "{text}"
+    );
     assert_eq!(client.execute("web__u").text(), "fine");
     let known = setup.run(&["auth", "status"]).code(0).json();
     assert_eq!(known[0]["missing_scopes"], json!(["write"]));
@@ -225,8 +324,12 @@ fn missing_scopes_are_told_and_asked_for_with_the_earlier_ones() {
 #[test]
 fn a_machine_logs_in_by_itself_and_takes_the_scopes_it_needs() {
     let known = Some(("me", "hand-made-secret"));
-    let authority =
-        Authority::start(Manner { method: "client_secret_basic", known, needed: &["write"], ..Manner::default() });
+    let authority = Authority::start(Manner {
+        method: "client_secret_basic",
+        known,
+        needed: &["write"],
+        ..Manner::default()
+    });
     let oauth = json!({ "grant": "client_credentials", "client_id": "me", "client_secret": "hand-made-secret" });
     let setup = authority.setup(json!({ "oauth": oauth }));
     let mut client = setup.connect();
@@ -234,20 +337,42 @@ fn a_machine_logs_in_by_itself_and_takes_the_scopes_it_needs() {
     assert_eq!(client.execute("web__t").text(), "fine");
     authority.revoke(true);
     assert_eq!(client.execute("web__t").text(), "fine");
-    let first = authority.web.requests().into_iter().find(|request| request.path == "/one/token").unwrap();
-    assert_eq!(first.header("authorization"), "Basic bWU6aGFuZC1tYWRlLXNlY3JldA==");
+    let first = authority
+        .web
+        .requests()
+        .into_iter()
+        .find(|request| request.path == "/one/token")
+        .unwrap();
+    assert_eq!(
+        first.header("authorization"),
+        "Basic bWU6aGFuZC1tYWRlLXNlY3JldA=="
+    );
     let scopes = |text: &str| text.contains("scope=basic+write");
-    assert!(authority.web.requests().iter().any(|request| scopes(&request.text)));
+    assert!(
+        authority
+            .web
+            .requests()
+            .iter()
+            .any(|request| scopes(&request.text))
+    );
 }
 
 #[test]
 fn a_machine_signs_with_its_key_in_place_of_a_secret() {
     let key = rcgen::KeyPair::generate().unwrap();
     let (method, known) = ("private_key_jwt", Some(("me", "")));
-    let authority = Authority::start(Manner { method, known, key: key.public_key_raw().to_vec(), ..Manner::default() });
+    let authority = Authority::start(Manner {
+        method,
+        known,
+        key: key.public_key_raw().to_vec(),
+        ..Manner::default()
+    });
     authority.state().secrets.clear();
-    let oauth = json!({ "grant": "client_credentials", "client_id": "me", "private_key_file": "key.pem" });
-    let setup = authority.setup(json!({ "oauth": oauth })).log_level("trace");
+    let oauth =
+        json!({ "grant": "client_credentials", "client_id": "me", "private_key_file": "key.pem" });
+    let setup = authority
+        .setup(json!({ "oauth": oauth }))
+        .log_level("trace");
     let pem = key.serialize_pem();
     std::fs::write(setup.home().path("key.pem"), &pem).unwrap();
     let mut client = setup.connect();
@@ -258,13 +383,28 @@ fn a_machine_signs_with_its_key_in_place_of_a_secret() {
     client.wait();
     let said = client.stderr();
     authority.is_silent("stderr", &said);
-    assert!(!pem.lines().filter(|line| !line.starts_with('-')).any(|line| said.contains(line)), "{said}");
+    assert!(
+        !pem.lines()
+            .filter(|line| !line.starts_with('-'))
+            .any(|line| said.contains(line)),
+        "{said}"
+    );
     let assertions = authority.web.requests();
-    let assertions: Vec<_> = assertions.iter().filter(|request| request.text.contains("client_assertion=")).collect();
+    let assertions: Vec<_> = assertions
+        .iter()
+        .filter(|request| request.text.contains("client_assertion="))
+        .collect();
     assert_eq!(assertions.len(), 2);
-    assert_ne!(assertions[0].text, assertions[1].text, "an assertion is good once");
+    assert_ne!(
+        assertions[0].text, assertions[1].text,
+        "an assertion is good once"
+    );
     // Another key is nobody's.
-    std::fs::write(setup.home().path("key.pem"), rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    std::fs::write(
+        setup.home().path("key.pem"),
+        rcgen::KeyPair::generate().unwrap().serialize_pem(),
+    )
+    .unwrap();
     authority.revoke(true);
     let refused = setup.run(&["login", "web"]).code(1);
     assert!(refused.stderr.contains("invalid_client"), "{refused}");
@@ -272,13 +412,19 @@ fn a_machine_signs_with_its_key_in_place_of_a_secret() {
 
 #[test]
 fn all_servers_that_want_a_login_are_logged_in_to_and_no_others() {
-    let (one, two) = (Authority::start(Manner::default()), Authority::start(Manner::default()));
+    let (one, two) = (
+        Authority::start(Manner::default()),
+        Authority::start(Manner::default()),
+    );
     let open = HttpServer::with_tool(|request, reply| reply.json(&request.result("fine")));
     let setup = one
         .setup(json!({}))
         .entry("done", &two.web.entry(json!({})))
         .entry("open", &open.entry(json!({})))
-        .entry("helped", &two.web.entry(json!({ "headers_command": "echo '{}'" })))
+        .entry(
+            "helped",
+            &two.web.entry(json!({ "headers_command": "echo '{}'" })),
+        )
         .entry("off", &two.web.entry(json!({ "disabled": true })))
         .server("local", Server::new());
     let done = Login::start_with(&setup, &["login", "done"]);
@@ -290,7 +436,12 @@ fn all_servers_that_want_a_login_are_logged_in_to_and_no_others() {
     let outcome = all.end().code(0);
     assert_eq!(outcome.json()["server"], "web");
     let known = setup.run(&["auth", "status"]).code(0).json();
-    let known: Vec<&str> = known.as_array().unwrap().iter().map(|login| login["server"].as_str().unwrap()).collect();
+    let known: Vec<&str> = known
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|login| login["server"].as_str().unwrap())
+        .collect();
     assert_eq!(known, ["done", "web"]);
     assert_eq!(two.state().registrations, 1);
     // Once more there is nothing to do.
@@ -300,16 +451,25 @@ fn all_servers_that_want_a_login_are_logged_in_to_and_no_others() {
 
 #[test]
 fn an_authorization_server_that_never_answers_ends_the_login_in_time() {
-    let authority = Authority::start(Manner { stall: Some("/register"), ..Manner::default() });
+    let authority = Authority::start(Manner {
+        stall: Some("/register"),
+        ..Manner::default()
+    });
     let start = Instant::now();
     let refused = authority.setup(json!({})).run(&["login", "web"]).code(4);
-    assert!(refused.stderr.contains("did not answer within 10s"), "{refused}");
+    assert!(
+        refused.stderr.contains("did not answer within 10s"),
+        "{refused}"
+    );
     assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
 }
 
 #[test]
 fn another_issuer_gets_nothing_of_the_first() {
-    let authority = Authority::start(Manner { method: "client_secret_post", ..Manner::default() });
+    let authority = Authority::start(Manner {
+        method: "client_secret_post",
+        ..Manner::default()
+    });
     let setup = authority.setup(json!({}));
     log_in(&setup);
     let first = authority.state().secrets.clone();
@@ -321,7 +481,10 @@ fn another_issuer_gets_nothing_of_the_first() {
     assert_eq!(authority.state().registrations, 2);
     for request in &authority.web.requests()[seen..] {
         let is_two = request.path.starts_with("/two");
-        assert!(!is_two || !first.iter().any(|secret| request.text.contains(secret)), "{request:?}");
+        assert!(
+            !is_two || !first.iter().any(|secret| request.text.contains(secret)),
+            "{request:?}"
+        );
     }
     assert_eq!(setup.connect().execute("web__t").text(), "fine");
 }
@@ -329,11 +492,19 @@ fn another_issuer_gets_nothing_of_the_first() {
 #[test]
 fn an_answer_that_is_not_of_this_login_is_not_taken() {
     // From another issuer.
-    let authority = Authority::start(Manner { iss: Some("https://evil.example"), ..Manner::default() });
+    let authority = Authority::start(Manner {
+        iss: Some("https://evil.example"),
+        ..Manner::default()
+    });
     let login = Login::start(&authority.setup(json!({})), &[]);
     let page = login.browse();
     let refused = login.end().code(1);
-    assert!(refused.stderr.contains("comes from another authorization server"), "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("comes from another authorization server"),
+        "{refused}"
+    );
     assert!(page.contains("failed") && !page.contains("evil"), "{page}");
     assert_eq!(authority.state().token_requests, 0);
     // With another state, from a page that wants us to log in as somebody else; nor does it end the login.
@@ -354,26 +525,53 @@ fn a_refusal_of_the_user_is_told() {
     let login = Login::start(&authority.setup(json!({})), &[]);
     let to = location(&get(&login.url)).unwrap();
     let code = to.find("code=").unwrap()..to.find("&state").unwrap();
-    let denied = to.replace(&to[code], "error=access_denied&error_description=not%20today");
+    let denied = to.replace(
+        &to[code],
+        "error=access_denied&error_description=not%20today",
+    );
     assert!(get(&denied).contains("failed"));
     let refused = login.end().code(1);
-    assert!(refused.stderr.contains("access_denied: not today"), "{refused}");
+    assert!(
+        refused.stderr.contains("access_denied: not today"),
+        "{refused}"
+    );
 }
 
 #[test]
 fn metadata_that_lies_ends_the_login_before_it_begins() {
     #[track_caller]
     fn check(metadata: serde_json::Value, words: &str) {
-        let authority = Authority::start(Manner { metadata, ..Manner::default() });
+        let authority = Authority::start(Manner {
+            metadata,
+            ..Manner::default()
+        });
         let refused = authority.setup(json!({})).run(&["login", "web"]);
-        assert!(refused.code.is_some_and(|code| code != 0) && refused.stderr.contains(words), "{words}: {refused}");
+        assert!(
+            refused.code.is_some_and(|code| code != 0) && refused.stderr.contains(words),
+            "{words}: {refused}"
+        );
         assert_eq!(authority.state().registrations, 0);
     }
-    check(json!({ "issuer": "https://other.example/one" }), "says that it is `https://other.example/one`");
-    check(json!({ "code_challenge_methods_supported": ["plain"] }), "does not protect its codes");
-    check(json!({ "authorization_endpoint": "http://example.com/authorize" }), "only https is");
-    check(json!({ "registration_endpoint": "file:///etc/passwd" }), "only https is");
-    check(json!({ "registration_endpoint": "http://10.0.0.1/register" }), "only https is");
+    check(
+        json!({ "issuer": "https://other.example/one" }),
+        "says that it is `https://other.example/one`",
+    );
+    check(
+        json!({ "code_challenge_methods_supported": ["plain"] }),
+        "does not protect its codes",
+    );
+    check(
+        json!({ "authorization_endpoint": "http://example.com/authorize" }),
+        "only https is",
+    );
+    check(
+        json!({ "registration_endpoint": "file:///etc/passwd" }),
+        "only https is",
+    );
+    check(
+        json!({ "registration_endpoint": "http://10.0.0.1/register" }),
+        "only https is",
+    );
     let endless = json!({ "filler": "x".repeat(300 * 1024) });
     check(endless, "more than 262144 bytes");
 }
@@ -393,14 +591,35 @@ fn a_server_of_the_internet_leads_nobody_into_a_private_network() {
         // Behind the proxy is the internet, as far as anybody here can tell.
         let proxy = Proxy::to(web.address());
         let entry = json!({ "url": "http://mcp.example/mcp", "proxy": proxy.url("socks5h") });
-        let refused = Setup::new().entry("web", &entry.to_string()).run(&["login", "web"]);
-        assert!(refused.code != Some(0) && refused.stderr.contains(words), "{issuer}: {refused}");
+        let refused = Setup::new()
+            .entry("web", &entry.to_string())
+            .run(&["login", "web"]);
+        assert!(
+            refused.code != Some(0) && refused.stderr.contains(words),
+            "{issuer}: {refused}"
+        );
         let asked = proxy.asked();
-        assert!(!asked.is_empty() && asked.iter().all(|host| host.starts_with("mcp.example")), "{issuer}: {asked:?}");
-        assert!(web.requests().iter().all(|request| request.path.contains("mcp")), "{issuer}");
+        assert!(
+            !asked.is_empty() && asked.iter().all(|host| host.starts_with("mcp.example")),
+            "{issuer}: {asked:?}"
+        );
+        assert!(
+            web.requests()
+                .iter()
+                .all(|request| request.path.contains("mcp")),
+            "{issuer}"
+        );
     }
-    for issuer in ["https://10.0.0.1", "https://169.254.169.254/latest", "https://[::1]:8443", "http://127.0.0.1:1"] {
-        check(issuer, "a server of the internet may not lead to a private address");
+    for issuer in [
+        "https://10.0.0.1",
+        "https://169.254.169.254/latest",
+        "https://[::1]:8443",
+        "http://127.0.0.1:1",
+    ] {
+        check(
+            issuer,
+            "a server of the internet may not lead to a private address",
+        );
     }
     check("http://login.example", "only https is");
     check("file:///etc", "only https is");
@@ -427,11 +646,19 @@ fn the_browser_is_a_command() {
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({}));
     let (script, page) = (setup.home().path("browser"), setup.home().path("opened"));
-    std::fs::write(&script, format!("#!/bin/sh\nprintf '%s' \"$2\" > {}\n", page.display())).unwrap();
+    std::fs::write(
+        &script,
+        format!("#!/bin/sh\nprintf '%s' \"$2\" > {}\n", page.display()),
+    )
+    .unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
     let setup = setup.variable("MCPZIP_BROWSER", &format!("{} --new-tab", script.display()));
     let login = Login::start(&setup, &[]);
-    let opened = until("the browser", || std::fs::read_to_string(&page).ok().filter(|url| !url.is_empty()));
+    let opened = until("the browser", || {
+        std::fs::read_to_string(&page)
+            .ok()
+            .filter(|url| !url.is_empty())
+    });
     assert_eq!(opened, login.url);
     browse(&opened);
     assert_eq!(login.end().code, Some(0));
@@ -450,17 +677,41 @@ fn a_logout_ends_the_login_here_and_there() {
     log_in(&setup);
     let mut client = setup.connect();
     assert_eq!(client.execute("web__t").text(), "fine");
-    assert_eq!(setup.run(&["logout", "web"]).code(0).json()["logged_out"], true);
-    let revoked = authority.web.requests().into_iter().find(|request| request.path == "/one/revoke").unwrap();
-    assert!(revoked.text.contains("token_type_hint=refresh_token"), "{}", revoked.text);
-    assert!(client.execute("web__t").tool_error().contains("login needed"));
+    assert_eq!(
+        setup.run(&["logout", "web"]).code(0).json()["logged_out"],
+        true
+    );
+    let revoked = authority
+        .web
+        .requests()
+        .into_iter()
+        .find(|request| request.path == "/one/revoke")
+        .unwrap();
+    assert!(
+        revoked.text.contains("token_type_hint=refresh_token"),
+        "{}",
+        revoked.text
+    );
+    assert!(
+        client
+            .execute("web__t")
+            .tool_error()
+            .contains("login needed")
+    );
     assert_eq!(setup.run(&["auth", "status"]).code(0).json(), json!([]));
-    assert_eq!(setup.run(&["logout", "web"]).code(0).json()["logged_out"], false);
+    assert_eq!(
+        setup.run(&["logout", "web"]).code(0).json()["logged_out"],
+        false
+    );
 }
 
 #[test]
 fn no_secret_is_in_any_output() {
-    let authority = Authority::start(Manner { method: "client_secret_post", needed: &["write"], ..Manner::default() });
+    let authority = Authority::start(Manner {
+        method: "client_secret_post",
+        needed: &["write"],
+        ..Manner::default()
+    });
     let setup = authority.setup(json!({})).log_level("trace");
     let check = |what: &str, text: &str| authority.is_silent(what, text);
     let login = Login::start(&setup, &[]);
@@ -471,18 +722,37 @@ fn no_secret_is_in_any_output() {
     check("a refusal", &client.execute("web__t").tool_error());
     client.execute("web__u").text();
     authority.revoke(true);
-    check("a login that is over", &client.execute("web__u").tool_error());
+    check(
+        "a login that is over",
+        &client.execute("web__u").tool_error(),
+    );
     check("a search", &client.search("anything"));
-    check("the status", &client.call("execute_tool", r#"{"name":"mcpzip__status"}"#).text());
+    check(
+        "the status",
+        &client
+            .call("execute_tool", r#"{"name":"mcpzip__status"}"#)
+            .text(),
+    );
     client.close_stdin();
     client.wait();
     check("stdout", &client.stdout());
     check("stderr", &client.stderr());
     log_in(&setup);
-    for command in [&["auth", "status"][..], &["servers"], &["call", "web__t"], &["tools"], &["logout", "web"]] {
+    for command in [
+        &["auth", "status"][..],
+        &["servers"],
+        &["call", "web__t"],
+        &["tools"],
+        &["logout", "web"],
+    ] {
         check(&command.join(" "), &setup.run(command).to_string());
     }
-    for request in authority.web.requests().iter().filter(|request| !request.path.contains("/callback")) {
+    for request in authority
+        .web
+        .requests()
+        .iter()
+        .filter(|request| !request.path.contains("/callback"))
+    {
         check("a URL", &request.path);
     }
 }
@@ -498,13 +768,20 @@ fn a_token_goes_to_its_own_origin_only() {
     let mut client = moved.connect();
     client.execute("web__u").text();
     client.finish();
-    assert!(other.requests().iter().all(|request| request.header("authorization").is_empty()));
+    assert!(
+        other
+            .requests()
+            .iter()
+            .all(|request| request.header("authorization").is_empty())
+    );
 }
 
 #[test]
 fn a_stalling_authorization_server_holds_up_nobody_else() {
     let authority = Authority::start(Manner::default());
-    let setup = authority.setup(json!({})).server("b", Server::new().tool("v", [answer("too")]));
+    let setup = authority
+        .setup(json!({}))
+        .server("b", Server::new().tool("v", [answer("too")]));
     log_in(&setup);
     let mut client = setup.connect();
     assert_eq!(client.execute("web__t").text(), "fine");
@@ -526,10 +803,21 @@ fn a_server_that_wants_no_login_of_this_kind_says_so() {
     });
     let setup = Setup::new().entry("web", &web.entry(json!({})));
     let refused = setup.run(&["login", "web"]).code(1);
-    assert!(refused.stderr.contains("offers no login by OAuth; perhaps it wants a key"), "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("offers no login by OAuth; perhaps it wants a key"),
+        "{refused}"
+    );
     let open = HttpServer::with_tool(|request, reply| reply.json(&request.result("fine")));
-    let refused = Setup::new().entry("web", &open.entry(json!({}))).run(&["login", "web"]).code(1);
+    let refused = Setup::new()
+        .entry("web", &open.entry(json!({})))
+        .run(&["login", "web"])
+        .code(1);
     assert!(refused.stderr.contains("wants no login"), "{refused}");
     let refused = setup.run(&["login", "nobody"]).code(1);
-    assert!(refused.stderr.contains("no server `nobody` is configured"), "{refused}");
+    assert!(
+        refused.stderr.contains("no server `nobody` is configured"),
+        "{refused}"
+    );
 }

@@ -9,7 +9,10 @@
 )]
 #![cfg_attr(
     not(target_os = "linux"),
-    allow(dead_code, reason = "some of the harness serves tests of what only Linux, or Unix, has")
+    allow(
+        dead_code,
+        reason = "some of the harness serves tests of what only Linux, or Unix, has"
+    )
 )]
 
 mod support;

@@ -24,24 +24,59 @@ fn entry_of(setup: &Setup, name: &str) -> serde_json::Value {
 #[test]
 fn what_an_agent_may_do_is_found_and_described_and_the_rest_is_not_there() {
     for (management, there, missing) in [
-        ("off", vec!["read_result"], vec!["status", "refresh", "stats", "tail_log", "servers"]),
-        ("read", vec!["read_result", "status", "refresh", "stats", "tail_log", "servers"], vec![]),
+        (
+            "off",
+            vec!["read_result"],
+            vec!["status", "refresh", "stats", "tail_log", "servers"],
+        ),
+        (
+            "read",
+            vec![
+                "read_result",
+                "status",
+                "refresh",
+                "stats",
+                "tail_log",
+                "servers",
+            ],
+            vec![],
+        ),
         ("full", vec!["servers", "tail_log"], vec![]),
     ] {
-        let setup =
-            Setup::new().server("a", Server::new().tool("t", [echo()])).setting("management", json!(management));
+        let setup = Setup::new()
+            .server("a", Server::new().tool("t", [echo()]))
+            .setting("management", json!(management));
         let mut client = setup.connect();
         for tool in there {
-            let described = client.call("describe_tool", &json!({ "name": format!("mcpzip__{tool}") }).to_string());
-            assert!(described.text().contains("inputSchema"), "{management} {tool}");
+            let described = client.call(
+                "describe_tool",
+                &json!({ "name": format!("mcpzip__{tool}") }).to_string(),
+            );
+            assert!(
+                described.text().contains("inputSchema"),
+                "{management} {tool}"
+            );
         }
         for tool in missing {
-            let told = client.execute_with(&format!("mcpzip__{tool}"), r#"{"server":"a"}"#).tool_error();
-            assert!(told.contains("there is no tool"), "{management} {tool}: {told}");
+            let told = client
+                .execute_with(&format!("mcpzip__{tool}"), r#"{"server":"a"}"#)
+                .tool_error();
+            assert!(
+                told.contains("there is no tool"),
+                "{management} {tool}: {told}"
+            );
         }
         let found = client.search("disable an MCP server in the configuration");
-        assert_eq!(found.contains("mcpzip__servers("), management != "off", "{found}");
-        assert_eq!(found.contains("\"disable\""), management == "full", "{found}");
+        assert_eq!(
+            found.contains("mcpzip__servers("),
+            management != "off",
+            "{found}"
+        );
+        assert_eq!(
+            found.contains("\"disable\""),
+            management == "full",
+            "{found}"
+        );
         if management == "off" {
             let told = client.call("proxy_status", "{}").tool_error();
             assert!(told.contains("management"), "{told}");
@@ -59,14 +94,24 @@ fn reading_is_all_that_is_allowed_unless_the_user_says_more() {
     );
     let mut client = setup.connect();
     let listed = servers(&mut client, json!({})).text();
-    assert!(listed.starts_with("a: ") && listed.contains("API_TOKEN=***"), "{listed}");
+    assert!(
+        listed.starts_with("a: ") && listed.contains("API_TOKEN=***"),
+        "{listed}"
+    );
     assert!(!listed.contains("hunter2"), "{listed}");
     let before = std::fs::read_to_string(setup.config_path()).unwrap();
     for operation in ["add", "remove", "update", "enable", "disable"] {
-        let told = servers(&mut client, json!({ "operation": operation, "names": ["a"] })).tool_error();
+        let told = servers(
+            &mut client,
+            json!({ "operation": operation, "names": ["a"] }),
+        )
+        .tool_error();
         assert!(told.contains("operation"), "{told}");
     }
-    assert_eq!(std::fs::read_to_string(setup.config_path()).unwrap(), before);
+    assert_eq!(
+        std::fs::read_to_string(setup.config_path()).unwrap(),
+        before
+    );
     client.finish();
 }
 
@@ -78,7 +123,10 @@ fn servers_are_added_changed_and_removed_and_the_file_keeps_what_it_says() {
     let (mut b, mut c) = (entry_of(&other, "b"), entry_of(&other, "c"));
     // Variables are the test's own; an agent may set plain ones.
     for entry in [&mut b, &mut c] {
-        entry.as_object_mut().unwrap().retain(|key, _| key != "type");
+        entry
+            .as_object_mut()
+            .unwrap()
+            .retain(|key, _| key != "type");
     }
     let setup = full(Setup::new().server("a", Server::new().tool("t", [echo()])));
     let mut client = setup.connect();
@@ -88,29 +136,61 @@ fn servers_are_added_changed_and_removed_and_the_file_keeps_what_it_says() {
         entry_of(&setup, "a")
     );
     setup.save_text(&written);
-    until("the edit to be seen", || client.stderr().contains("read again").then_some(()));
+    until("the edit to be seen", || {
+        client.stderr().contains("read again").then_some(())
+    });
 
-    let added = servers(&mut client, json!({ "operation": "add", "servers": { "b": b, "c": c } })).text();
+    let added = servers(
+        &mut client,
+        json!({ "operation": "add", "servers": { "b": b, "c": c } }),
+    )
+    .text();
     assert_eq!(added, "b: ready, 1 tools\nc: ready, 1 tools");
     assert_eq!(client.execute("b__greet").text(), "hello");
     let text = std::fs::read_to_string(setup.config_path()).unwrap();
-    assert!(text.starts_with("// my servers\n{\n  \"mcpServers\": {\n    // first\n    \"a\": "), "{text}");
-    assert!(text.ends_with("    },\n  },\n  \"management\": \"full\", // mine\n}\n"), "{text}");
+    assert!(
+        text.starts_with("// my servers\n{\n  \"mcpServers\": {\n    // first\n    \"a\": "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("    },\n  },\n  \"management\": \"full\", // mine\n}\n"),
+        "{text}"
+    );
 
     let changed = servers(
         &mut client,
         json!({ "operation": "update", "servers": { "b": { "timeout": "7s", "description": "polite" } } }),
     );
     assert_eq!(changed.text(), "b: ready, 1 tools");
-    let off = servers(&mut client, json!({ "operation": "disable", "names": ["b", "c"] })).text();
+    let off = servers(
+        &mut client,
+        json!({ "operation": "disable", "names": ["b", "c"] }),
+    )
+    .text();
     assert_eq!(off, "b: disabled, 0 tools\nc: disabled, 0 tools");
     assert!(client.execute("b__greet").tool_error().contains("disabled"));
-    let on = servers(&mut client, json!({ "operation": "enable", "names": ["b"] })).text();
+    let on = servers(
+        &mut client,
+        json!({ "operation": "enable", "names": ["b"] }),
+    )
+    .text();
     assert_eq!(on, "b: ready, 1 tools");
-    let removed = servers(&mut client, json!({ "operation": "remove", "names": ["b", "c"] })).text();
+    let removed = servers(
+        &mut client,
+        json!({ "operation": "remove", "names": ["b", "c"] }),
+    )
+    .text();
     assert_eq!(removed, "b: removed\nc: removed");
-    assert_eq!(std::fs::read_to_string(setup.config_path()).unwrap(), written, "something of the edits stayed");
-    assert_eq!(client.execute("a__t").value()["structuredContent"]["name"], "t", "the others go on");
+    assert_eq!(
+        std::fs::read_to_string(setup.config_path()).unwrap(),
+        written,
+        "something of the edits stayed"
+    );
+    assert_eq!(
+        client.execute("a__t").value()["structuredContent"]["name"],
+        "t",
+        "the others go on"
+    );
     client.finish();
 }
 
@@ -120,50 +200,109 @@ fn an_edit_that_cannot_work_changes_nothing_and_says_why() {
     let mut client = setup.connect();
     let before = std::fs::read_to_string(setup.config_path()).unwrap();
     for (arguments, reason) in [
-        (json!({ "operation": "add", "servers": { "x": { "command": "x" }, "y": {} } }), "`y`: has neither"),
-        (json!({ "operation": "add", "servers": { "x__y": { "command": "x" } } }), "`x__y`"),
-        (json!({ "operation": "add", "servers": { "mcpzip": { "command": "x" } } }), "reserved"),
-        (json!({ "operation": "add", "servers": { "a": { "command": "x" } } }), "there is a server"),
+        (
+            json!({ "operation": "add", "servers": { "x": { "command": "x" }, "y": {} } }),
+            "`y`: has neither",
+        ),
+        (
+            json!({ "operation": "add", "servers": { "x__y": { "command": "x" } } }),
+            "`x__y`",
+        ),
+        (
+            json!({ "operation": "add", "servers": { "mcpzip": { "command": "x" } } }),
+            "reserved",
+        ),
+        (
+            json!({ "operation": "add", "servers": { "a": { "command": "x" } } }),
+            "there is a server",
+        ),
         (
             json!({ "operation": "add", "servers": { "x": { "command": "x", "env": { "T": "${HIDDEN}" } } } }),
             "a person",
         ),
-        (json!({ "operation": "add", "servers": { "x": { "command": "x", "trust": "all" } } }), "`trust`"),
-        (json!({ "operation": "update", "servers": { "a": { "command": "evil" } } }), "credentials"),
-        (json!({ "operation": "remove", "names": ["nobody"] }), "there is no server"),
+        (
+            json!({ "operation": "add", "servers": { "x": { "command": "x", "trust": "all" } } }),
+            "`trust`",
+        ),
+        (
+            json!({ "operation": "update", "servers": { "a": { "command": "evil" } } }),
+            "credentials",
+        ),
+        (
+            json!({ "operation": "remove", "names": ["nobody"] }),
+            "there is no server",
+        ),
         (json!({ "operation": "remove" }), "names"),
         (json!({ "operation": "update", "servers": {} }), "1 to 50"),
     ] {
         let told = servers(&mut client, arguments.clone()).tool_error();
         assert!(told.contains(reason), "{arguments}: {told}");
-        assert_eq!(std::fs::read_to_string(setup.config_path()).unwrap(), before, "{arguments}");
+        assert_eq!(
+            std::fs::read_to_string(setup.config_path()).unwrap(),
+            before,
+            "{arguments}"
+        );
     }
     client.finish();
 }
 
 #[test]
 fn the_end_of_a_log_is_shown_without_secrets() {
-    let lines: Vec<_> = (0..80).map(|number| say(&format!("line {number}"))).collect();
-    let server = Server::new().at_start(lines).tool("t", [say("the key is hunter2-secret, take care"), answer("done")]);
+    let lines: Vec<_> = (0..80)
+        .map(|number| say(&format!("line {number}")))
+        .collect();
+    let server = Server::new().at_start(lines).tool(
+        "t",
+        [say("the key is hunter2-secret, take care"), answer("done")],
+    );
     let setup = Setup::new()
-        .server_with("a", server, json!({ "env": { "API_TOKEN": "hunter2-secret" } }))
+        .server_with(
+            "a",
+            server,
+            json!({ "env": { "API_TOKEN": "hunter2-secret" } }),
+        )
         .server("quiet", Server::new().tool("t", [echo()]))
-        .server("broken", Server::new().at_start([say("no such database"), exit(3)]));
+        .server(
+            "broken",
+            Server::new().at_start([say("no such database"), exit(3)]),
+        );
     let mut client = setup.connect();
     client.execute("a__t");
     client.execute("quiet__t");
-    let mut tail = |arguments: serde_json::Value| client.execute_with("mcpzip__tail_log", &arguments.to_string());
+    let mut tail = |arguments: serde_json::Value| {
+        client.execute_with("mcpzip__tail_log", &arguments.to_string())
+    };
     let shown = until("the line in the log", || {
-        Some(tail(json!({ "server": "a", "lines": 3 })).text()).filter(|text| text.contains("take care"))
+        Some(tail(json!({ "server": "a", "lines": 3 })).text())
+            .filter(|text| text.contains("take care"))
     });
-    assert_eq!(shown.lines().collect::<Vec<_>>(), ["line 78", "line 79", "the key is ***, take care"]);
+    assert_eq!(
+        shown.lines().collect::<Vec<_>>(),
+        ["line 78", "line 79", "the key is ***, take care"]
+    );
     assert_eq!(tail(json!({ "server": "a" })).text().lines().count(), 50);
-    assert_eq!(tail(json!({ "server": "a", "lines": 500 })).text().lines().count(), 81);
-    assert!(tail(json!({ "server": "quiet" })).text().contains("nothing"));
-    assert!(tail(json!({ "server": "broken" })).text().contains("no such database"));
-    for wrong in
-        [json!({ "server": "../config" }), json!({ "server": "nobody" }), json!({ "server": "a", "lines": 501 })]
-    {
+    assert_eq!(
+        tail(json!({ "server": "a", "lines": 500 }))
+            .text()
+            .lines()
+            .count(),
+        81
+    );
+    assert!(
+        tail(json!({ "server": "quiet" }))
+            .text()
+            .contains("nothing")
+    );
+    assert!(
+        tail(json!({ "server": "broken" }))
+            .text()
+            .contains("no such database")
+    );
+    for wrong in [
+        json!({ "server": "../config" }),
+        json!({ "server": "nobody" }),
+        json!({ "server": "a", "lines": 501 }),
+    ] {
         tail(wrong).tool_error();
     }
     client.finish();
@@ -191,8 +330,13 @@ fn calls_are_counted_across_runs_and_processes() {
     other.finish();
     let shown = one.execute("mcpzip__stats").text();
     let row = |tool: &str| -> Vec<String> {
-        let line = shown.lines().find(|line| line.starts_with(&format!("a__{tool} ")));
-        line.unwrap_or_else(|| panic!("no {tool}: {shown}")).split_whitespace().map(str::to_owned).collect()
+        let line = shown
+            .lines()
+            .find(|line| line.starts_with(&format!("a__{tool} ")));
+        line.unwrap_or_else(|| panic!("no {tool}: {shown}"))
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect()
     };
     assert_eq!(row("good")[1..3], ["2", "0"]);
     assert_eq!(row("bad")[1..3], ["2", "2"]);
@@ -201,8 +345,17 @@ fn calls_are_counted_across_runs_and_processes() {
     assert!(!shown.contains("nothing"), "{shown}");
     one.finish();
     let kept = setup.run(&["stats", "--json"]).code(0).json();
-    let good = kept["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "good").unwrap().clone();
-    assert_eq!((&good["calls"], &good["errors"], &good["sent_bytes"]), (&json!(2), &json!(0), &json!(16)));
+    let good = kept["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["tool"] == "good")
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&good["calls"], &good["errors"], &good["sent_bytes"]),
+        (&json!(2), &json!(0), &json!(16))
+    );
     let table = setup.run(&["stats", "--since", "1d"]).code(0);
     assert!(table.stdout.contains("slow"), "{table}");
 }

@@ -10,8 +10,14 @@ const GET_WEATHER: &str = r#"{"name":"get_weather","description":"Current weathe
 
 fn two_servers() -> Setup {
     Setup::new()
-        .server("git-hub", Server::new().tool_as("create_issue", CREATE_ISSUE, [echo()]))
-        .server("weather", Server::new().tool_as("get_weather", GET_WEATHER, [echo()]))
+        .server(
+            "git-hub",
+            Server::new().tool_as("create_issue", CREATE_ISSUE, [echo()]),
+        )
+        .server(
+            "weather",
+            Server::new().tool_as("get_weather", GET_WEATHER, [echo()]),
+        )
 }
 
 #[test]
@@ -19,13 +25,25 @@ fn search_describe_and_execute_work_together() {
     let mut client = two_servers().connect();
     let found = client.search("open an issue in a repository");
     let first = found.lines().next().unwrap();
-    assert!(first.starts_with("git-hub__create_issue(title: string, "), "{found}");
+    assert!(
+        first.starts_with("git-hub__create_issue(title: string, "),
+        "{found}"
+    );
     assert!(first.ends_with("[write]"), "{found}");
-    assert_eq!(found.lines().nth(1), Some("  Create a new issue in a repository."), "{found}");
-    let described = client.call("describe_tool", r#"{"name":"git-hub__create_issue"}"#).text();
+    assert_eq!(
+        found.lines().nth(1),
+        Some("  Create a new issue in a repository."),
+        "{found}"
+    );
+    let described = client
+        .call("describe_tool", r#"{"name":"git-hub__create_issue"}"#)
+        .text();
     assert!(described.contains(CREATE_ISSUE), "{described}");
     let made = client.execute_with("git-hub__create_issue", r#"{"title":"x"}"#);
-    assert_eq!(made.value()["structuredContent"]["arguments"], json!({ "title": "x" }));
+    assert_eq!(
+        made.value()["structuredContent"]["arguments"],
+        json!({ "title": "x" })
+    );
     client.finish();
 }
 
@@ -35,15 +53,42 @@ fn search_narrows_to_a_server_and_a_number() {
     let search = |arguments: serde_json::Value| arguments.to_string();
     client.search("weather");
     for server in ["weather", "Weather", "WEATHER"] {
-        let found =
-            client.call("search_tools", &search(json!({ "query": "create an issue about weather", "server": server })));
-        assert!(found.text().starts_with("weather__get_weather"), "{server}: {}", found.text());
-        assert!(!found.text().contains("git-hub__"), "{server}: {}", found.text());
+        let found = client.call(
+            "search_tools",
+            &search(json!({ "query": "create an issue about weather", "server": server })),
+        );
+        assert!(
+            found.text().starts_with("weather__get_weather"),
+            "{server}: {}",
+            found.text()
+        );
+        assert!(
+            !found.text().contains("git-hub__"),
+            "{server}: {}",
+            found.text()
+        );
     }
-    let found = client.call("search_tools", &search(json!({ "query": "issue weather", "limit": 1 }))).text();
-    assert_eq!(found.lines().filter(|line| line.contains("__")).count(), 1, "{found}");
-    let refused = client.call("search_tools", &search(json!({ "query": "x", "server": "nobody" }))).tool_error();
-    assert!(refused.contains("nobody") && refused.contains("git-hub"), "{refused}");
+    let found = client
+        .call(
+            "search_tools",
+            &search(json!({ "query": "issue weather", "limit": 1 })),
+        )
+        .text();
+    assert_eq!(
+        found.lines().filter(|line| line.contains("__")).count(),
+        1,
+        "{found}"
+    );
+    let refused = client
+        .call(
+            "search_tools",
+            &search(json!({ "query": "x", "server": "nobody" })),
+        )
+        .tool_error();
+    assert!(
+        refused.contains("nobody") && refused.contains("git-hub"),
+        "{refused}"
+    );
     client.finish();
 }
 
@@ -52,13 +97,18 @@ fn when_nothing_fits_search_says_so_and_names_the_servers() {
     let mut client = two_servers().connect();
     let found = client.search("zzyzx qwertyuiop");
     assert!(!found.contains("__"), "{found}");
-    assert!(found.contains("git-hub") && found.contains("weather"), "{found}");
+    assert!(
+        found.contains("git-hub") && found.contains("weather"),
+        "{found}"
+    );
     client.finish();
 }
 
 #[test]
 fn the_first_search_of_all_waits_for_the_listing() {
-    let server = Server::new().at_start([sleep(500)]).tool_as("get_weather", GET_WEATHER, [echo()]);
+    let server = Server::new()
+        .at_start([sleep(500)])
+        .tool_as("get_weather", GET_WEATHER, [echo()]);
     let mut client = Setup::new().server("weather", server).connect();
     assert!(client.search("weather").starts_with("weather__get_weather"));
     client.finish();
@@ -68,26 +118,51 @@ fn the_first_search_of_all_waits_for_the_listing() {
 fn search_answers_from_the_cache_when_no_server_starts() {
     let setup = two_servers();
     let mut client = setup.connect();
-    assert!(client.search("weather of a city").starts_with("weather__get_weather"));
-    until("both lists", || client.search("create an issue").contains("git-hub__create_issue").then_some(()));
+    assert!(
+        client
+            .search("weather of a city")
+            .starts_with("weather__get_weather")
+    );
+    until("both lists", || {
+        client
+            .search("create an issue")
+            .contains("git-hub__create_issue")
+            .then_some(())
+    });
     client.finish();
     // The same entries, whose programs now never answer.
-    let setup =
-        setup.server("git-hub", Server::new().at_start([hang()])).server("weather", Server::new().at_start([hang()]));
+    let setup = setup
+        .server("git-hub", Server::new().at_start([hang()]))
+        .server("weather", Server::new().at_start([hang()]));
     let starts = setup.home().starts("weather");
     let mut client = setup.connect();
-    assert!(client.search("weather of a city").starts_with("weather__get_weather"));
-    assert!(client.call("describe_tool", r#"{"name":"git-hub__create_issue"}"#).text().contains(CREATE_ISSUE));
+    assert!(
+        client
+            .search("weather of a city")
+            .starts_with("weather__get_weather")
+    );
+    assert!(
+        client
+            .call("describe_tool", r#"{"name":"git-hub__create_issue"}"#)
+            .text()
+            .contains(CREATE_ISSUE)
+    );
     assert!(setup.home().starts("weather") <= starts + 1);
 }
 
 #[test]
 fn servers_whose_tools_are_missing_are_named_with_the_reason() {
     let setup = Setup::new()
-        .server("weather", Server::new().tool_as("get_weather", GET_WEATHER, [echo()]))
+        .server(
+            "weather",
+            Server::new().tool_as("get_weather", GET_WEATHER, [echo()]),
+        )
         .server("broken", Server::new().at_start([exit(3)]))
         .entry("absent", r#"{"command":"/no/such/program"}"#)
-        .entry("secretive", r#"{"command":"x","env":{"TOKEN":"${NO_SUCH_VARIABLE}"}}"#);
+        .entry(
+            "secretive",
+            r#"{"command":"x","env":{"TOKEN":"${NO_SUCH_VARIABLE}"}}"#,
+        );
     let mut client = setup.connect();
     let found = until("the reasons", || {
         let found = client.search("weather");
@@ -95,7 +170,13 @@ fn servers_whose_tools_are_missing_are_named_with_the_reason() {
     });
     assert!(found.starts_with("weather__get_weather"), "{found}");
     let missing = found.lines().last().unwrap();
-    for part in ["broken (", "exit status: 3", "absent (", "secretive (", "NO_SUCH_VARIABLE"] {
+    for part in [
+        "broken (",
+        "exit status: 3",
+        "absent (",
+        "secretive (",
+        "NO_SUCH_VARIABLE",
+    ] {
         assert!(missing.contains(part), "`{part}` is not in {missing}");
     }
     client.finish();
@@ -116,7 +197,11 @@ fn a_name_is_understood_however_it_is_written() {
         "mcp__mcpzip__git-hub__create_issue",
     ] {
         let made = client.execute_with(name, r#"{"title":"x"}"#);
-        assert_eq!(made.value()["structuredContent"]["name"], "create_issue", "{name}");
+        assert_eq!(
+            made.value()["structuredContent"]["name"],
+            "create_issue",
+            "{name}"
+        );
     }
     client.finish();
 }
@@ -127,15 +212,23 @@ fn an_unknown_tool_gets_the_nearest() {
     client.search("issue");
     for name in ["git-hub__create_isue", "git-hub__make_issue"] {
         let text = client.execute(name).tool_error();
-        assert!(text.contains(name) && text.contains("git-hub__create_issue"), "{text}");
+        assert!(
+            text.contains(name) && text.contains("git-hub__create_issue"),
+            "{text}"
+        );
     }
     let ambiguous = Setup::new()
         .server("a", Server::new().tool("same", [answer("a")]))
         .server("b", Server::new().tool("same", [answer("b")]));
     let mut client = ambiguous.connect();
-    until("both lists", || client.search("same").contains("b__same").then_some(()));
+    until("both lists", || {
+        client.search("same").contains("b__same").then_some(())
+    });
     let text = client.execute("same").tool_error();
-    assert!(text.contains("a__same") && text.contains("b__same"), "{text}");
+    assert!(
+        text.contains("a__same") && text.contains("b__same"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -144,13 +237,29 @@ fn arguments_with_one_meaning_are_mended() {
     for (sent, expected) in [
         (json!(r#"{"title":"x"}"#), json!({ "title": "x" })),
         (json!(r#""{\"title\":\"x\"}""#), json!({ "title": "x" })),
-        (json!({ "title": "x", "count": "3" }), json!({ "title": "x", "count": 3 })),
-        (json!({ "title": "x", "draft": "true" }), json!({ "title": "x", "draft": true })),
-        (json!({ "title": "x", "labels": "one" }), json!({ "title": "x", "labels": ["one"] })),
-        (json!({ "title": "x", "count": null }), json!({ "title": "x" })),
+        (
+            json!({ "title": "x", "count": "3" }),
+            json!({ "title": "x", "count": 3 }),
+        ),
+        (
+            json!({ "title": "x", "draft": "true" }),
+            json!({ "title": "x", "draft": true }),
+        ),
+        (
+            json!({ "title": "x", "labels": "one" }),
+            json!({ "title": "x", "labels": ["one"] }),
+        ),
+        (
+            json!({ "title": "x", "count": null }),
+            json!({ "title": "x" }),
+        ),
     ] {
         let made = client.execute_with("git-hub__create_issue", &sent.to_string());
-        assert_eq!(made.value()["structuredContent"]["arguments"], expected, "{sent}");
+        assert_eq!(
+            made.value()["structuredContent"]["arguments"],
+            expected,
+            "{sent}"
+        );
     }
     client.finish();
 }
@@ -162,11 +271,19 @@ fn arguments_that_do_not_fit_are_not_sent_and_each_fault_is_named() {
     for (sent, parts) in [
         (json!({}), vec!["title", "required"]),
         (json!({ "title": 5, "kind": "other" }), vec!["kind", "bug"]),
-        (json!({ "title": "x", "labels": [1, {}] }), vec!["labels[1]"]),
+        (
+            json!({ "title": "x", "labels": [1, {}] }),
+            vec!["labels[1]"],
+        ),
         (json!([1]), vec!["object"]),
     ] {
-        let text = client.execute_with("git-hub__create_issue", &sent.to_string()).tool_error();
-        assert!(text.contains("git-hub__create_issue(title: string"), "no signature: {text}");
+        let text = client
+            .execute_with("git-hub__create_issue", &sent.to_string())
+            .tool_error();
+        assert!(
+            text.contains("git-hub__create_issue(title: string"),
+            "no signature: {text}"
+        );
         for part in parts {
             assert!(text.contains(part), "`{part}` is not in {text}");
         }
@@ -177,21 +294,33 @@ fn arguments_that_do_not_fit_are_not_sent_and_each_fault_is_named() {
 
 #[test]
 fn a_schema_that_does_not_compile_blocks_nothing() {
-    let broken = r#"{"name":"t","inputSchema":{"type":"nonsense","properties":{"a":{"pattern":"("}}}}"#;
-    let mut client = Setup::new().server("a", Server::new().tool_as("t", broken, [echo()])).connect();
+    let broken =
+        r#"{"name":"t","inputSchema":{"type":"nonsense","properties":{"a":{"pattern":"("}}}}"#;
+    let mut client = Setup::new()
+        .server("a", Server::new().tool_as("t", broken, [echo()]))
+        .connect();
     let answer = client.execute_with("a__t", r#"{"a":[1]}"#);
-    assert_eq!(answer.value()["structuredContent"]["arguments"], json!({ "a": [1] }));
+    assert_eq!(
+        answer.value()["structuredContent"]["arguments"],
+        json!({ "a": [1] })
+    );
     client.finish();
 }
 
 #[test]
 fn the_timeout_of_a_call_shortens_and_lengthens() {
-    let server = Server::new().tool("hang", [hang()]).tool("slow", [sleep(1500), answer("done")]);
-    let setup = Setup::new().server("a", server).setting("call_timeout", json!("1s"));
+    let server = Server::new()
+        .tool("hang", [hang()])
+        .tool("slow", [sleep(1500), answer("done")]);
+    let setup = Setup::new()
+        .server("a", server)
+        .setting("call_timeout", json!("1s"));
     let mut client = setup.connect();
     client.search("hang");
     let id = client.begin("execute_tool", r#"{"name":"a__slow","timeout":20}"#);
-    let text = client.call("execute_tool", r#"{"name":"a__hang","timeout":0.2}"#).tool_error();
+    let text = client
+        .call("execute_tool", r#"{"name":"a__hang","timeout":0.2}"#)
+        .tool_error();
     assert!(text.contains("200ms") && text.contains("`a`"), "{text}");
     assert!(client.execute("a__slow").tool_error().contains("1s"));
     assert_eq!(client.answer(id).text(), "done");
@@ -203,7 +332,10 @@ fn status_shows_every_server_under_each_of_its_names() {
     let setup = two_servers()
         .server("broken", Server::new().at_start([exit(3)]))
         .server_with("off", Server::new(), json!({ "disabled": true }))
-        .entry("secretive", r#"{"command":"x","env":{"TOKEN":"${NO_SUCH_VARIABLE}"}}"#);
+        .entry(
+            "secretive",
+            r#"{"command":"x","env":{"TOKEN":"${NO_SUCH_VARIABLE}"}}"#,
+        );
     let mut client = setup.connect();
     client.call("proxy_refresh", "{}").text();
     let direct = client.call("proxy_status", "{}").text();
@@ -220,7 +352,11 @@ fn status_shows_every_server_under_each_of_its_names() {
             assert!(status.contains(part), "`{part}` is not in {status}");
         }
     }
-    assert!(client.search("state of the connected servers").contains("mcpzip__status"));
+    assert!(
+        client
+            .search("state of the connected servers")
+            .contains("mcpzip__status")
+    );
     client.finish();
 }
 
@@ -231,11 +367,20 @@ fn a_refresh_lists_anew_one_server_or_all() {
     client.call("proxy_refresh", "{}").text();
     let listed = |server: &str| setup.home().count(server, "tools/list");
     let before = (listed("git-hub"), listed("weather"));
-    client.call("proxy_refresh", r#"{"server":"weather"}"#).text();
-    assert_eq!((listed("git-hub"), listed("weather")), (before.0, before.1 + 1));
+    client
+        .call("proxy_refresh", r#"{"server":"weather"}"#)
+        .text();
+    assert_eq!(
+        (listed("git-hub"), listed("weather")),
+        (before.0, before.1 + 1)
+    );
     client.execute_with("mcpzip__refresh", "{}").text();
     assert!(listed("git-hub") > before.0 && listed("weather") > before.1 + 1);
-    assert!(client.call("proxy_refresh", r#"{"server":"nobody"}"#).is_tool_error());
+    assert!(
+        client
+            .call("proxy_refresh", r#"{"server":"nobody"}"#)
+            .is_tool_error()
+    );
     client.finish();
 }
 
@@ -253,10 +398,16 @@ fn a_disabled_server_is_not_started_and_says_so() {
 
 #[test]
 fn a_missing_variable_costs_its_server_alone() {
-    let setup = two_servers().entry("secretive", r#"{"command":"x","env":{"TOKEN":"${NO_SUCH_VARIABLE}"}}"#);
+    let setup = two_servers().entry(
+        "secretive",
+        r#"{"command":"x","env":{"TOKEN":"${NO_SUCH_VARIABLE}"}}"#,
+    );
     let mut client = setup.connect();
     assert!(client.search("weather").starts_with("weather__get_weather"));
     let text = client.execute("secretive__t").tool_error();
-    assert!(text.contains("secretive") && text.contains("NO_SUCH_VARIABLE"), "{text}");
+    assert!(
+        text.contains("secretive") && text.contains("NO_SUCH_VARIABLE"),
+        "{text}"
+    );
     client.finish();
 }

@@ -27,11 +27,16 @@ fn is_name(text: &str) -> bool {
 fn labels(mut text: &str) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     while !text.is_empty() {
-        let (name, rest) = text.split_once("=\"").unwrap_or_else(|| panic!("no label: {text:?}"));
+        let (name, rest) = text
+            .split_once("=\"")
+            .unwrap_or_else(|| panic!("no label: {text:?}"));
         assert!(is_name(name), "{name:?}");
         let (mut value, mut characters) = (String::new(), rest.char_indices());
         let end = loop {
-            match characters.next().unwrap_or_else(|| panic!("a value without an end: {rest:?}")) {
+            match characters
+                .next()
+                .unwrap_or_else(|| panic!("a value without an end: {rest:?}"))
+            {
                 (at, '"') => break at,
                 (_, '\\') => match characters.next() {
                     Some((_, 'n')) => value.push('\n'),
@@ -41,7 +46,10 @@ fn labels(mut text: &str) -> BTreeMap<String, String> {
                 (_, c) => value.push(c),
             }
         };
-        assert!(labels.insert(name.to_owned(), value).is_none(), "{name} twice");
+        assert!(
+            labels.insert(name.to_owned(), value).is_none(),
+            "{name} twice"
+        );
         text = &rest[end + 1..];
         text = text.strip_prefix(',').unwrap_or_else(|| {
             assert!(text.is_empty(), "behind a label: {text:?}");
@@ -65,22 +73,47 @@ fn parse(text: &str) -> Families {
             let (name, kind) = rest.split_once(' ').expect("a family has a type");
             assert_eq!(helped.take().as_deref(), Some(name), "{line}");
             assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
-            let family = Family { kind: kind.to_owned(), samples: Vec::new() };
-            assert!(families.insert(name.to_owned(), family).is_none(), "{name} twice");
+            let family = Family {
+                kind: kind.to_owned(),
+                samples: Vec::new(),
+            };
+            assert!(
+                families.insert(name.to_owned(), family).is_none(),
+                "{name} twice"
+            );
             current = name.to_owned();
         } else {
-            assert!(!line.starts_with('#') && !line.is_empty() && helped.is_none(), "{line:?}");
+            assert!(
+                !line.starts_with('#') && !line.is_empty() && helped.is_none(),
+                "{line:?}"
+            );
             let (series, value) = line.rsplit_once(' ').expect("a sample has a value");
             let (name, labelled) = match series.split_once('{') {
                 None => (series, BTreeMap::new()),
                 Some((name, rest)) => (name, labels(rest.strip_suffix('}').expect("labels end"))),
             };
-            let family = families.get_mut(&current).expect("a sample stands in a family");
-            let part = name.strip_prefix(&current).unwrap_or_else(|| panic!("{name} in {current}"));
-            let parts: &[&str] = if family.kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            let family = families
+                .get_mut(&current)
+                .expect("a sample stands in a family");
+            let part = name
+                .strip_prefix(&current)
+                .unwrap_or_else(|| panic!("{name} in {current}"));
+            let parts: &[&str] = if family.kind == "histogram" {
+                &["_bucket", "_sum", "_count"]
+            } else {
+                &[""]
+            };
             assert!(parts.contains(&part), "{line}");
-            assert!(!family.samples.iter().any(|(n, l, _)| n == name && *l == labelled), "twice: {line}");
-            let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
+            assert!(
+                !family
+                    .samples
+                    .iter()
+                    .any(|(n, l, _)| n == name && *l == labelled),
+                "twice: {line}"
+            );
+            let value: f64 = value
+                .parse()
+                .unwrap_or_else(|_| panic!("no number: {line}"));
             assert!(value >= 0.0 && value.is_finite(), "{line}");
             family.samples.push((name.to_owned(), labelled, value));
         }
@@ -96,35 +129,70 @@ fn parse(text: &str) -> Families {
 
 /// Buckets are cumulative, in order, and the last has all.
 fn check_histogram(name: &str, family: &Family) {
-    let servers: BTreeSet<_> = family.samples.iter().map(|(_, labels, _)| labels["server"].clone()).collect();
+    let servers: BTreeSet<_> = family
+        .samples
+        .iter()
+        .map(|(_, labels, _)| labels["server"].clone())
+        .collect();
     for server in servers {
         let of = |part: &str| -> Vec<_> {
             let name = format!("{name}{part}");
-            family.samples.iter().filter(|(n, l, _)| *n == name && l["server"] == server).collect()
+            family
+                .samples
+                .iter()
+                .filter(|(n, l, _)| *n == name && l["server"] == server)
+                .collect()
         };
-        let buckets: Vec<(f64, f64)> = of("_bucket").iter().map(|(_, l, v)| (l["le"].parse().unwrap(), *v)).collect();
-        assert!(buckets.is_sorted_by(|one, next| one.0 < next.0 && one.1 <= next.1), "{buckets:?}");
+        let buckets: Vec<(f64, f64)> = of("_bucket")
+            .iter()
+            .map(|(_, l, v)| (l["le"].parse().unwrap(), *v))
+            .collect();
+        assert!(
+            buckets.is_sorted_by(|one, next| one.0 < next.0 && one.1 <= next.1),
+            "{buckets:?}"
+        );
         let (bound, all) = *buckets.last().expect("there are buckets");
         assert!(bound.is_infinite(), "{buckets:?}");
-        assert_eq!((of("_count").len(), of("_sum").len()), (1, 1), "{name} of {server}");
+        assert_eq!(
+            (of("_count").len(), of("_sum").len()),
+            (1, 1),
+            "{name} of {server}"
+        );
         assert_eq!(of("_count")[0].2, all, "{name} of {server}");
     }
 }
 
 fn scrape(gateway: &Gateway) -> Families {
     let answer = gateway.call("GET", "/metrics").send();
-    assert_eq!((answer.status, answer.header("content-type")), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "text/plain; version=0.0.4; charset=utf-8")
+    );
     parse(&answer.body)
 }
 
 /// The value of the one sample of `name` with these labels, and no others.
 #[track_caller]
 fn value(families: &Families, name: &str, labels: &[(&str, &str)]) -> f64 {
-    let family = name.trim_end_matches("_count").trim_end_matches("_sum").to_owned();
-    let family = families.get(name).or_else(|| families.get(&family)).unwrap_or_else(|| panic!("no {name}"));
-    let wanted: BTreeMap<String, String> = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let found = family.samples.iter().find(|(known, own, _)| known == name && *own == wanted);
-    found.unwrap_or_else(|| panic!("no {name} {labels:?} in {family:?}")).2
+    let family = name
+        .trim_end_matches("_count")
+        .trim_end_matches("_sum")
+        .to_owned();
+    let family = families
+        .get(name)
+        .or_else(|| families.get(&family))
+        .unwrap_or_else(|| panic!("no {name}"));
+    let wanted: BTreeMap<String, String> = labels
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect();
+    let found = family
+        .samples
+        .iter()
+        .find(|(known, own, _)| known == name && *own == wanted);
+    found
+        .unwrap_or_else(|| panic!("no {name} {labels:?} in {family:?}"))
+        .2
 }
 
 fn setup() -> Setup {
@@ -144,7 +212,10 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
     let setup = setup();
     let gateway = setup.serve(&[]);
     let session = gateway.session();
-    for (id, tool) in ["a__fine", "a__fine", "a__fails", "a__refuses", "dead__t"].into_iter().enumerate() {
+    for (id, tool) in ["a__fine", "a__fine", "a__fails", "a__refuses", "dead__t"]
+        .into_iter()
+        .enumerate()
+    {
         session.execute(id as u64, tool, "").send();
     }
     let search = r#"{"name":"search_tools","arguments":{"query":"fine"}}"#;
@@ -156,20 +227,56 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
         let all = scrape(&gateway);
         (value(&all, "mcpzip_calls_in_flight", &[("server", "a")]) > 0.0).then_some(all)
     });
-    let calls = |outcome| value(&all, "mcpzip_calls_total", &[("server", "a"), ("outcome", outcome)]);
-    let outcomes = ["ok", "tool_error", "refused", "timeout", "unavailable", "cancelled"];
+    let calls = |outcome| {
+        value(
+            &all,
+            "mcpzip_calls_total",
+            &[("server", "a"), ("outcome", outcome)],
+        )
+    };
+    let outcomes = [
+        "ok",
+        "tool_error",
+        "refused",
+        "timeout",
+        "unavailable",
+        "cancelled",
+    ];
     assert_eq!(outcomes.map(calls), [2.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
-    assert_eq!(value(&all, "mcpzip_call_duration_seconds_count", &[("server", "a")]), 4.0);
+    assert_eq!(
+        value(
+            &all,
+            "mcpzip_call_duration_seconds_count",
+            &[("server", "a")]
+        ),
+        4.0
+    );
     assert!(value(&all, "mcpzip_call_duration_seconds_sum", &[("server", "a")]) > 0.0);
     assert!(value(&all, "mcpzip_received_bytes_total", &[("server", "a")]) > 50.0);
     assert!(value(&all, "mcpzip_sent_bytes_total", &[("server", "a")]) > 0.0);
-    assert_eq!(value(&all, "mcpzip_connections", &[("state", "ready")]), 1.0);
-    assert_eq!(value(&all, "mcpzip_server_connected", &[("server", "a")]), 1.0);
-    assert_eq!(value(&all, "mcpzip_server_connected", &[("server", "dead")]), 0.0);
+    assert_eq!(
+        value(&all, "mcpzip_connections", &[("state", "ready")]),
+        1.0
+    );
+    assert_eq!(
+        value(&all, "mcpzip_server_connected", &[("server", "a")]),
+        1.0
+    );
+    assert_eq!(
+        value(&all, "mcpzip_server_connected", &[("server", "dead")]),
+        0.0
+    );
     assert_eq!(value(&all, "mcpzip_catalog_tools", &[("server", "a")]), 4.0);
     assert_eq!(value(&all, "mcpzip_searches_total", &[]), 2.0);
     assert_eq!(value(&all, "mcpzip_sessions", &[]), 1.0);
-    assert_eq!(value(&all, "mcpzip_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
+    assert_eq!(
+        value(
+            &all,
+            "mcpzip_build_info",
+            &[("version", env!("CARGO_PKG_VERSION"))]
+        ),
+        1.0
+    );
     assert!(value(&all, "process_start_time_seconds", &[]) > 1.6e9);
     if cfg!(target_os = "linux") {
         assert!(value(&all, "process_resident_memory_bytes", &[]) > 1e6);
@@ -184,26 +291,43 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
         .filter(|(name, _)| !matches!(name.as_str(), "le" | "version"))
         .map(|(_, value)| value.as_str())
         .collect();
-    let own = ["ready", "connecting", "idle", "failed", "disabled"].into_iter().chain(outcomes).chain(["a", "dead"]);
+    let own = ["ready", "connecting", "idle", "failed", "disabled"]
+        .into_iter()
+        .chain(outcomes)
+        .chain(["a", "dead"]);
     assert!(labels.is_subset(&own.collect()), "{labels:?}");
     drop(waiting);
     session.delete();
     until("the call is given up", || {
         let all = scrape(&gateway);
-        let cancelled = value(&all, "mcpzip_calls_total", &[("server", "a"), ("outcome", "cancelled")]);
-        (cancelled == 1.0 && value(&all, "mcpzip_calls_in_flight", &[("server", "a")]) == 0.0).then_some(())
+        let cancelled = value(
+            &all,
+            "mcpzip_calls_total",
+            &[("server", "a"), ("outcome", "cancelled")],
+        );
+        (cancelled == 1.0 && value(&all, "mcpzip_calls_in_flight", &[("server", "a")]) == 0.0)
+            .then_some(())
     });
 }
 
 #[test]
 fn results_that_are_stored_are_counted() {
     let server = Server::new().tool("long", [answer(&"a long text ".repeat(200))]);
-    let setup = Setup::new().server("a", server).setting("results", json!({ "budget": 500 }));
+    let setup = Setup::new()
+        .server("a", server)
+        .setting("results", json!({ "budget": 500 }));
     let gateway = setup.setting("http", json!({ "metrics": true })).serve(&[]);
     gateway.modern_execute("a__long", "").send();
     let all = scrape(&gateway);
     assert_eq!(value(&all, "mcpzip_results_stored_total", &[]), 1.0);
-    assert_eq!(value(&all, "mcpzip_calls_total", &[("server", "a"), ("outcome", "ok")]), 1.0);
+    assert_eq!(
+        value(
+            &all,
+            "mcpzip_calls_total",
+            &[("server", "a"), ("outcome", "ok")]
+        ),
+        1.0
+    );
 }
 
 #[test]
@@ -214,9 +338,25 @@ fn figures_are_for_whoever_may_speak_to_the_server() {
     assert_eq!(call.send().status, 401);
     let shown = call.header("Authorization", "Bearer s3cret-token");
     assert_eq!(shown.send().status, 200);
-    assert_eq!(shown.clone().header("Host", "evil.example.com").send().status, 403);
-    assert_eq!(shown.header("Origin", "https://evil.example.com").send().status, 403);
-    let posted = gateway.call("POST", "/metrics").header("Authorization", "Bearer s3cret-token").send();
+    assert_eq!(
+        shown
+            .clone()
+            .header("Host", "evil.example.com")
+            .send()
+            .status,
+        403
+    );
+    assert_eq!(
+        shown
+            .header("Origin", "https://evil.example.com")
+            .send()
+            .status,
+        403
+    );
+    let posted = gateway
+        .call("POST", "/metrics")
+        .header("Authorization", "Bearer s3cret-token")
+        .send();
     assert_eq!((posted.status, posted.header("allow")), (405, "GET"));
 }
 
@@ -228,8 +368,17 @@ fn there_are_no_figures_unless_they_are_wanted_and_an_edit_counts_at_once() {
     assert_eq!(gateway.call("GET", "/metrics").send().status, 404);
     let setup = setup.setting("http", json!({ "metrics": true }));
     setup.save();
-    until("figures", || (gateway.call("GET", "/metrics").send().status == 200).then_some(()));
+    until("figures", || {
+        (gateway.call("GET", "/metrics").send().status == 200).then_some(())
+    });
     gateway.modern_execute("a__t", "").send();
     let all = scrape(&gateway);
-    assert_eq!(value(&all, "mcpzip_calls_total", &[("server", "a"), ("outcome", "ok")]), 1.0);
+    assert_eq!(
+        value(
+            &all,
+            "mcpzip_calls_total",
+            &[("server", "a"), ("outcome", "ok")]
+        ),
+        1.0
+    );
 }

@@ -10,7 +10,11 @@ use crate::support::{Client, Server, Setup};
 const AT_ONCE: usize = 64;
 
 fn setup(duplicates: &str) -> Setup {
-    let server = Server::new().tool_as("t", r#"{"name":"t","inputSchema":{"type":"object"}}"#, [given()]);
+    let server = Server::new().tool_as(
+        "t",
+        r#"{"name":"t","inputSchema":{"type":"object"}}"#,
+        [given()],
+    );
     Setup::new()
         .server("a", server)
         .setting("results", json!({ "budget": 0, "duplicates": duplicates }))
@@ -26,12 +30,19 @@ fn check(client: &mut Client, seed: u64, count: usize) {
         let ids: Vec<u64> = batch
             .iter()
             .map(|result| {
-                client.begin("execute_tool", &format!(r#"{{"name":"a__t","arguments":{{"result":{result}}}}}"#))
+                client.begin(
+                    "execute_tool",
+                    &format!(r#"{{"name":"a__t","arguments":{{"result":{result}}}}}"#),
+                )
             })
             .collect();
         for (id, sent) in ids.into_iter().zip(batch) {
             let answer = client.answer(id);
-            assert!(answer.result() == sent, "seed {seed}: sent {sent:.2000}\ncame {:.2000}", answer.result());
+            assert!(
+                answer.result() == sent,
+                "seed {seed}: sent {sent:.2000}\ncame {:.2000}",
+                answer.result()
+            );
         }
     }
 }

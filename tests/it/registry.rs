@@ -20,7 +20,12 @@ impl Fake {
     fn new(servers: &[Value]) -> Self {
         let servers = Arc::new(Mutex::new(servers.to_vec()));
         let shared = servers.clone();
-        Self { servers, web: HttpServer::start(move |request, reply| answer(&shared.lock().unwrap(), request, reply)) }
+        Self {
+            servers,
+            web: HttpServer::start(move |request, reply| {
+                answer(&shared.lock().unwrap(), request, reply)
+            }),
+        }
     }
 
     fn set(&self, servers: &[Value]) {
@@ -33,7 +38,9 @@ impl Fake {
 }
 
 fn home_with(registry: &str) -> Setup {
-    let setup = Setup::new().log_level("error").variable("MCPZIP_REGISTRY", registry);
+    let setup = Setup::new()
+        .log_level("error")
+        .variable("MCPZIP_REGISTRY", registry);
     setup.save_text("{\n  // mine\n  \"mcpServers\": {}\n}\n");
     setup
 }
@@ -41,17 +48,31 @@ fn home_with(registry: &str) -> Setup {
 /// Two to a page, the cursor being the number of the next one.
 fn answer(servers: &[Value], request: &Request, reply: &mut Reply) {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-    let parts: Vec<String> = path.split('/').map(|part| part.replace("%2F", "/")).collect();
+    let parts: Vec<String> = path
+        .split('/')
+        .map(|part| part.replace("%2F", "/"))
+        .collect();
     let of = |key: &str| {
-        let pair = query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        let pair = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
         pair.unwrap_or_default().to_owned()
     };
-    match parts.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    match parts
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         ["", "v0.1", "servers"] => {
             assert_eq!(of("version"), "latest");
             let found: Vec<&Value> = servers
                 .iter()
-                .filter(|one| one["server"]["name"].as_str().is_none_or(|name| name.contains(&of("search"))))
+                .filter(|one| {
+                    one["server"]["name"]
+                        .as_str()
+                        .is_none_or(|name| name.contains(&of("search")))
+                })
                 .collect();
             let start: usize = of("cursor").parse().unwrap_or(0);
             let page: Vec<&&Value> = found.iter().skip(start).take(2).collect();
@@ -60,7 +81,10 @@ fn answer(servers: &[Value], request: &Request, reply: &mut Reply) {
                 .json(&json!({ "servers": page, "metadata": { "count": page.len(), "nextCursor": next } }).to_string());
         }
         ["", "v0.1", "servers", name, "versions", version] => {
-            let mut fitting = servers.iter().rev().filter(|one| one["server"]["name"] == *name);
+            let mut fitting = servers
+                .iter()
+                .rev()
+                .filter(|one| one["server"]["name"] == *name);
             match fitting.find(|one| *version == "latest" || one["server"]["version"] == *version) {
                 Some(server) => reply.json(&server.to_string()),
                 None => reply.whole(
@@ -76,12 +100,15 @@ fn answer(servers: &[Value], request: &Request, reply: &mut Reply) {
 
 /// Puts more members into an object.
 fn extend(object: &mut Value, members: Value) {
-    let Value::Object(members) = members else { panic!("no object: {members}") };
+    let Value::Object(members) = members else {
+        panic!("no object: {members}")
+    };
     object.as_object_mut().unwrap().extend(members);
 }
 
 fn listed(name: &str, version: &str, members: Value) -> Value {
-    let mut server = json!({ "name": name, "version": version, "description": format!("About {name}.") });
+    let mut server =
+        json!({ "name": name, "version": version, "description": format!("About {name}.") });
     extend(&mut server, members);
     json!({ "server": server, "_meta": { "io.modelcontextprotocol.registry/official": { "status": "active" } } })
 }
@@ -128,13 +155,31 @@ fn entry(setup: &Setup, name: &str) -> Value {
 /// Adds the weather server; the program itself is not there, so it is not tried.
 #[track_caller]
 fn add_weather(setup: &Setup) {
-    let arguments = ["add", "weather", "--from-registry", "io.github.me/weather", "--no-check"];
-    let _ = run(setup, &[&arguments[..], &["--set", "city=Bonn", "-e", "UNITS=metric"]].concat()).code(0);
+    let arguments = [
+        "add",
+        "weather",
+        "--from-registry",
+        "io.github.me/weather",
+        "--no-check",
+    ];
+    let _ = run(
+        setup,
+        &[
+            &arguments[..],
+            &["--set", "city=Bonn", "-e", "UNITS=metric"],
+        ]
+        .concat(),
+    )
+    .code(0);
 }
 
 #[test]
 fn servers_are_found_on_all_pages_and_their_words_are_made_harmless() {
-    let mut hostile = listed("io.github.evil/x", "1.0.0", json!({ "description": "a\u{1b}[2J\u{202e}b\u{9b}31m\nc" }));
+    let mut hostile = listed(
+        "io.github.evil/x",
+        "1.0.0",
+        json!({ "description": "a\u{1b}[2J\u{202e}b\u{9b}31m\nc" }),
+    );
     hostile["server"]["title"] = json!("T\u{7}");
     let registry = Fake::new(&[
         weather("1.0.0"),
@@ -151,28 +196,73 @@ fn servers_are_found_on_all_pages_and_their_words_are_made_harmless() {
     let setup = registry.home();
     let found = run(&setup, &["registry", "search", ""]).code(0);
     let servers = found.json()["servers"].as_array().unwrap().clone();
-    let names: Vec<&str> = servers.iter().map(|server| server["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["io.github.me/weather", "io.github.evil/x", "a.b/remote"]);
+    let names: Vec<&str> = servers
+        .iter()
+        .map(|server| server["name"].as_str().unwrap())
+        .collect();
     assert_eq!(
-        (&servers[0]["ways"], &servers[1]["ways"], &servers[2]["ways"]),
+        names,
+        ["io.github.me/weather", "io.github.evil/x", "a.b/remote"]
+    );
+    assert_eq!(
+        (
+            &servers[0]["ways"],
+            &servers[1]["ways"],
+            &servers[2]["ways"]
+        ),
         (&json!(["npm"]), &json!([]), &json!(["remote"]))
     );
     assert_eq!(servers[1]["description"], "a [2Jb 31m c");
-    let one = run(&setup, &["registry", "search", "weather", "-n", "1"]).code(0).json();
+    let one = run(&setup, &["registry", "search", "weather", "-n", "1"])
+        .code(0)
+        .json();
     assert_eq!(one["servers"].as_array().map(Vec::len), Some(1));
-    assert_eq!(run(&setup, &["registry", "search", "nothing"]).code(0).json()["servers"], json!([]));
+    assert_eq!(
+        run(&setup, &["registry", "search", "nothing"])
+            .code(0)
+            .json()["servers"],
+        json!([])
+    );
 }
 
 #[test]
 fn an_entry_is_made_of_what_the_registry_says_and_secrets_stay_out() {
     let registry = Fake::new(&[weather("1.0.0"), weather("1.1.0")]);
     let setup = registry.home();
-    let arguments = ["add", "weather", "--from-registry", "io.github.me/weather", "--no-check", "--version", "1.0.0"];
-    let more = ["--set", "city=Bonn", "-e", "UNITS=metric", "-e", "WEATHER_KEY=hunter2-secret", "-e", "MY_OWN=1"];
-    let added = run(&setup, &[&arguments[..], &more, &["--timeout", "30"]].concat()).code(0);
-    assert!(added.stderr.contains("WEATHER_KEY is secret") && !added.stderr.contains("hunter2"), "{added}");
+    let arguments = [
+        "add",
+        "weather",
+        "--from-registry",
+        "io.github.me/weather",
+        "--no-check",
+        "--version",
+        "1.0.0",
+    ];
+    let more = [
+        "--set",
+        "city=Bonn",
+        "-e",
+        "UNITS=metric",
+        "-e",
+        "WEATHER_KEY=hunter2-secret",
+        "-e",
+        "MY_OWN=1",
+    ];
+    let added = run(
+        &setup,
+        &[&arguments[..], &more, &["--timeout", "30"]].concat(),
+    )
+    .code(0);
+    assert!(
+        added.stderr.contains("WEATHER_KEY is secret") && !added.stderr.contains("hunter2"),
+        "{added}"
+    );
     assert!(!text(&setup).contains("hunter2"), "{}", text(&setup));
-    assert!(text(&setup).starts_with("{\n  // mine\n  \"mcpServers\": {"), "{}", text(&setup));
+    assert!(
+        text(&setup).starts_with("{\n  // mine\n  \"mcpServers\": {"),
+        "{}",
+        text(&setup)
+    );
     let given = json!({
         "command": "npx", "args": ["-y", "@me/weather@1.0.0", "Bonn"],
         "env": { "WEATHER_KEY": "${WEATHER_KEY}", "UNITS": "metric", "LEVEL": "info" },
@@ -192,21 +282,41 @@ fn an_entry_is_made_of_what_the_registry_says_and_secrets_stay_out() {
 
 #[test]
 fn the_name_alone_will_do_where_one_server_is_called_so() {
-    let other = listed("com.example/weather-pro", "1.0.0", npm("pro", "1.0.0", json!({})));
-    let registry =
-        Fake::new(&[weather("1.0.0"), other, listed("com.example/solo", "1.0.0", npm("solo", "1.0.0", json!({})))]);
+    let other = listed(
+        "com.example/weather-pro",
+        "1.0.0",
+        npm("pro", "1.0.0", json!({})),
+    );
+    let registry = Fake::new(&[
+        weather("1.0.0"),
+        other,
+        listed("com.example/solo", "1.0.0", npm("solo", "1.0.0", json!({}))),
+    ]);
     let setup = registry.home();
     let _ = run(
         &setup,
-        &["add", "weather", "--from-registry", "--no-check", "--set", "city=Bonn", "--set", "UNITS=metric"],
+        &[
+            "add",
+            "weather",
+            "--from-registry",
+            "--no-check",
+            "--set",
+            "city=Bonn",
+            "--set",
+            "UNITS=metric",
+        ],
     )
     .code(0);
-    assert_eq!(entry(&setup, "weather")["registry"]["name"], "io.github.me/weather");
+    assert_eq!(
+        entry(&setup, "weather")["registry"]["name"],
+        "io.github.me/weather"
+    );
     let _ = run(&setup, &["add", "sol", "--from-registry", "--no-check"]).code(0);
     assert_eq!(entry(&setup, "sol")["args"], json!(["-y", "solo@1.0.0"]));
     let several = run(&setup, &["add", "weath", "--from-registry", "--no-check"]).code(1);
     assert!(
-        several.stderr.contains("com.example/weather-pro") && several.stderr.contains("--from-registry ID"),
+        several.stderr.contains("com.example/weather-pro")
+            && several.stderr.contains("--from-registry ID"),
         "{several}"
     );
     let none = run(&setup, &["add", "tides", "--from-registry"]).code(1);
@@ -227,17 +337,45 @@ fn what_is_missing_or_wrong_is_named_and_nothing_is_written() {
     let before = text(&setup);
     let id = "io.github.me/weather";
     for (arguments, reasons) in [
-        (&["--from-registry", id][..], &["--set city=…  Where you are", "--set UNITS=…  one of metric, imperial"][..]),
         (
-            &["--from-registry", id, "--set", "city=Bonn", "--set", "UNITS=kelvin"],
+            &["--from-registry", id][..],
+            &[
+                "--set city=…  Where you are",
+                "--set UNITS=…  one of metric, imperial",
+            ][..],
+        ),
+        (
+            &[
+                "--from-registry",
+                id,
+                "--set",
+                "city=Bonn",
+                "--set",
+                "UNITS=kelvin",
+            ],
             &["`UNITS` must be one of metric, imperial"],
         ),
-        (&["--from-registry", id, "--set", "town=Bonn"], &["does not ask for `town`; it asks for WEATHER_KEY"]),
-        (&["--from-registry", "io.github.me/nobody"], &["no server `io.github.me/nobody`"]),
-        (&["--from-registry", id, "--version", "9.9.9"], &["of version `9.9.9`"]),
-        (&["--from-registry", id, "--version", "../1"], &["`../1` is no version"]),
+        (
+            &["--from-registry", id, "--set", "town=Bonn"],
+            &["does not ask for `town`; it asks for WEATHER_KEY"],
+        ),
+        (
+            &["--from-registry", "io.github.me/nobody"],
+            &["no server `io.github.me/nobody`"],
+        ),
+        (
+            &["--from-registry", id, "--version", "9.9.9"],
+            &["of version `9.9.9`"],
+        ),
+        (
+            &["--from-registry", id, "--version", "../1"],
+            &["`../1` is no version"],
+        ),
         (&["--from-registry", "../../../etc/passwd"], &["is no name"]),
-        (&["--from-registry", id, "--use", "oci"], &["no oci among what it has: npm"]),
+        (
+            &["--from-registry", id, "--use", "oci"],
+            &["no oci among what it has: npm"],
+        ),
         (&["--from-registry", "a.b/bundle"], &["what it has is mcpb"]),
     ] {
         let arguments = [&["add", "w", "--no-check"], arguments].concat();
@@ -261,13 +399,24 @@ fn hostile_answers_cost_an_error_and_nothing_else() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let other = listed("a.b/other", "1.0.0", npm("p", "1.0.0", json!({}))).to_string();
     let evil = listed("a.b/c", "1.0.0", npm("--eval", "1.0.0", json!({}))).to_string();
-    let shell = listed("a.b/c", "1.0.0", npm("p", "1.0.0", json!({ "runtimeHint": "sh" }))).to_string();
+    let shell = listed(
+        "a.b/c",
+        "1.0.0",
+        npm("p", "1.0.0", json!({ "runtimeHint": "sh" })),
+    )
+    .to_string();
     for (body, reason) in [
         (huge, "more than"),
         (deep, "cannot be used"),
         ("<html>\u{1b}[31m</html>".to_owned(), "cannot be used"),
-        (r#"{"servers": 5, "server": []}"#.to_owned(), "cannot be used"),
-        (r#"{"server": {"name": ["\u001b[2J"], "version": {}}}"#.to_owned(), "cannot be used"),
+        (
+            r#"{"servers": 5, "server": []}"#.to_owned(),
+            "cannot be used",
+        ),
+        (
+            r#"{"server": {"name": ["\u001b[2J"], "version": {}}}"#.to_owned(),
+            "cannot be used",
+        ),
         (other, "another server"),
         (evil, "the package's name is `--eval`"),
         (shell, "run by `sh`"),
@@ -275,9 +424,16 @@ fn hostile_answers_cost_an_error_and_nothing_else() {
         let web = HttpServer::start(move |_, reply| reply.json(&body));
         let setup = home_with(&web.url(""));
         let before = text(&setup);
-        let refused = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check"]).code(1);
+        let refused = run(
+            &setup,
+            &["add", "c", "--from-registry", "a.b/c", "--no-check"],
+        )
+        .code(1);
         assert!(refused.stderr.contains(reason), "{reason}: {refused}");
-        assert!(!refused.stderr.trim_end().contains(|c: char| c.is_control()), "{refused}");
+        assert!(
+            !refused.stderr.trim_end().contains(|c: char| c.is_control()),
+            "{refused}"
+        );
         assert_eq!(text(&setup), before);
     }
 }
@@ -298,9 +454,19 @@ fn shell_characters_and_references_in_an_answer_stay_what_they_are() {
     );
     let registry = Fake::new(&[odd]);
     let setup = registry.home();
-    let _ = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check"]).code(0);
-    assert_eq!(entry(&setup, "c")["args"], json!(["-y", "p@1.0.0", "; touch /tmp/x $(id) `id`"]));
-    assert_eq!(entry(&setup, "c")["env"], json!({ "LEAK": "$${HOME} $${PATH}" }));
+    let _ = run(
+        &setup,
+        &["add", "c", "--from-registry", "a.b/c", "--no-check"],
+    )
+    .code(0);
+    assert_eq!(
+        entry(&setup, "c")["args"],
+        json!(["-y", "p@1.0.0", "; touch /tmp/x $(id) `id`"])
+    );
+    assert_eq!(
+        entry(&setup, "c")["env"],
+        json!({ "LEAK": "$${HOME} $${PATH}" })
+    );
 }
 
 #[test]
@@ -308,25 +474,38 @@ fn answers_are_kept_and_serve_when_nobody_answers() {
     let registry = Fake::new(&[weather("1.0.0")]);
     let setup = registry.home();
     let asked = || registry.web.requests().len();
-    let first = run(&setup, &["registry", "search", "weather"]).code(0).json();
+    let first = run(&setup, &["registry", "search", "weather"])
+        .code(0)
+        .json();
     assert_eq!((asked(), &first["stale_seconds"]), (1, &Value::Null));
-    let again = run(&setup, &["registry", "search", "weather"]).code(0).json();
+    let again = run(&setup, &["registry", "search", "weather"])
+        .code(0)
+        .json();
     assert_eq!((asked(), &again["servers"]), (1, &first["servers"]));
     // An hour later, and the registry is gone.
     let directory = setup.cache_path().join("registry-v1");
     for file in std::fs::read_dir(&directory).unwrap().flatten() {
-        let file = std::fs::File::options().append(true).open(file.path()).unwrap();
-        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3700)).unwrap();
+        let file = std::fs::File::options()
+            .append(true)
+            .open(file.path())
+            .unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3700))
+            .unwrap();
     }
     let _ = run(&setup, &["registry", "search", "weather"]).code(0);
     assert_eq!(asked(), 2, "an old answer is asked for again");
     registry.set(&[]);
     for file in std::fs::read_dir(&directory).unwrap().flatten() {
-        let file = std::fs::File::options().append(true).open(file.path()).unwrap();
-        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7300)).unwrap();
+        let file = std::fs::File::options()
+            .append(true)
+            .open(file.path())
+            .unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7300))
+            .unwrap();
     }
     let gone = ClosedPort::new();
-    let offline = Setup::clone(&setup).variable("MCPZIP_REGISTRY", &format!("http://{}", gone.address()));
+    let offline =
+        Setup::clone(&setup).variable("MCPZIP_REGISTRY", &format!("http://{}", gone.address()));
     let nothing = run(&offline, &["registry", "search", "weather"]).code(4);
     assert!(nothing.stderr.contains("cannot be reached"), "{nothing}");
     // The same address, which breaks off now.
@@ -334,13 +513,26 @@ fn answers_are_kept_and_serve_when_nobody_answers() {
     let setup = home_with(&broken.web.url(""));
     let _ = run(&setup, &["registry", "search", "x"]).code(0);
     broken.breaks();
-    for file in std::fs::read_dir(setup.cache_path().join("registry-v1")).unwrap().flatten() {
-        let file = std::fs::File::options().append(true).open(file.path()).unwrap();
-        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7300)).unwrap();
+    for file in std::fs::read_dir(setup.cache_path().join("registry-v1"))
+        .unwrap()
+        .flatten()
+    {
+        let file = std::fs::File::options()
+            .append(true)
+            .open(file.path())
+            .unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7300))
+            .unwrap();
     }
     let kept = run(&setup, &["registry", "search", "x"]).code(0);
-    assert!(kept.stderr.contains("2 h ago") && kept.stderr.contains("HTTP 503"), "{kept}");
-    assert!(kept.json()["stale_seconds"].as_u64().unwrap() >= 7200, "{kept}");
+    assert!(
+        kept.stderr.contains("2 h ago") && kept.stderr.contains("HTTP 503"),
+        "{kept}"
+    );
+    assert!(
+        kept.json()["stale_seconds"].as_u64().unwrap() >= 7200,
+        "{kept}"
+    );
 }
 
 /// A registry that answers until it does not.
@@ -371,9 +563,19 @@ fn the_configuration_names_the_registry_and_the_variable_goes_before_it() {
     let setup = Setup::new().log_level("warn");
     setup.save_text(&json!({ "mcpServers": {}, "registry": registry.web.url("/") }).to_string());
     let found = run(&setup, &["registry", "search", "weather"]).code(0);
-    assert_eq!((found.json()["servers"][0]["version"].as_str(), found.stderr.as_str()), (Some("1.0.0"), ""));
+    assert_eq!(
+        (
+            found.json()["servers"][0]["version"].as_str(),
+            found.stderr.as_str()
+        ),
+        (Some("1.0.0"), "")
+    );
     let other = Fake::new(&[weather("2.0.0")]);
-    let found = run(&setup.variable("MCPZIP_REGISTRY", &other.web.url("")), &["registry", "search", "weather"]).code(0);
+    let found = run(
+        &setup.variable("MCPZIP_REGISTRY", &other.web.url("")),
+        &["registry", "search", "weather"],
+    )
+    .code(0);
     assert_eq!(found.json()["servers"][0]["version"], "2.0.0");
     let wrong = home_with("ftp://x");
     let refused = run(&wrong, &["registry", "search", "weather"]).code(1);
@@ -385,33 +587,68 @@ fn an_update_follows_the_registry_and_keeps_what_the_user_changed() {
     let registry = Fake::new(&[weather("1.0.0")]);
     let setup = registry.home();
     add_weather(&setup);
-    let current = run(&setup, &["update", "weather", "--no-check"]).code(0).json();
+    let current = run(&setup, &["update", "weather", "--no-check"])
+        .code(0)
+        .json();
     assert_eq!(current["servers"][0]["change"], "current");
 
     // The user's own: an argument, a level, a note, and what is no business of the registry.
     let edited = text(&setup)
         .replacen("\"Bonn\"]", "\"Bonn\", \"--verbose\"]", 1)
         .replacen("\"LEVEL\": \"info\"", "\"LEVEL\": \"debug\" // loud", 1)
-        .replacen("\"registry\": {", "\"timeout\": 9,\n      \"registry\": {", 1);
+        .replacen(
+            "\"registry\": {",
+            "\"timeout\": 9,\n      \"registry\": {",
+            1,
+        );
     setup.save_text(&edited);
     let mut new = weather("2.0.0");
-    let variables = new["server"]["packages"][0]["environmentVariables"].as_array_mut().unwrap();
+    let variables = new["server"]["packages"][0]["environmentVariables"]
+        .as_array_mut()
+        .unwrap();
     variables[2]["default"] = json!("warn");
     variables.push(json!({ "name": "CACHE", "value": "on" }));
     registry.set(&[weather("1.0.0"), new]);
 
-    let possible = run(&setup, &["update", "--all", "--dry-run"]).code(0).json();
-    assert_eq!((&possible["servers"][0]["change"], text(&setup)), (&json!("possible"), edited));
-    let updated = run(&setup, &["update", "weather", "--no-check"]).code(0).json();
+    let possible = run(&setup, &["update", "--all", "--dry-run"])
+        .code(0)
+        .json();
+    assert_eq!(
+        (&possible["servers"][0]["change"], text(&setup)),
+        (&json!("possible"), edited)
+    );
+    let updated = run(&setup, &["update", "weather", "--no-check"])
+        .code(0)
+        .json();
     let report = &updated["servers"][0];
-    assert_eq!((&report["from"], &report["to"]), (&json!("1.0.0"), &json!("2.0.0")));
-    assert_eq!((&report["members"], &report["kept"]), (&json!(["args", "env.CACHE"]), &json!(["env.LEVEL"])));
+    assert_eq!(
+        (&report["from"], &report["to"]),
+        (&json!("1.0.0"), &json!("2.0.0"))
+    );
+    assert_eq!(
+        (&report["members"], &report["kept"]),
+        (&json!(["args", "env.CACHE"]), &json!(["env.LEVEL"]))
+    );
     let now = text(&setup);
-    assert!(now.contains("\"args\": [\"-y\", \"@me/weather@2.0.0\", \"Bonn\", \"--verbose\"]"), "{now}");
-    assert!(now.contains("\"LEVEL\": \"debug\", // loud\n") && now.contains("\"CACHE\": \"on\""), "{now}");
-    assert!(now.contains("\"timeout\": 9,") && now.starts_with("{\n  // mine\n"), "{now}");
-    let again = run(&setup, &["update", "weather", "--no-check"]).code(0).json();
-    assert_eq!((&again["servers"][0]["change"], text(&setup)), (&json!("current"), now));
+    assert!(
+        now.contains("\"args\": [\"-y\", \"@me/weather@2.0.0\", \"Bonn\", \"--verbose\"]"),
+        "{now}"
+    );
+    assert!(
+        now.contains("\"LEVEL\": \"debug\", // loud\n") && now.contains("\"CACHE\": \"on\""),
+        "{now}"
+    );
+    assert!(
+        now.contains("\"timeout\": 9,") && now.starts_with("{\n  // mine\n"),
+        "{now}"
+    );
+    let again = run(&setup, &["update", "weather", "--no-check"])
+        .code(0)
+        .json();
+    assert_eq!(
+        (&again["servers"][0]["change"], text(&setup)),
+        (&json!("current"), now)
+    );
 }
 
 #[test]
@@ -420,19 +657,40 @@ fn an_update_that_needs_to_know_more_asks_for_it_and_others_go_on() {
     let registry = Fake::new(&[weather("1.0.0"), solo("1.0.0")]);
     let setup = registry.home();
     add_weather(&setup);
-    let _ = run(&setup, &["add", "solo", "--from-registry", "a.b/solo", "--no-check"]).code(0);
+    let _ = run(
+        &setup,
+        &["add", "solo", "--from-registry", "a.b/solo", "--no-check"],
+    )
+    .code(0);
     let _ = run(&setup, &["add", "own", "--no-check", "--", "x"]).code(0);
     let mut new = weather("2.0.0");
-    let arguments = new["server"]["packages"][0]["packageArguments"].as_array_mut().unwrap();
-    arguments.push(json!({ "type": "named", "name": "--country", "isRequired": true, "format": "string" }));
+    let arguments = new["server"]["packages"][0]["packageArguments"]
+        .as_array_mut()
+        .unwrap();
+    arguments.push(
+        json!({ "type": "named", "name": "--country", "isRequired": true, "format": "string" }),
+    );
     registry.set(&[new, solo("1.1.0")]);
     let updated = run(&setup, &["update", "--all", "--no-check"]).code(1);
-    assert!(updated.stderr.contains("`weather`: ") && updated.stderr.contains("--set country=…"), "{updated}");
+    assert!(
+        updated.stderr.contains("`weather`: ") && updated.stderr.contains("--set country=…"),
+        "{updated}"
+    );
     assert_eq!(entry(&setup, "solo")["args"], json!(["-y", "solo@1.1.0"]));
     assert_eq!(entry(&setup, "weather")["registry"]["version"], "1.0.0");
-    let _ = run(&setup, &["update", "weather", "--no-check", "--set", "country=de"]).code(0);
-    assert_eq!(entry(&setup, "weather")["args"], json!(["-y", "@me/weather@2.0.0", "Bonn", "--country", "de"]));
-    for (name, reason) in [("own", "did not come from the registry"), ("nobody", "no server of this name")] {
+    let _ = run(
+        &setup,
+        &["update", "weather", "--no-check", "--set", "country=de"],
+    )
+    .code(0);
+    assert_eq!(
+        entry(&setup, "weather")["args"],
+        json!(["-y", "@me/weather@2.0.0", "Bonn", "--country", "de"])
+    );
+    for (name, reason) in [
+        ("own", "did not come from the registry"),
+        ("nobody", "no server of this name"),
+    ] {
         let refused = run(&setup, &["update", name]).code(1);
         assert!(refused.stderr.contains(reason), "{refused}");
     }
@@ -444,7 +702,9 @@ fn at_a_terminal_what_is_needed_is_asked_for_and_secrets_are_not_shown() {
     let registry = Fake::new(&[weather("1.0.0")]);
     let setup = registry.home();
     let command = setup.command(&["add", "weather", "--from-registry", "--no-check"]);
-    let Some(terminal) = crate::support::terminal::Terminal::run(&command) else { return };
+    let Some(terminal) = crate::support::terminal::Terminal::run(&command) else {
+        return;
+    };
     terminal.shows("WEATHER_KEY (From the site)");
     terminal.types("hunter2-secret");
     terminal.shows("UNITS (one of metric, imperial)");
@@ -454,9 +714,15 @@ fn at_a_terminal_what_is_needed_is_asked_for_and_secrets_are_not_shown() {
     terminal.shows("city (Where you are)");
     terminal.types("Bonn");
     let screen = terminal.shows("Add this?");
-    assert!(screen.contains("npx -y @me/weather@1.0.0 Bonn") && !screen.contains("hunter2"), "{screen}");
+    assert!(
+        screen.contains("npx -y @me/weather@1.0.0 Bonn") && !screen.contains("hunter2"),
+        "{screen}"
+    );
     terminal.types("y");
     terminal.shows("[exit 0]");
-    assert_eq!(entry(&setup, "weather")["env"]["WEATHER_KEY"], "${WEATHER_KEY}");
+    assert_eq!(
+        entry(&setup, "weather")["env"]["WEATHER_KEY"],
+        "${WEATHER_KEY}"
+    );
     assert!(!text(&setup).contains("hunter2"));
 }

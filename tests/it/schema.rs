@@ -10,7 +10,9 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example.json"
 
 fn schema() -> Value {
     let setup = Setup::new();
-    command::run(setup.command(&["config", "schema"]), "").code(0).json()
+    command::run(setup.command(&["config", "schema"]), "")
+        .code(0)
+        .json()
 }
 
 /// The schema of what is at `keys`, from the top.
@@ -25,13 +27,22 @@ fn at<'s>(schema: &'s Value, keys: &[&str]) -> Option<&'s Value> {
 fn the_committed_schema_is_what_the_program_prints() {
     let committed = std::fs::read_to_string(COMMITTED).unwrap();
     let committed: Value = serde_json::from_str(&committed).unwrap();
-    assert!(committed == schema(), "write it anew: cargo run -- config schema > docs/config.schema.json");
+    assert!(
+        committed == schema(),
+        "write it anew: cargo run -- config schema > docs/config.schema.json"
+    );
 }
 
 #[test]
 fn every_key_of_the_readme_is_in_it_with_a_description() {
     let (schema, readme) = (schema(), std::fs::read_to_string(README).unwrap());
-    let table = readme.split("\n| key | meaning | default |\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let table = readme
+        .split("\n| key | meaning | default |\n")
+        .nth(1)
+        .unwrap()
+        .split("\n\n")
+        .next()
+        .unwrap();
     let mut count = 0;
     for row in table.lines().skip(1) {
         let mut above: Vec<&str> = Vec::new();
@@ -41,9 +52,16 @@ fn every_key_of_the_readme_is_in_it_with_a_description() {
             if keys.len() == 1 && !above.is_empty() {
                 keys = above.iter().copied().chain(keys).collect();
             }
-            let property = at(&schema, &keys).or_else(|| at(&schema, &["mcpServers", "NAME", name]));
-            let property = property.unwrap_or_else(|| panic!("`{name}` of the README is not in the schema"));
-            assert!(property["description"].as_str().is_some_and(|text| text.len() > 10), "{name}");
+            let property =
+                at(&schema, &keys).or_else(|| at(&schema, &["mcpServers", "NAME", name]));
+            let property =
+                property.unwrap_or_else(|| panic!("`{name}` of the README is not in the schema"));
+            assert!(
+                property["description"]
+                    .as_str()
+                    .is_some_and(|text| text.len() > 10),
+                "{name}"
+            );
             above = keys[..keys.len() - 1].to_vec();
             count += 1;
         }
@@ -55,7 +73,9 @@ fn every_key_of_the_readme_is_in_it_with_a_description() {
 fn the_example_fits_and_what_is_wrong_does_not() {
     let schema = jsonschema::validator_for(&schema()).unwrap();
     let example = std::fs::read_to_string(EXAMPLE).unwrap();
-    let lines = example.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let lines = example
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
     let example: Value = serde_json::from_str(&lines.collect::<Vec<_>>().join("\n")).unwrap();
     assert!(schema.is_valid(&example));
     let server = |entry: Value| json!({ "mcpServers": { "a": entry } });

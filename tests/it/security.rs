@@ -5,8 +5,7 @@ use crate::support::script::{answer, say};
 use crate::support::{Server, Setup, until};
 
 /// Escapes of a terminal, one of eight bits, a title, what turns the direction of writing, what takes no room, and a tag.
-const HOSTILE: &str =
-    r"x\u001b[2Jy\u001b]0;title\u0007z\u009b31m\u202eevil\u2066\u061c\u200bgone\u3164\udb40\udc41\r\nend";
+const HOSTILE: &str = r"x\u001b[2Jy\u001b]0;title\u0007z\u009b31m\u202eevil\u2066\u061c\u200bgone\u3164\udb40\udc41\r\nend";
 
 #[test]
 fn a_server_gets_the_listed_variables_and_those_of_its_entry() {
@@ -17,14 +16,22 @@ fn a_server_gets_the_listed_variables_and_those_of_its_entry() {
         .variable("LC_TIME", "C")
         .variable("SHELL", "() { :; }; echo");
     let seen = setup.home().path("seen");
-    let script = format!("env > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 600", seen.display());
+    let script = format!(
+        "env > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 600",
+        seen.display()
+    );
     let entry = serde_json::json!({ "command": "/bin/sh", "args": ["-c", script], "env": { "OWN": "its-own" } });
     let setup = setup.entry("spy", &entry.to_string());
     let mut client = setup.connect();
     client.begin_execute("spy__t");
-    let seen = until("the server to have looked", || std::fs::read_to_string(&seen).ok());
+    let seen = until("the server to have looked", || {
+        std::fs::read_to_string(&seen).ok()
+    });
     assert_eq!(client.execute("plain__t").text(), "done");
-    let names: Vec<&str> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    let names: Vec<&str> = seen
+        .lines()
+        .filter_map(|line| Some(line.split_once('=')?.0))
+        .collect();
     // Those of a shell's own among them.
     let known = [
         "PATH",
@@ -52,13 +59,20 @@ fn hostile_texts_of_a_server_reach_no_terminal() {
     let definition = format!(
         r#"{{"name":"do{HOSTILE}","title":"{HOSTILE}","description":"Does {HOSTILE}. Then {HOSTILE}.","inputSchema":{{"type":"object","properties":{{"{HOSTILE}":{{"enum":["{HOSTILE}"],"description":"{HOSTILE}"}}}},"required":["{HOSTILE}"]}}}}"#
     );
-    let plain = format!(r#"{{"name":"plain","description":"{HOSTILE}","inputSchema":{{"type":"object"}}}}"#);
+    let plain = format!(
+        r#"{{"name":"plain","description":"{HOSTILE}","inputSchema":{{"type":"object"}}}}"#
+    );
     let instructions: String = serde_json::from_str(&format!(r#""{HOSTILE}""#)).unwrap();
-    let hostile =
-        Server::new().entry(&definition).tool_as("plain", &plain, [answer("done")]).instructions(&instructions);
+    let hostile = Server::new()
+        .entry(&definition)
+        .tool_as("plain", &plain, [answer("done")])
+        .instructions(&instructions);
     let setup = Setup::new().server("hostile", hostile).server(
         "dead",
-        Server::new().at_start([say("no\u{1b}[2J luck\u{202e}\u{9b}"), crate::support::script::exit(3)]),
+        Server::new().at_start([
+            say("no\u{1b}[2J luck\u{202e}\u{9b}"),
+            crate::support::script::exit(3),
+        ]),
     );
     setup.save();
     // What is meant for programs, JSON, has escapes of its own; everything else is looked at by people.
@@ -77,12 +91,17 @@ fn hostile_texts_of_a_server_reach_no_terminal() {
         let outcome = setup.run(command);
         for (stream, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
             let odd: Vec<char> = text.chars().filter(|c| is_hostile(*c)).collect();
-            assert!(odd.is_empty(), "{command:?} has {odd:?} on its {stream}: {text:?}");
+            assert!(
+                odd.is_empty(),
+                "{command:?} has {odd:?} on its {stream}: {text:?}"
+            );
         }
     }
     // An agent's line of a hit is as clean.
     let mut client = setup.connect();
-    let hits = until("the tools", || Some(client.search("does plain")).filter(|hits| hits.contains("hostile__")));
+    let hits = until("the tools", || {
+        Some(client.search("does plain")).filter(|hits| hits.contains("hostile__"))
+    });
     assert!(!hits.contains(is_hostile), "{hits:?}");
 }
 
@@ -93,7 +112,11 @@ fn is_hostile(c: char) -> bool {
 
 #[test]
 fn no_name_of_a_server_leads_out_of_its_directories() {
-    let server = || Server::new().at_start([say("here I am")]).tool("t", [answer("done")]);
+    let server = || {
+        Server::new()
+            .at_start([say("here I am")])
+            .tool("t", [answer("done")])
+    };
     let mut setup = Setup::new().server("good", server());
     // These are names, if odd ones.
     let odd = ["..", ".", "...", "-rf", "~", "con"];
@@ -105,7 +128,17 @@ fn no_name_of_a_server_leads_out_of_its_directories() {
         setup = setup.entry(name, &entry.to_string());
     }
     std::fs::write(setup.home().path("odd.json"), server().to_json()).unwrap();
-    for name in ["../evil", "..\\evil", "/no/evil", "a/../../evil", "evil\u{0}", "evil\n", "a__b", "é", " "] {
+    for name in [
+        "../evil",
+        "..\\evil",
+        "/no/evil",
+        "a/../../evil",
+        "evil\u{0}",
+        "evil\n",
+        "a__b",
+        "é",
+        " ",
+    ] {
         setup = setup.entry(name, r#"{"command":"/no/such/program"}"#);
     }
     let mut client = setup.connect();
@@ -124,7 +157,10 @@ fn no_name_of_a_server_leads_out_of_its_directories() {
     let known = ["home", "cache", "state", "config", "odd.", "good."];
     for entry in std::fs::read_dir(setup.home().path("")).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
-        assert!(known.iter().any(|known| name.starts_with(known)), "{name} was made beside all else: {listing}");
+        assert!(
+            known.iter().any(|known| name.starts_with(known)),
+            "{name} was made beside all else: {listing}"
+        );
     }
     assert!(!listing.contains("evil"), "{listing}");
 }
@@ -133,13 +169,23 @@ fn no_name_of_a_server_leads_out_of_its_directories() {
 fn the_tests_that_the_page_names_are_there() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("SECURITY.md")).unwrap();
-    let (_, table) = page.split_once("## How this is tested").expect("the page says how this is tested");
-    let named: Vec<&str> = table.split('`').skip(1).step_by(2).filter(|name| name.matches('_').count() > 2).collect();
+    let (_, table) = page
+        .split_once("## How this is tested")
+        .expect("the page says how this is tested");
+    let named: Vec<&str> = table
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|name| name.matches('_').count() > 2)
+        .collect();
     assert!(named.len() > 30, "{named:?}");
     let mut sources = String::new();
     let mut directories = vec![root.join("src"), root.join("tests/it")];
     while let Some(directory) = directories.pop() {
-        for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if path.is_dir() {
                 directories.push(path);
             } else {
@@ -147,6 +193,9 @@ fn the_tests_that_the_page_names_are_there() {
             }
         }
     }
-    let missing: Vec<_> = named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|name| !sources.contains(&format!("fn {name}(")))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

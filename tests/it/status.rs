@@ -8,7 +8,10 @@ use crate::support::{Server, Setup};
 #[test]
 fn status_tells_what_the_caches_know_and_starts_nothing() {
     let setup = Setup::new()
-        .server("notes", Server::new().tool("read", [echo()]).tool("write", [echo()]))
+        .server(
+            "notes",
+            Server::new().tool("read", [echo()]).tool("write", [echo()]),
+        )
         .server("late", Server::new().tool("one", [echo()]))
         .entry("broken", r#"{"args": []}"#)
         .entry("off", r#"{"command": "x", "disabled": true}"#)
@@ -17,10 +20,17 @@ fn status_tells_what_the_caches_know_and_starts_nothing() {
     let before = setup.run(&["status", "--json"]).code(0).json();
     let server = |status: &serde_json::Value, name: &str| {
         let servers = status["servers"].as_array().unwrap();
-        servers.iter().find(|server| server["name"] == name).unwrap().clone()
+        servers
+            .iter()
+            .find(|server| server["name"] == name)
+            .unwrap()
+            .clone()
     };
     assert_eq!(server(&before, "notes")["tools"], 0);
-    assert!(server(&before, "notes").get("listed_seconds_ago").is_none(), "{before}");
+    assert!(
+        server(&before, "notes").get("listed_seconds_ago").is_none(),
+        "{before}"
+    );
     let setup = setup.without("late");
     let listed = setup.run(&["tools"]).code(0);
     assert!(listed.stdout.contains("read"), "{listed}");
@@ -28,16 +38,27 @@ fn status_tells_what_the_caches_know_and_starts_nothing() {
     let starts = setup.home().starts("notes");
     let after = setup.run(&["status"]).code(0).json();
     let notes = server(&after, "notes");
-    assert_eq!((&notes["tools"], &notes["withheld"]), (&json!(1), &json!(1)), "{after}");
+    assert_eq!(
+        (&notes["tools"], &notes["withheld"]),
+        (&json!(1), &json!(1)),
+        "{after}"
+    );
     assert!(notes["listed_seconds_ago"].is_u64(), "{after}");
     assert_eq!(server(&after, "late")["tools"], 0);
     assert_eq!(
-        (server(&after, "broken")["state"].clone(), server(&after, "off")["state"].clone()),
+        (
+            server(&after, "broken")["state"].clone(),
+            server(&after, "off")["state"].clone()
+        ),
         (json!("faulty"), json!("disabled"))
     );
     assert_eq!(after["tools"], 1);
     assert!(after["search_by_meaning"]["tools"].is_u64(), "{after}");
-    assert_eq!((setup.home().starts("notes"), setup.home().starts("late")), (starts, 0), "a server was started");
+    assert_eq!(
+        (setup.home().starts("notes"), setup.home().starts("late")),
+        (starts, 0),
+        "a server was started"
+    );
 }
 
 #[cfg(unix)]
@@ -49,9 +70,16 @@ fn status_reads_well_on_a_terminal() {
         .entry("off", r#"{"command": "x", "disabled": true}"#)
         .log_level("error");
     let _ = setup.run(&["tools"]).code(0);
-    let Some(terminal) = Terminal::run(&setup.command(&["status"])) else { return };
+    let Some(terminal) = Terminal::run(&setup.command(&["status"])) else {
+        return;
+    };
     let screen = terminal.shows("[exit 0]");
-    for words in ["notes  1 tools, listed ", "off    disabled", "1 tools of 2 servers", "search by meaning: "] {
+    for words in [
+        "notes  1 tools, listed ",
+        "off    disabled",
+        "1 tools of 2 servers",
+        "search by meaning: ",
+    ] {
         assert!(screen.contains(words), "`{words}` is missing:\n{screen}");
     }
 }

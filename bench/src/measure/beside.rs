@@ -14,7 +14,9 @@ const SLOW: u64 = 1500;
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     let servers = stand.servers(1, 0, false);
     let rounds = stand.choose(4, 1);
-    let mut lines = (0..stand.ways.len()).map(|way| stand.line(way, &servers)).collect::<Result<Vec<_>>>()?;
+    let mut lines = (0..stand.ways.len())
+        .map(|way| stand.line(way, &servers))
+        .collect::<Result<Vec<_>>>()?;
     let (mut alone, mut beside) = (vec![Vec::new(); lines.len()], vec![Vec::new(); lines.len()]);
     for _ in 0..rounds {
         for (way, line) in lines.iter_mut().enumerate() {
@@ -28,10 +30,23 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     }
     let delay = |percent: usize| {
         let ways = alone.iter().zip(&beside);
-        ways.map(|(alone, beside)| Some((percentile(beside, percent) - percentile(alone, percent)) * 1e3)).collect()
+        ways.map(|(alone, beside)| {
+            Some((percentile(beside, percent) - percentile(alone, percent)) * 1e3)
+        })
+        .collect()
     };
-    table.add("a 1.5 s call in flight: delay of the others, p50", "ms", Some(Bar::AtMost(1.0)), delay(50));
-    table.add("a 1.5 s call in flight: delay of the others, p99", "ms", Some(Bar::AtMost(1.0)), delay(99));
+    table.add(
+        "a 1.5 s call in flight: delay of the others, p50",
+        "ms",
+        Some(Bar::AtMost(1.0)),
+        delay(50),
+    );
+    table.add(
+        "a 1.5 s call in flight: delay of the others, p99",
+        "ms",
+        Some(Bar::AtMost(1.0)),
+        delay(99),
+    );
     Ok(())
 }
 

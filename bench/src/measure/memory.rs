@@ -20,14 +20,23 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         let mut peer = stand.start(way, &servers, stand.learned(way)?)?;
         peer.initialize()?;
         stand.prepare(way, &mut peer, &servers)?;
-        let settle = || std::thread::sleep(stand.choose(Duration::from_secs(6), Duration::from_millis(300)));
+        let settle =
+            || std::thread::sleep(stand.choose(Duration::from_secs(6), Duration::from_millis(300)));
         settle();
         let id = peer.process();
         let idle = resident(id)?;
         rows[0][way] = Some(idle);
         rows[1][way] = (way == MCPZIP).then(|| companions(id));
-        let large = profile.call(0, crate::upstream::PAYLOAD, serde_json::json!({ "bytes": 10_000_000 }));
-        peer.ask_until_good(&profile.call(0, crate::upstream::PAYLOAD, serde_json::json!({ "bytes": 1 })))?;
+        let large = profile.call(
+            0,
+            crate::upstream::PAYLOAD,
+            serde_json::json!({ "bytes": 10_000_000 }),
+        );
+        peer.ask_until_good(&profile.call(
+            0,
+            crate::upstream::PAYLOAD,
+            serde_json::json!({ "bytes": 1 }),
+        ))?;
         // The highest mark begins anew.
         std::fs::write(format!("/proc/{id}/clear_refs"), "5")?;
         for _ in 0..10 {
@@ -36,7 +45,11 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         rows[2][way] = Some(field(id, "VmHWM:")?);
         settle();
         rows[3][way] = Some(resident(id)? - idle);
-        let small = [profile.call(0, crate::upstream::PAYLOAD, serde_json::json!({ "bytes": 100 }))];
+        let small = [profile.call(
+            0,
+            crate::upstream::PAYLOAD,
+            serde_json::json!({ "bytes": 100 }),
+        )];
         calls(&mut peer, &small, stand.choose(10_000, 100))?;
         let before = resident(id)?;
         calls(&mut peer, &small, stand.choose(100_000, 1000))?;
@@ -45,12 +58,24 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     let known = format!("{} tools known", group(servers.tools / 100 * 100));
     let mut rows = rows.into_iter();
     let mut add = |what: String, bar| table.add(what, "MB", bar, rows.next().unwrap_or_default());
-    add(format!("resident memory, idle, {known}"), Some(Bar::AtMost(20.0)));
+    add(
+        format!("resident memory, idle, {known}"),
+        Some(Bar::AtMost(20.0)),
+    );
     add("the same of its companion process".to_owned(), None);
-    add("peak during ten results of 10 MB".to_owned(), Some(Bar::AtMost(45.0)));
-    add("what is left of that afterwards".to_owned(), Some(Bar::AtMost(10.0)));
+    add(
+        "peak during ten results of 10 MB".to_owned(),
+        Some(Bar::AtMost(45.0)),
+    );
+    add(
+        "what is left of that afterwards".to_owned(),
+        Some(Bar::AtMost(10.0)),
+    );
     // Pages come and go; a byte per call would be 0.1.
-    add("growth over 100,000 calls".to_owned(), Some(Bar::AtMost(0.3)));
+    add(
+        "growth over 100,000 calls".to_owned(),
+        Some(Bar::AtMost(0.3)),
+    );
     Ok(())
 }
 
@@ -67,8 +92,15 @@ fn resident(id: u32) -> Result<f64> {
 /// A figure of a process, in megabytes.
 fn field(id: u32, name: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-    let line = status.lines().find(|line| line.starts_with(name)).context("no such figure")?;
-    let kilobytes: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
+    let line = status
+        .lines()
+        .find(|line| line.starts_with(name))
+        .context("no such figure")?;
+    let kilobytes: f64 = line
+        .split_whitespace()
+        .nth(1)
+        .context("no number")?
+        .parse()?;
     Ok(kilobytes * 1024.0 / MEGABYTE)
 }
 
@@ -78,10 +110,17 @@ fn companions(id: u32) -> f64 {
     let own = program(&id.to_string());
     let parent = |id: &str| -> Option<u32> {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+        stat.rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
     };
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let children = names.filter(|name| parent(name) == Some(id) && program(name) == own);
-    children.filter_map(|child| resident(child.parse().ok()?).ok()).sum()
+    children
+        .filter_map(|child| resident(child.parse().ok()?).ok())
+        .sum()
 }

@@ -26,7 +26,11 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         let list: Value = serde_json::from_slice(peer.ask(&Request::method("tools/list"))?)?;
         let definitions = list["result"]["tools"].as_array().context("no tools")?;
         // One server has a share of all tools; a client without a proxy shows those of all.
-        let share = if way == DIRECT { count(servers.commands.len()) } else { 1.0 };
+        let share = if way == DIRECT {
+            count(servers.commands.len())
+        } else {
+            1.0
+        };
         let text: String = definitions.iter().map(Value::to_string).collect();
         rows[0][way] = Some(count(text.len()) * share);
         rows[1][way] = Some(tokens(&text) * share);
@@ -42,18 +46,35 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         }
     }
     let mut rows = rows.into_iter();
-    let mut add = |what: String, unit, bar| table.add(what, unit, bar, rows.next().unwrap_or_default());
+    let mut add =
+        |what: String, unit, bar| table.add(what, unit, bar, rows.next().unwrap_or_default());
     let shown = format!("definitions that a model is shown, {} tools", group(tools));
     add(shown.clone(), "bytes", Some(Bar::AtMost(1800.0)));
     add(shown, "tokens", Some(Bar::AtMost(450.0)));
-    add("an answer of five hits".to_owned(), "bytes", Some(Bar::AtMost(1600.0)));
-    add("an answer of five hits".to_owned(), "tokens", Some(Bar::AtMost(400.0)));
-    let described = format!("a description of a tool whose definition has {} bytes", tools::definition(3, 5).len());
+    add(
+        "an answer of five hits".to_owned(),
+        "bytes",
+        Some(Bar::AtMost(1600.0)),
+    );
+    add(
+        "an answer of five hits".to_owned(),
+        "tokens",
+        Some(Bar::AtMost(400.0)),
+    );
+    let described = format!(
+        "a description of a tool whose definition has {} bytes",
+        tools::definition(3, 5).len()
+    );
     add(described.clone(), "bytes", None);
     add(described, "tokens", None);
     let size = std::fs::metadata(&stand.mcpzip)?.len();
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    table.add_own("the program with its model", "MB", Some(Bar::AtMost(25.0)), size as f64 / 1e6);
+    table.add_own(
+        "the program with its model",
+        "MB",
+        Some(Bar::AtMost(25.0)),
+        size as f64 / 1e6,
+    );
     Ok(())
 }
 

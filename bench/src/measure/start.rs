@@ -29,21 +29,41 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
             }
         }
         let milliseconds = |times: &[Vec<Duration>]| -> Vec<Option<f64>> {
-            times.iter().map(|times| (!times.is_empty()).then(|| percentile(times, 50) * 1e3)).collect()
+            times
+                .iter()
+                .map(|times| (!times.is_empty()).then(|| percentile(times, 50) * 1e3))
+                .collect()
         };
         let (kind, bars) = if is_warm {
-            ("warm start", (Some(Bar::AtMost(3.0)), Some(Bar::AtMost(12.0))))
+            (
+                "warm start",
+                (Some(Bar::AtMost(3.0)), Some(Bar::AtMost(12.0))),
+            )
         } else {
             ("cold start", (None, None))
         };
         let with = format!("{kind}, {} tools: spawn to", group(tools));
-        table.add(format!("{with} `initialize` answered, p50"), "ms", bars.0, milliseconds(&answered));
-        table.add(format!("{with} first search answered, p50"), "ms", bars.1, milliseconds(&found));
+        table.add(
+            format!("{with} `initialize` answered, p50"),
+            "ms",
+            bars.0,
+            milliseconds(&answered),
+        );
+        table.add(
+            format!("{with} first search answered, p50"),
+            "ms",
+            bars.1,
+            milliseconds(&found),
+        );
     }
     Ok(())
 }
 
 /// 10000 as 10,000.
 pub(super) fn group(number: usize) -> String {
-    if number < 1000 { number.to_string() } else { format!("{},{:03}", number / 1000, number % 1000) }
+    if number < 1000 {
+        number.to_string()
+    } else {
+        format!("{},{:03}", number / 1000, number % 1000)
+    }
 }

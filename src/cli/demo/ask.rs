@@ -31,34 +31,59 @@ pub(super) struct Answered {
 
 impl Ask {
     fn new(tool: &'static str, arguments: String, expected: &'static str) -> Self {
-        Self { tool, arguments, expected, is_mistake: false, without: None }
+        Self {
+            tool,
+            arguments,
+            expected,
+            is_mistake: false,
+            without: None,
+        }
     }
 
     pub(super) fn search(query: &str, expected: &'static str) -> Self {
-        Self::new("search_tools", format!(r#"{{"query":{},"limit":3}}"#, quoted(query)), expected)
+        Self::new(
+            "search_tools",
+            format!(r#"{{"query":{},"limit":3}}"#, quoted(query)),
+            expected,
+        )
     }
 
     pub(super) fn describe(name: &str, expected: &'static str) -> Self {
-        Self::new("describe_tool", format!(r#"{{"name":{}}}"#, quoted(name)), expected)
+        Self::new(
+            "describe_tool",
+            format!(r#"{{"name":{}}}"#, quoted(name)),
+            expected,
+        )
     }
 
     pub(super) fn execute(name: &str, arguments: &str, expected: &'static str) -> Self {
         let outer = format!(r#"{{"name":{},"arguments":{arguments}}}"#, quoted(name));
         let without = Some((name.to_owned(), arguments.to_owned()));
-        Self { without, ..Self::new("execute_tool", outer, expected) }
+        Self {
+            without,
+            ..Self::new("execute_tool", outer, expected)
+        }
     }
 
     /// The answer must say that it was one.
     pub(super) fn mistaken(self) -> Self {
-        Self { is_mistake: true, ..self }
+        Self {
+            is_mistake: true,
+            ..self
+        }
     }
 }
 
 impl Answered {
     pub(super) fn counted(self, tokens: &Tokens) -> Exchange {
-        let count =
-            |name: &str, arguments: &str| tokens.count(name) + tokens.count(arguments) + tokens.count(&self.text);
-        let tokens_without = self.ask.without.as_ref().map_or(0, |(name, arguments)| count(name, arguments));
+        let count = |name: &str, arguments: &str| {
+            tokens.count(name) + tokens.count(arguments) + tokens.count(&self.text)
+        };
+        let tokens_without = self
+            .ask
+            .without
+            .as_ref()
+            .map_or(0, |(name, arguments)| count(name, arguments));
         Exchange {
             tool: self.ask.tool,
             tokens: count(self.ask.tool, &self.ask.arguments),
@@ -73,8 +98,10 @@ impl Answered {
 
 /// Sends all `asks` at once; fails where an answer is not as expected.
 pub(super) async fn ask(gateway: &mut Client, asks: Vec<Ask>) -> anyhow::Result<Vec<Answered>> {
-    let params: Vec<String> =
-        asks.iter().map(|ask| format!(r#"{{"name":"{}","arguments":{}}}"#, ask.tool, ask.arguments)).collect();
+    let params: Vec<String> = asks
+        .iter()
+        .map(|ask| format!(r#"{{"name":"{}","arguments":{}}}"#, ask.tool, ask.arguments))
+        .collect();
     let answers = gateway.ask_all("tools/call", &params).await?;
     let mut answered = Vec::new();
     for (ask, answer) in asks.into_iter().zip(answers) {
@@ -82,9 +109,18 @@ pub(super) async fn ask(gateway: &mut Client, asks: Vec<Ask>) -> anyhow::Result<
         let is_error = result.get("isError").is_some_and(|raw| raw.get() == "true");
         let text = text_of(&result)?;
         if is_error != ask.is_mistake || !text.contains(ask.expected) {
-            bail!("`{} {}` was not to be answered with: {text}", ask.tool, ask.arguments);
+            bail!(
+                "`{} {}` was not to be answered with: {text}",
+                ask.tool,
+                ask.arguments
+            );
         }
-        answered.push(Answered { ask, text, is_error, took: answer.took });
+        answered.push(Answered {
+            ask,
+            text,
+            is_error,
+            took: answer.took,
+        });
     }
     Ok(answered)
 }
@@ -93,5 +129,8 @@ pub(super) async fn ask(gateway: &mut Client, asks: Vec<Ask>) -> anyhow::Result<
 fn text_of(result: &Object<'_>) -> anyhow::Result<String> {
     let blocks = result.get("content").context("a result has no content")?;
     let blocks: Vec<Object<'_>> = serde_json::from_str(blocks.get())?;
-    blocks.first().and_then(|block| block.text("text")).context("a result has no text")
+    blocks
+        .first()
+        .and_then(|block| block.text("text"))
+        .context("a result has no text")
 }

@@ -41,11 +41,22 @@ impl Client {
     /// Starts the process; nothing is said yet.
     pub(super) fn start(mut command: Command) -> anyhow::Result<Self> {
         let started = Instant::now();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().context("the program could not be started a second time")?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command
+            .spawn()
+            .context("the program could not be started a second time")?;
         let stdin = child.stdin.take().context("the process has no stdin")?;
         let stdout = child.stdout.take().context("the process has no stdout")?;
-        Ok(Self { child, stdin, lines: LineReader::new(stdout, LARGEST), last_id: 0, started })
+        Ok(Self {
+            child,
+            stdin,
+            lines: LineReader::new(stdout, LARGEST),
+            last_id: 0,
+            started,
+        })
     }
 
     /// How long ago the process was started.
@@ -56,10 +67,17 @@ impl Client {
     /// The handshake.
     pub(super) async fn greet(&mut self) -> anyhow::Result<()> {
         let revision = Revision::V2025_11_25;
-        let info = format!(r#"{{"name":"mcpzip-demo","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")));
-        let params = format!(r#"{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{info}}}"#);
+        let info = format!(
+            r#"{{"name":"mcpzip-demo","version":{}}}"#,
+            quoted(env!("CARGO_PKG_VERSION"))
+        );
+        let params = format!(
+            r#"{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{info}}}"#
+        );
         self.ask("initialize", &params).await?;
-        self.stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").await?;
+        self.stdin
+            .write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
+            .await?;
         Ok(())
     }
 
@@ -70,7 +88,11 @@ impl Client {
     }
 
     /// Sends requests of `method` in one write, one for each of `params`, and waits for all answers.
-    pub(super) async fn ask_all(&mut self, method: &str, params: &[String]) -> anyhow::Result<Vec<Answer>> {
+    pub(super) async fn ask_all(
+        &mut self,
+        method: &str,
+        params: &[String],
+    ) -> anyhow::Result<Vec<Answer>> {
         let first = self.last_id + 1;
         let mut text = String::new();
         for params in params {
@@ -81,26 +103,43 @@ impl Client {
             ));
         }
         let sent = Instant::now();
-        self.stdin.write_all(text.as_bytes()).await.context("the process reads nothing more")?;
+        self.stdin
+            .write_all(text.as_bytes())
+            .await
+            .context("the process reads nothing more")?;
         let answers = self.collect(first, params.len(), sent);
-        tokio::time::timeout(LIMIT, answers).await.with_context(|| format!("no answer within {LIMIT:?}"))?
+        tokio::time::timeout(LIMIT, answers)
+            .await
+            .with_context(|| format!("no answer within {LIMIT:?}"))?
     }
 
-    async fn collect(&mut self, first: i64, count: usize, sent: Instant) -> anyhow::Result<Vec<Answer>> {
+    async fn collect(
+        &mut self,
+        first: i64,
+        count: usize,
+        sent: Instant,
+    ) -> anyhow::Result<Vec<Answer>> {
         let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
         while answers.iter().any(Option::is_none) {
             let line = match self.lines.next().await? {
                 Some(Line::Message(line)) => line,
-                Some(Line::TooLong { length, .. }) => bail!("an answer of {length} bytes is too long"),
+                Some(Line::TooLong { length, .. }) => {
+                    bail!("an answer of {length} bytes is too long")
+                }
                 None => bail!("the process has ended"),
             };
             let took = sent.elapsed();
-            let Envelope::Single(Message::Response { id, outcome }) = Envelope::parse(&line)? else { continue };
+            let Envelope::Single(Message::Response { id, outcome }) = Envelope::parse(&line)?
+            else {
+                continue;
+            };
             let result = match outcome {
                 Outcome::Result(result) => result.to_owned(),
                 Outcome::Error(error) => bail!("a request was refused: {error}"),
             };
-            let place = id.and_then(|id| id.as_integer()).and_then(|id| usize::try_from(id - first).ok());
+            let place = id
+                .and_then(|id| id.as_integer())
+                .and_then(|id| usize::try_from(id - first).ok());
             if let Some(answer) = place.and_then(|place| answers.get_mut(place)) {
                 *answer = Some(Answer { result, took });
             }
@@ -110,7 +149,12 @@ impl Client {
 
     /// Ends the process as a client does that leaves: its stdin ends, and it ends all it has started.
     pub(super) async fn close(self) {
-        let Self { mut child, stdin, mut lines, .. } = self;
+        let Self {
+            mut child,
+            stdin,
+            mut lines,
+            ..
+        } = self;
         drop(stdin);
         let end = async {
             // It may have answers under way, and nowhere else to write them.

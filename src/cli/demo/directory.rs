@@ -12,8 +12,11 @@ impl TemporaryDirectory {
     pub(super) fn create() -> io::Result<Self> {
         let builder = private();
         loop {
-            let moment = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.subsec_nanos());
-            let path = std::env::temp_dir().join(format!("mcpzip-demo-{}-{moment}", std::process::id()));
+            let moment = SystemTime::UNIX_EPOCH
+                .elapsed()
+                .map_or(0, |elapsed| elapsed.subsec_nanos());
+            let path =
+                std::env::temp_dir().join(format!("mcpzip-demo-{}-{moment}", std::process::id()));
             // One that is there already may be anybody's.
             match builder.create(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -62,7 +65,10 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o700
+            );
         }
         drop(directory);
         assert!(!path.exists() && other.path().exists());

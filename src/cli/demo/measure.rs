@@ -18,7 +18,10 @@ pub(super) struct CallTimes {
 }
 
 /// Times one call after the other; `direct` is a client of the `units` server.
-pub(super) async fn call_times(gateway: &mut Client, direct: &mut Client) -> anyhow::Result<CallTimes> {
+pub(super) async fn call_times(
+    gateway: &mut Client,
+    direct: &mut Client,
+) -> anyhow::Result<CallTimes> {
     let arguments = r#"{"value":26.2,"from":"miles","to":"km"}"#;
     let inner = format!(r#"{{"name":"units__convert_units","arguments":{arguments}}}"#);
     let through = format!(r#"{{"name":"execute_tool","arguments":{inner}}}"#);
@@ -28,7 +31,10 @@ pub(super) async fn call_times(gateway: &mut Client, direct: &mut Client) -> any
         round(gateway, &through, &mut times_through).await?;
         round(direct, &straight, &mut times_direct).await?;
     }
-    Ok(CallTimes { through: median(times_through), direct: median(times_direct) })
+    Ok(CallTimes {
+        through: median(times_through),
+        direct: median(times_direct),
+    })
 }
 
 async fn round(client: &mut Client, params: &str, times: &mut Vec<Duration>) -> anyhow::Result<()> {

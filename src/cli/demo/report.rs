@@ -80,7 +80,11 @@ impl Step {
 
     /// From the request to the last answer.
     pub(super) fn took(&self) -> Duration {
-        self.exchanges.iter().map(|exchange| exchange.took).max().unwrap_or_default()
+        self.exchanges
+            .iter()
+            .map(|exchange| exchange.took)
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -92,6 +96,9 @@ impl Cost {
 
 /// To the microsecond; finer figures say nothing.
 #[expect(clippy::cast_precision_loss, reason = "a demo takes seconds")]
-fn milliseconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+fn milliseconds<S: serde::Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_micros() as f64 / 1e3)
 }

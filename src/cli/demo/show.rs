@@ -16,15 +16,23 @@ const LINES: usize = 6;
 
 /// What all of it is about.
 pub(super) fn opening(tools: usize, output: &Output) {
-    output
-        .line(format!("{}: four MCP servers with {tools} tools, behind one that shows three.", strong("mcpzip demo")));
-    output.line(faint("Each server is a process of its own, every call is real. → the agent sends, ← it reads."));
+    output.line(format!(
+        "{}: four MCP servers with {tools} tools, behind one that shows three.",
+        strong("mcpzip demo")
+    ));
+    output.line(faint(
+        "Each server is a process of its own, every call is real. → the agent sends, ← it reads.",
+    ));
 }
 
 /// One step.
 pub(super) fn step(number: usize, step: &Step, output: &Output) {
     let title = format!("{number}. {}", step.title);
-    let figures = format!("{}, {} tokens", time(step.took()), self::number(step.tokens()));
+    let figures = format!(
+        "{}, {} tokens",
+        time(step.took()),
+        self::number(step.tokens())
+    );
     let gap = " ".repeat(WIDTH.saturating_sub(title.chars().count() + figures.chars().count()));
     output.line(format!("\n{}{gap}{}", strong(title), faint(figures)));
     for exchange in &step.exchanges {
@@ -35,11 +43,26 @@ pub(super) fn step(number: usize, step: &Step, output: &Output) {
 
 fn exchange(exchange: &Exchange, output: &Output) {
     let arguments = exchange.arguments.get();
-    let request = if arguments == "{}" { exchange.tool.to_owned() } else { format!("{} {arguments}", exchange.tool) };
+    let request = if arguments == "{}" {
+        exchange.tool.to_owned()
+    } else {
+        format!("{} {arguments}", exchange.tool)
+    };
     for (position, line) in wrapped(&request, WIDTH - 5).into_iter().enumerate() {
-        output.line(format!("   {} {line}", if position == 0 { faint("→") } else { " ".to_owned() }));
+        output.line(format!(
+            "   {} {line}",
+            if position == 0 {
+                faint("→")
+            } else {
+                " ".to_owned()
+            }
+        ));
     }
-    let arrow = if exchange.is_error { bad("←") } else { faint("←") };
+    let arrow = if exchange.is_error {
+        bad("←")
+    } else {
+        faint("←")
+    };
     let lines: Vec<&str> = exchange.answer.lines().collect();
     for (position, line) in lines.iter().take(LINES).enumerate() {
         let mark = if position == 0 { arrow.as_str() } else { " " };
@@ -53,20 +76,45 @@ fn exchange(exchange: &Exchange, output: &Output) {
 /// What it comes to.
 pub(super) fn totals(report: &Report, output: &Output) {
     let totals = &report.totals;
-    let row = |what: &str, with: String, without: String| format!("   {what:<64}{with:>15}{without:>18}");
+    let row =
+        |what: &str, with: String, without: String| format!("   {what:<64}{with:>15}{without:>18}");
     let counts = |what, with, without| row(what, number(with), number(without));
-    output.line(format!("\n{}", strong(format!("{:<67}{:>15}{:>18}", "All in all", "with mcpzip", "without"))));
+    output.line(format!(
+        "\n{}",
+        strong(format!(
+            "{:<67}{:>15}{:>18}",
+            "All in all", "with mcpzip", "without"
+        ))
+    ));
     output.line(counts(
         "tokens of the definitions, in every request to the model",
         totals.with.definitions,
         totals.without.definitions,
     ));
-    output.line(counts("tokens of what this walk asked and read", totals.with.exchanges, totals.without.exchanges));
-    output.line(strong(counts("together", totals.with.sum(), totals.without.sum())));
+    output.line(counts(
+        "tokens of what this walk asked and read",
+        totals.with.exchanges,
+        totals.without.exchanges,
+    ));
+    output.line(strong(counts(
+        "together",
+        totals.with.sum(),
+        totals.without.sum(),
+    )));
     let call = format!("a call, median of {} one after another", measure::CALLS);
     output.line(row(&call, time(totals.call), time(totals.direct_call)));
-    output.line(row("from start to first answer", time(totals.first_answer), String::new()).trim_end());
-    let search = format!("from start to first search, {} tools listed and indexed by then", totals.tools);
+    output.line(
+        row(
+            "from start to first answer",
+            time(totals.first_answer),
+            String::new(),
+        )
+        .trim_end(),
+    );
+    let search = format!(
+        "from start to first search, {} tools listed and indexed by then",
+        totals.tools
+    );
     output.line(row(&search, time(totals.first_search), String::new()).trim_end());
     output.line(faint(format!(
         "   Tokens: {ENCODING}, by tiktoken-rs. Without: the same calls, nothing searched or described."
@@ -75,12 +123,21 @@ pub(super) fn totals(report: &Report, output: &Output) {
 
 /// How to go on.
 pub(super) fn next(environment: &Environment, output: &Output) {
-    let config = Paths::resolve(PathFlags::default(), environment)
-        .map_or_else(|_| "a file".to_owned(), |paths| paths.config_file.display().to_string());
-    let program = std::env::current_exe().map_or_else(|_| "mcpzip".to_owned(), |path| path.display().to_string());
-    let program = if program.contains(' ') { format!("\"{program}\"") } else { program };
+    let config = Paths::resolve(PathFlags::default(), environment).map_or_else(
+        |_| "a file".to_owned(),
+        |paths| paths.config_file.display().to_string(),
+    );
+    let program = std::env::current_exe()
+        .map_or_else(|_| "mcpzip".to_owned(), |path| path.display().to_string());
+    let program = if program.contains(' ') {
+        format!("\"{program}\"")
+    } else {
+        program
+    };
     output.line(format!("\n{}", strong("Next")));
-    output.line(format!("   1. put the `mcpServers` of your client into {config}"));
+    output.line(format!(
+        "   1. put the `mcpServers` of your client into {config}"
+    ));
     output.line(format!("   2. {program} servers"));
     output.line(format!("   3. claude mcp add mcpzip -- {program} serve"));
 }
@@ -100,7 +157,11 @@ pub(super) fn number(count: usize) -> String {
 
 fn time(duration: Duration) -> String {
     let milliseconds = duration.as_secs_f64() * 1e3;
-    let decimals = if milliseconds < 1.0 { 2 } else { usize::from(milliseconds < 10.0) };
+    let decimals = if milliseconds < 1.0 {
+        2
+    } else {
+        usize::from(milliseconds < 10.0)
+    };
     format!("{milliseconds:.decimals$} ms")
 }
 
@@ -110,7 +171,9 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut rest = characters.as_slice();
     let mut pieces = Vec::new();
     while rest.len() > width {
-        let comma = rest[..width].iter().rposition(|character| *character == ',');
+        let comma = rest[..width]
+            .iter()
+            .rposition(|character| *character == ',');
         let (piece, following) = rest.split_at(comma.map_or(width, |comma| comma + 1));
         pieces.push(piece.iter().collect());
         rest = following;
@@ -126,8 +189,11 @@ fn cut(line: &str, width: usize) -> String {
         return line.to_owned();
     }
     // A few characters are not worth a count of them.
-    let tail =
-        if length > 2 * width { format!("… {} characters more", number(length - width)) } else { "…".to_owned() };
+    let tail = if length > 2 * width {
+        format!("… {} characters more", number(length - width))
+    } else {
+        "…".to_owned()
+    };
     let kept: String = line.chars().take(width - tail.chars().count()).collect();
     format!("{kept}{}", faint(tail))
 }
@@ -138,7 +204,10 @@ mod tests {
 
     #[test]
     fn figures_read_well() {
-        assert_eq!([number(7), number(1234), number(1_234_567)], ["7", "1,234", "1,234,567"]);
+        assert_eq!(
+            [number(7), number(1234), number(1_234_567)],
+            ["7", "1,234", "1,234,567"]
+        );
         let times = [70, 1_250, 41_900].map(|micros| time(Duration::from_micros(micros)));
         assert_eq!(times, ["0.07 ms", "1.2 ms", "42 ms"]);
     }
@@ -148,7 +217,10 @@ mod tests {
         assert_eq!(wrapped("höher", 2), ["hö", "he", "r"]);
         assert_eq!(wrapped("a,b,cde", 4), ["a,b,", "cde"]);
         assert_eq!(cut("short", 10), "short");
-        assert_eq!(console::strip_ansi_codes(&cut("somewhat longer", 10)), "somewhat …");
+        assert_eq!(
+            console::strip_ansi_codes(&cut("somewhat longer", 10)),
+            "somewhat …"
+        );
         let long = cut(&"x".repeat(2000), 60);
         assert!(long.contains("characters more"), "{long}");
         assert_eq!(console::strip_ansi_codes(&long).chars().count(), 60);

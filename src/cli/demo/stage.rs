@@ -25,7 +25,8 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) fn build(environment: &Environment) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot tell where this program is")?;
-        let directory = TemporaryDirectory::create().context("cannot create a temporary directory")?;
+        let directory =
+            TemporaryDirectory::create().context("cannot create a temporary directory")?;
         let config_file = directory.path().join("config.json");
         let entries: Map<_, _> = Server::ALL
             .into_iter()
@@ -35,16 +36,26 @@ impl Stage {
             })
             .collect();
         let config = serde_json::to_vec_pretty(&json!({ "mcpServers": entries }))?;
-        files::replace(&config_file, &[&config]).context("cannot write the demo's configuration")?;
+        files::replace(&config_file, &[&config])
+            .context("cannot write the demo's configuration")?;
         let mut serve = Command::new(&program);
-        serve.args(["--log", "error", "serve", "--config"]).arg(&config_file);
+        serve
+            .args(["--log", "error", "serve", "--config"])
+            .arg(&config_file);
         serve.arg("--cache-dir").arg(directory.path().join("cache"));
         serve.arg("--state-dir").arg(directory.path().join("state"));
         // The user's own settings are no part of the demo.
-        for (name, _) in environment.iter().filter(|(name, _)| name.starts_with("MCPZIP_")) {
+        for (name, _) in environment
+            .iter()
+            .filter(|(name, _)| name.starts_with("MCPZIP_"))
+        {
             serve.env_remove(name);
         }
-        Ok(Self { gateway: Client::start(serve)?, program, directory })
+        Ok(Self {
+            gateway: Client::start(serve)?,
+            program,
+            directory,
+        })
     }
 
     /// Starts a demo server beside the gateway, as a client without it would.
@@ -69,7 +80,11 @@ impl Stage {
 }
 
 fn arguments(server: Server, directory: &Path, is_behind_gateway: bool) -> Vec<PathBuf> {
-    let mut arguments = vec![SERVER_COMMAND.into(), server.name().into(), directory.join("store")];
+    let mut arguments = vec![
+        SERVER_COMMAND.into(),
+        server.name().into(),
+        directory.join("store"),
+    ];
     if is_behind_gateway {
         arguments.extend(["--pid-file".into(), pid_file(directory, server)]);
     }

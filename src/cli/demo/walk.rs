@@ -32,7 +32,9 @@ pub(super) async fn run(stage: &mut Stage, output: &Output) -> anyhow::Result<Re
     let first_answer = stage.gateway.age();
     let own = stage.gateway.ask("tools/list", "{}").await?;
     let need = Ask::search("convert 26.2 miles to km", "units__convert_units");
-    let found = ask(&mut stage.gateway, vec![need]).await.context("the first search failed")?;
+    let found = ask(&mut stage.gateway, vec![need])
+        .await
+        .context("the first search failed")?;
     let first_search = stage.gateway.age();
 
     let tokens = Tokens::load()?;
@@ -54,7 +56,12 @@ pub(super) async fn run(stage: &mut Stage, output: &Output) -> anyhow::Result<Re
     }
     let three = tokens.cost_of(&own.result)?;
 
-    let mut walk = Walk { stage, tokens, output, steps: Vec::new() };
+    let mut walk = Walk {
+        stage,
+        tokens,
+        output,
+        steps: Vec::new(),
+    };
     if !output.is_json_asked() {
         show::opening(all.tools, output);
     }
@@ -70,7 +77,12 @@ pub(super) async fn run(stage: &mut Stage, output: &Output) -> anyhow::Result<Re
     let mut direct = direct.context("the units server was not started")?;
     let times = measure::call_times(&mut walk.stage.gateway, &mut direct).await?;
     direct.close().await;
-    let exchanges = || walk.steps.iter().flat_map(|step| &step.exchanges).filter(|exchange| exchange.tool != LIST);
+    let exchanges = || {
+        walk.steps
+            .iter()
+            .flat_map(|step| &step.exchanges)
+            .filter(|exchange| exchange.tool != LIST)
+    };
     let totals = Totals {
         servers: Server::ALL.len(),
         tools: all.tools,
@@ -89,23 +101,40 @@ pub(super) async fn run(stage: &mut Stage, output: &Output) -> anyhow::Result<Re
         call: times.through,
         direct_call: times.direct,
     };
-    Ok(Report { encoding: ENCODING, steps: walk.steps, totals })
+    Ok(Report {
+        encoding: ENCODING,
+        steps: walk.steps,
+        totals,
+    })
 }
 
 /// The one request of the walk that calls no tool.
 const LIST: &str = "tools/list";
 
 impl Walk<'_> {
-    fn show_tools(&mut self, answer: &Answer, three: ListCost, all: ListCost) -> anyhow::Result<()> {
+    fn show_tools(
+        &mut self,
+        answer: &Answer,
+        three: ListCost,
+        all: ListCost,
+    ) -> anyhow::Result<()> {
         let tools = tools_of(&answer.result)?;
         let lines: Vec<String> = tools
             .iter()
             .map(|tool| {
                 let (name, description) = (tool.text("name"), tool.text("description"));
-                format!("{:14} {}", name.unwrap_or_default(), description.unwrap_or_default())
+                format!(
+                    "{:14} {}",
+                    name.unwrap_or_default(),
+                    description.unwrap_or_default()
+                )
             })
             .collect();
-        ensure!(lines.len() == 3, "mcpzip shows {} tools in place of three", lines.len());
+        ensure!(
+            lines.len() == 3,
+            "mcpzip shows {} tools in place of three",
+            lines.len()
+        );
         let exchange = Exchange {
             tool: LIST,
             arguments: RawValue::from_string("{}".to_owned())?,
@@ -122,7 +151,12 @@ impl Walk<'_> {
             show::number(all.listing)
         );
         let title = "The agent is shown three tools, however many there are".to_owned();
-        self.push(Step { name: "tools", title, exchanges: vec![exchange], note });
+        self.push(Step {
+            name: "tools",
+            title,
+            exchanges: vec![exchange],
+            note,
+        });
         Ok(())
     }
 
@@ -132,21 +166,28 @@ impl Walk<'_> {
         self.step(
             "search_again",
             "Another need, another server",
-            vec![Ask::search("find a free hour next week", "calendar__find_free_slots")],
+            vec![Ask::search(
+                "find a free hour next week",
+                "calendar__find_free_slots",
+            )],
             "None of this was before the model until it was asked for.",
         )
         .await?;
         self.step(
             "describe",
             "It has a tool described in full",
-            vec![Ask::describe("calendar__find_free_slots", "\"inputSchema\"")],
+            vec![Ask::describe(
+                "calendar__find_free_slots",
+                "\"inputSchema\"",
+            )],
             "The schema is the server's own, byte for byte.",
         )
         .await?;
         let event = format!(
             r#"{{"title":"Training","start":"{monday}T09:00:00Z","minutes":90,"repeat":{{"every":"day","count":5}}}}"#
         );
-        let note = r#"{"title":"Race day","body":"A marathon is 42.1648128 km.","tags":["running"]}"#;
+        let note =
+            r#"{"title":"Race day","body":"A marathon is 42.1648128 km.","tags":["running"]}"#;
         let texts = r#"{"old":"10 km\nrest","new":"12 km\nrest","changes_only":true}"#;
         self.step(
             "execute",
@@ -160,7 +201,9 @@ impl Walk<'_> {
             "Sent in one write, answered by four processes side by side, in the servers' own bytes.",
         )
         .await?;
-        let range = format!(r#"{{"from":"{monday}T00:00:00Z","to":"{friday}T23:59:59Z","minutes":60,"limit":2}}"#);
+        let range = format!(
+            r#"{{"from":"{monday}T00:00:00Z","to":"{friday}T23:59:59Z","minutes":60,"limit":2}}"#
+        );
         self.step(
             "results",
             "What was done is done",
@@ -175,8 +218,18 @@ impl Walk<'_> {
             "mistakes",
             "It makes mistakes, and is told what to do",
             vec![
-                Ask::execute("units__convert_unit", &convert("26.2"), "units__convert_units").mistaken(),
-                Ask::execute("units__convert_units", r#"{"value":"far","to":"km"}"#, "Call it as").mistaken(),
+                Ask::execute(
+                    "units__convert_unit",
+                    &convert("26.2"),
+                    "units__convert_units",
+                )
+                .mistaken(),
+                Ask::execute(
+                    "units__convert_units",
+                    r#"{"value":"far","to":"km"}"#,
+                    "Call it as",
+                )
+                .mistaken(),
                 Ask::execute("units__convert_units", &convert("\"26.2\""), "42.1648128"),
             ],
             "The last one has a number as text: that has one meaning, so it was mended and called.",
@@ -193,9 +246,15 @@ impl Walk<'_> {
         use rustix::process::{Signal, kill_process};
         let before = self.stage.process_of(Server::Units)?;
         kill_process(before, Signal::KILL).context("cannot kill the units server")?;
-        let asks = vec![Ask::execute("units__convert_units", arguments, "42.1648128")];
+        let asks = vec![Ask::execute(
+            "units__convert_units",
+            arguments,
+            "42.1648128",
+        )];
         let title = "A server is killed, and the next call works";
-        let answered = ask(&mut self.stage.gateway, asks).await.with_context(|| format!("`{title}` failed"))?;
+        let answered = ask(&mut self.stage.gateway, asks)
+            .await
+            .with_context(|| format!("`{title}` failed"))?;
         let after = self.stage.process_of(Server::Units)?;
         ensure!(before != after, "the units server was not started again");
         let note = format!(
@@ -207,15 +266,31 @@ impl Walk<'_> {
         Ok(())
     }
 
-    async fn step(&mut self, name: &'static str, title: &str, asks: Vec<Ask>, note: &str) -> anyhow::Result<()> {
-        let answered = ask(&mut self.stage.gateway, asks).await.with_context(|| format!("`{title}` failed"))?;
+    async fn step(
+        &mut self,
+        name: &'static str,
+        title: &str,
+        asks: Vec<Ask>,
+        note: &str,
+    ) -> anyhow::Result<()> {
+        let answered = ask(&mut self.stage.gateway, asks)
+            .await
+            .with_context(|| format!("`{title}` failed"))?;
         self.add(name, title, answered, note);
         Ok(())
     }
 
     fn add(&mut self, name: &'static str, title: &str, answered: Vec<Answered>, note: &str) {
-        let exchanges = answered.into_iter().map(|answered| answered.counted(&self.tokens)).collect();
-        self.push(Step { name, title: title.to_owned(), exchanges, note: note.to_owned() });
+        let exchanges = answered
+            .into_iter()
+            .map(|answered| answered.counted(&self.tokens))
+            .collect();
+        self.push(Step {
+            name,
+            title: title.to_owned(),
+            exchanges,
+            note: note.to_owned(),
+        });
     }
 
     fn push(&mut self, step: Step) {
@@ -242,8 +317,16 @@ mod tests {
 
     #[test]
     fn next_week_begins_after_this_one() {
-        for today in [date!(2026 - 11 - 16), date!(2026 - 11 - 21), date!(2026 - 11 - 22)] {
-            assert_eq!(next_week(today).unwrap(), ["2026-11-23", "2026-11-27"], "{today}");
+        for today in [
+            date!(2026 - 11 - 16),
+            date!(2026 - 11 - 21),
+            date!(2026 - 11 - 22),
+        ] {
+            assert_eq!(
+                next_week(today).unwrap(),
+                ["2026-11-23", "2026-11-27"],
+                "{today}"
+            );
         }
     }
 }

@@ -16,24 +16,41 @@ pub(super) async fn before(app: &App, only: Option<&ServerName>) {
     let proxy = app.proxy();
     proxy.refresh().loaded().await;
     let snapshot = proxy.snapshot();
-    for known in snapshot.servers().filter(|known| only.is_none_or(|only| only == known.name())) {
-        if known.entries().iter().any(|entry| known.json(entry).is_err()) {
+    for known in snapshot
+        .servers()
+        .filter(|known| only.is_none_or(|only| only == known.name()))
+    {
+        if known
+            .entries()
+            .iter()
+            .any(|entry| known.json(entry).is_err())
+        {
             proxy.refresh().discard(known.name());
         }
     }
 }
 
 /// Looks at the rest, after the servers were listed.
-pub(super) async fn after(app: &App, machine: &Machine, only: Option<&ServerName>, examination: &mut Examination) {
+pub(super) async fn after(
+    app: &App,
+    machine: &Machine,
+    only: Option<&ServerName>,
+    examination: &mut Examination,
+) {
     if only.is_some() {
         return;
     }
     let lists = machine.paths.cache_dir.join(catalog::DIRECTORY);
     for format in entries(&lists) {
-        let name = format.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = format
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if name != catalog::FORMAT && format.is_dir() {
             let what = format!("`{}` is of an older version", format.display());
-            let finding = Finding::new(&kinds::CACHE_OLD_FORMAT, format.display().to_string(), what);
+            let finding =
+                Finding::new(&kinds::CACHE_OLD_FORMAT, format.display().to_string(), what);
             examination.add(finding.with_fix(Fix::RemoveDirectory(format)));
         }
     }
@@ -47,7 +64,11 @@ pub(super) async fn after(app: &App, machine: &Machine, only: Option<&ServerName
     for directory in [&machine.paths.cache_dir, &machine.paths.state_dir] {
         if let Err(error) = write_probe(directory) {
             let path = directory.display().to_string();
-            examination.add(Finding::new(&kinds::CACHE_UNWRITABLE, path.clone(), format!("`{path}`: {error}")));
+            examination.add(Finding::new(
+                &kinds::CACHE_UNWRITABLE,
+                path.clone(),
+                format!("`{path}`: {error}"),
+            ));
         }
     }
     let proxy = app.proxy();
@@ -55,15 +76,22 @@ pub(super) async fn after(app: &App, machine: &Machine, only: Option<&ServerName
         examination.add(Finding::new(&kinds::SEARCH_INDEX, "search", reason));
     }
     let status = proxy.status_of_caches().await;
-    if let Some(coverage) = status.search_by_meaning.filter(|coverage| coverage.embedded < coverage.tools) {
+    if let Some(coverage) = status
+        .search_by_meaning
+        .filter(|coverage| coverage.embedded < coverage.tools)
+    {
         let finding = Finding::new(&kinds::SEARCH_MEANING, "search", coverage.to_string());
         examination.add(finding.with_fix(Fix::Embed));
     }
 }
 
 fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
-    let mut paths: Vec<_> =
-        std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     paths.sort();
     paths
 }

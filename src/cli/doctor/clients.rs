@@ -12,7 +12,9 @@ use super::Examination;
 use super::finding::{Finding, Fix};
 use super::kinds;
 use crate::app::App;
-use crate::clients::{Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, mend, own_entries};
+use crate::clients::{
+    Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, mend, own_entries,
+};
 use crate::upstream::find_program;
 
 /// How long another copy of us has to say its version.
@@ -39,8 +41,11 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
     let environment = &machine.around.environment;
     let entries = own_entries(&survey, &launch, &machine.paths.config_file, environment);
     if entries.is_empty() {
-        let installed: Vec<&str> =
-            Client::ALL.into_iter().filter(|client| client.is_installed(&machine.around)).map(Client::title).collect();
+        let installed: Vec<&str> = Client::ALL
+            .into_iter()
+            .filter(|client| client.is_installed(&machine.around))
+            .map(Client::title)
+            .collect();
         let what = match installed.as_slice() {
             [] => "no client was found on this machine".to_owned(),
             installed => format!("installed: {}", installed.join(", ")),
@@ -65,22 +70,49 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
             .map(|other| format!("`{}`", printable(&other.name)))
             .collect();
         if is_first && names.len() > 1 {
-            let what = format!("{} in `{}`", names.join(" and "), entry.place.path.display());
-            examination.add(Finding::new(&kinds::CLIENT_TWICE, entry.place.client.name(), what));
+            let what = format!(
+                "{} in `{}`",
+                names.join(" and "),
+                entry.place.path.display()
+            );
+            examination.add(Finding::new(
+                &kinds::CLIENT_TWICE,
+                entry.place.client.name(),
+                what,
+            ));
         }
     }
     duplicates(&survey, &entries, &launch, machine, examination);
 }
 
-async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<&App>, examination: &mut Examination) {
+async fn look(
+    entry: &OwnEntry,
+    launch: &Launch,
+    machine: &Machine,
+    app: Option<&App>,
+    examination: &mut Examination,
+) {
     let client = entry.place.client;
     let environment = &machine.around.environment;
     let subject = client.name();
-    let place = format!("`{}` in `{}`", printable(&entry.name), entry.place.path.display());
+    let place = format!(
+        "`{}` in `{}`",
+        printable(&entry.name),
+        entry.place.path.display()
+    );
     let fix = |is_dead: bool| {
-        let planned = mend(entry, is_dead, launch, &machine.paths.config_file, environment);
+        let planned = mend(
+            entry,
+            is_dead,
+            launch,
+            &machine.paths.config_file,
+            environment,
+        );
         let is_possible = planned.is_ok_and(|edit| edit.is_some());
-        is_possible.then(|| Fix::Entry { entry: Box::new(entry.clone()), is_dead })
+        is_possible.then(|| Fix::Entry {
+            entry: Box::new(entry.clone()),
+            is_dead,
+        })
     };
     let add = |examination: &mut Examination, kind, what: String, is_dead: bool| {
         let finding = Finding::new(kind, subject, what);
@@ -90,7 +122,11 @@ async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<
         });
     };
     if entry.is_disabled {
-        examination.add(Finding::new(&kinds::CLIENT_DISABLED, subject, format!("{place} is switched off")));
+        examination.add(Finding::new(
+            &kinds::CLIENT_DISABLED,
+            subject,
+            format!("{place} is switched off"),
+        ));
     }
     let shell_path = environment.get("PATH").unwrap_or_default();
     let path = match desktop_path(machine.around.platform) {
@@ -101,10 +137,25 @@ async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<
     let found = find_program(&entry.program, path, environment);
     let is_dead = found.is_none() && is_our_program(&entry.program);
     if is_dead {
-        add(examination, &kinds::CLIENT_PROGRAM_GONE, format!("{place} starts `{written}`, which is not there"), true);
+        add(
+            examination,
+            &kinds::CLIENT_PROGRAM_GONE,
+            format!("{place} starts `{written}`, which is not there"),
+            true,
+        );
     } else if !entry.lacks.is_empty() {
-        let keys = entry.lacks.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-        add(examination, &kinds::CLIENT_LACKS, format!("{place} lacks {keys}"), false);
+        let keys = entry
+            .lacks
+            .iter()
+            .map(|key| format!("`{key}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        add(
+            examination,
+            &kinds::CLIENT_LACKS,
+            format!("{place} lacks {keys}"),
+            false,
+        );
     }
     if let Some(found) = found.filter(|_| is_our_program(&entry.program)) {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -117,14 +168,21 @@ async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<
                     examination.add(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
                 }
                 version => {
-                    let version = version.map_or("one that does not tell".to_owned(), |version| printable(&version));
-                    let what = format!("{place} starts `{found}`, version {version}; this is {own}");
+                    let version = version.map_or("one that does not tell".to_owned(), |version| {
+                        printable(&version)
+                    });
+                    let what =
+                        format!("{place} starts `{found}`, version {version}; this is {own}");
                     examination.add(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what));
                 }
             }
         }
     }
-    let config = entry.args.iter().skip_while(|arg| *arg != "--config").nth(1);
+    let config = entry
+        .args
+        .iter()
+        .skip_while(|arg| *arg != "--config")
+        .nth(1);
     if let (Some(config), Some(_)) = (config, app)
         && Path::new(config) != machine.paths.config_file
     {
@@ -135,14 +193,23 @@ async fn look(entry: &OwnEntry, launch: &Launch, machine: &Machine, app: Option<
 
 /// Whether the program is one of ours, and not something that starts it.
 fn is_our_program(program: &str) -> bool {
-    Path::new(program).file_stem().is_some_and(|name| name == "mcpzip")
+    Path::new(program)
+        .file_stem()
+        .is_some_and(|name| name == "mcpzip")
 }
 
 /// The version that a program of ours says it has.
 async fn version(program: &str) -> Option<String> {
     let mut command = tokio::process::Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(VERSION_LIMIT, command.output()).await.ok()?.ok()?;
+    command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(VERSION_LIMIT, command.output())
+        .await
+        .ok()?
+        .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.trim().strip_prefix("mcpzip ").map(str::to_owned)
 }
@@ -155,15 +222,29 @@ fn duplicates(
     machine: &Machine,
     examination: &mut Examination,
 ) {
-    let plan = Plan::new(survey, &Choice::default(), &machine.paths.config_file, launch, &machine.around);
+    let plan = Plan::new(
+        survey,
+        &Choice::default(),
+        &machine.paths.config_file,
+        launch,
+        &machine.around,
+    );
     let Ok(plan) = plan else { return };
     for item in &plan.items {
-        let is_connected = entries.iter().any(|entry| entry.place.client == item.client);
-        if let Verdict::Moves { name, is_known: true } = &item.verdict
+        let is_connected = entries
+            .iter()
+            .any(|entry| entry.place.client == item.client);
+        if let Verdict::Moves {
+            name,
+            is_known: true,
+        } = &item.verdict
             && is_connected
         {
             let (title, path) = (item.client.title(), item.path.display());
-            let what = format!("{title} has `{}` in `{path}`, which mcpzip has as `{name}`", printable(&item.server));
+            let what = format!(
+                "{title} has `{}` in `{path}`, which mcpzip has as `{name}`",
+                printable(&item.server)
+            );
             examination.add(Finding::new(&kinds::CLIENT_DUPLICATE, name, what));
         }
     }

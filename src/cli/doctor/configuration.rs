@@ -7,33 +7,57 @@ use super::kinds;
 use crate::config::{Config, Error, Fault, Oddity, older_config_file};
 
 /// Reads the configuration; nothing where there is none that can be used.
-pub(super) fn examine(machine: &Machine, only: Option<&str>, examination: &mut Examination) -> Option<Config> {
+pub(super) fn examine(
+    machine: &Machine,
+    only: Option<&str>,
+    examination: &mut Examination,
+) -> Option<Config> {
     let path = machine.paths.config_file.display().to_string();
     let environment = &machine.around.environment;
     if let Some(older) = older_config_file(environment).filter(|_| only.is_none()) {
         let older = older.display().to_string();
-        examination.add(Finding::new(&kinds::CONFIG_OLDER, older.clone(), format!("`{older}` is there")));
+        examination.add(Finding::new(
+            &kinds::CONFIG_OLDER,
+            older.clone(),
+            format!("`{older}` is there"),
+        ));
     }
     let config = match Config::load(&machine.paths, environment) {
         Ok(config) => config,
         Err(error) => {
             let kind = match error {
-                Error::Missing { .. } | Error::NoHome { .. } | Error::Path { .. } => &kinds::CONFIG_MISSING,
+                Error::Missing { .. } | Error::NoHome { .. } | Error::Path { .. } => {
+                    &kinds::CONFIG_MISSING
+                }
                 Error::Read { .. } | Error::Encoding { .. } => &kinds::CONFIG_UNREADABLE,
-                Error::Empty { .. } | Error::Syntax { .. } | Error::Shape { .. } => &kinds::CONFIG_SYNTAX,
+                Error::Empty { .. } | Error::Syntax { .. } | Error::Shape { .. } => {
+                    &kinds::CONFIG_SYNTAX
+                }
             };
             // Its chain has the words of the system.
-            examination.add(Finding::new(kind, path, format!("{:#}", anyhow::Error::from(error))));
+            examination.add(Finding::new(
+                kind,
+                path,
+                format!("{:#}", anyhow::Error::from(error)),
+            ));
             return None;
         }
     };
     let masked = |text: String| config.masker.mask(&text).into_owned();
-    for fault in config.faults.iter().filter(|fault| only.is_none_or(|only| only == fault.name)) {
+    for fault in config
+        .faults
+        .iter()
+        .filter(|fault| only.is_none_or(|only| only == fault.name))
+    {
         let kind = match fault.fault {
             Fault::MissingVariable { .. } => &kinds::VARIABLE_MISSING,
             _ => &kinds::SERVER_ENTRY,
         };
-        examination.add(Finding::new(kind, fault.name.clone(), masked(format!("{path}:{fault}"))));
+        examination.add(Finding::new(
+            kind,
+            fault.name.clone(),
+            masked(format!("{path}:{fault}")),
+        ));
     }
     if only.is_none() {
         for warning in &config.warnings {
@@ -42,10 +66,18 @@ pub(super) fn examine(machine: &Machine, only: Option<&str>, examination: &mut E
                 Oddity::NoServers => continue,
                 _ => &kinds::CONFIG_ODD,
             };
-            examination.add(Finding::new(kind, path.clone(), masked(format!("{path}:{warning}"))));
+            examination.add(Finding::new(
+                kind,
+                path.clone(),
+                masked(format!("{path}:{warning}")),
+            ));
         }
         if config.servers.is_empty() && config.faults.is_empty() {
-            examination.add(Finding::new(&kinds::CONFIG_NO_SERVERS, path.clone(), format!("`{path}` names no server")));
+            examination.add(Finding::new(
+                &kinds::CONFIG_NO_SERVERS,
+                path.clone(),
+                format!("`{path}` names no server"),
+            ));
         }
     }
     Some(config)

@@ -16,7 +16,11 @@ pub(super) fn examine(machine: &Machine, examination: &mut Examination) {
     paths.extend(std::fs::canonicalize(&machine.paths.config_file));
     paths.push(machine.paths.cache_dir.clone());
     collect(&machine.paths.state_dir, 0, &mut paths);
-    collect(&machine.paths.cache_dir.join(crate::catalog::DIRECTORY), 1, &mut paths);
+    collect(
+        &machine.paths.cache_dir.join(crate::catalog::DIRECTORY),
+        1,
+        &mut paths,
+    );
     look(&paths, examination);
 }
 
@@ -27,7 +31,9 @@ pub(super) fn examine(_: &Machine, _: &mut Examination) {}
 #[cfg(unix)]
 fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
     // A link leads elsewhere, where rights are somebody else's.
-    let Ok(metadata) = path.symlink_metadata() else { return };
+    let Ok(metadata) = path.symlink_metadata() else {
+        return;
+    };
     if metadata.is_symlink() || depth > DEPTH {
         return;
     }
@@ -48,7 +54,9 @@ fn look(paths: &[PathBuf], examination: &mut Examination) {
 
     let own = rustix::process::getuid().as_raw();
     for path in paths {
-        let Ok(metadata) = path.metadata() else { continue };
+        let Ok(metadata) = path.metadata() else {
+            continue;
+        };
         let subject = path.display().to_string();
         if metadata.uid() != own {
             let what = format!("`{subject}` belongs to the user {}", metadata.uid());
@@ -57,11 +65,16 @@ fn look(paths: &[PathBuf], examination: &mut Examination) {
         }
         // Files in a directory that others cannot enter are out of their reach; the directory is what is told of.
         let open = metadata.mode() & 0o077;
-        let is_closed = |above: &Path| above.metadata().is_ok_and(|above| above.mode() & 0o077 == 0);
+        let is_closed = |above: &Path| {
+            above
+                .metadata()
+                .is_ok_and(|above| above.mode() & 0o077 == 0)
+        };
         if open == 0 || !metadata.is_dir() && path.parent().is_some_and(is_closed) {
             continue;
         }
         let what = format!("`{subject}` has the mode {:o}", metadata.mode() & 0o777);
-        examination.add(Finding::new(&kinds::FILE_OPEN, subject, what).with_fix(Fix::Close(path.clone())));
+        examination
+            .add(Finding::new(&kinds::FILE_OPEN, subject, what).with_fix(Fix::Close(path.clone())));
     }
 }

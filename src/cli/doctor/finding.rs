@@ -42,8 +42,18 @@ pub(super) enum Fix {
 }
 
 impl Finding {
-    pub(super) fn new(kind: &'static Kind, subject: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { kind, subject: subject.into(), what: what.into(), fix: None, mended: None }
+    pub(super) fn new(
+        kind: &'static Kind,
+        subject: impl Into<String>,
+        what: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            subject: subject.into(),
+            what: what.into(),
+            fix: None,
+            mended: None,
+        }
     }
 
     pub(super) fn with_fix(mut self, fix: Fix) -> Self {
@@ -62,7 +72,11 @@ impl Finding {
 
     /// How bad it still is.
     pub(super) fn severity(&self) -> Severity {
-        if self.is_mended() { Severity::Note } else { self.kind.severity }
+        if self.is_mended() {
+            Severity::Note
+        } else {
+            self.kind.severity
+        }
     }
 
     pub(super) fn to_json(&self) -> Value {

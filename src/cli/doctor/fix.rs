@@ -14,7 +14,12 @@ use crate::clients::{OwnEntry, mend};
 /// How long the making of vectors is waited for.
 const EMBEDDING: Duration = Duration::from_secs(120);
 
-pub(super) async fn all(app: Option<&App>, machine: &Machine, examination: &mut Examination, output: &Output) {
+pub(super) async fn all(
+    app: Option<&App>,
+    machine: &Machine,
+    examination: &mut Examination,
+    output: &Output,
+) {
     for finding in &mut examination.findings {
         let Some(fix) = &finding.fix else { continue };
         let mended = match fix {
@@ -36,11 +41,24 @@ pub(super) async fn all(app: Option<&App>, machine: &Machine, examination: &mut 
 fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String, String> {
     let launch = machine.launch().map_err(|error| error.to_string())?;
     let environment = &machine.around.environment;
-    let planned = mend(entry, is_dead, &launch, &machine.paths.config_file, environment);
-    let Some(edit) = planned.map_err(|error| error.to_string())? else { return Ok("nothing is left to do".to_owned()) };
-    let run =
-        machine.journal().apply("doctor --fix", std::slice::from_ref(&edit)).map_err(|error| error.to_string())?;
-    Ok(format!("`{}` is edited; `mcpzip undo {run}` takes it back", edit.path.display()))
+    let planned = mend(
+        entry,
+        is_dead,
+        &launch,
+        &machine.paths.config_file,
+        environment,
+    );
+    let Some(edit) = planned.map_err(|error| error.to_string())? else {
+        return Ok("nothing is left to do".to_owned());
+    };
+    let run = machine
+        .journal()
+        .apply("doctor --fix", std::slice::from_ref(&edit))
+        .map_err(|error| error.to_string())?;
+    Ok(format!(
+        "`{}` is edited; `mcpzip undo {run}` takes it back",
+        edit.path.display()
+    ))
 }
 
 async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
@@ -50,13 +68,16 @@ async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
         app.proxy().vectors_made(EMBEDDING).await;
     }
     match app.proxy().status().search_by_meaning {
-        Some(coverage) if coverage.embedded < coverage.tools => Err(format!("not in time: {coverage}")),
+        Some(coverage) if coverage.embedded < coverage.tools => {
+            Err(format!("not in time: {coverage}"))
+        }
         _ => Ok("every tool is ready now".to_owned()),
     }
 }
 
 fn told(done: std::io::Result<()>, words: &str) -> Result<String, String> {
-    done.map(|()| words.to_owned()).map_err(|error| error.to_string())
+    done.map(|()| words.to_owned())
+        .map_err(|error| error.to_string())
 }
 
 /// Takes the rights of others away; the mode then.

@@ -200,8 +200,18 @@ mod tests {
     #[test]
     fn codes_are_told_apart_and_texts_are_sentences() {
         for (at, kind) in ALL.iter().enumerate() {
-            assert!(ALL[..at].iter().all(|other| other.code != kind.code), "`{}` twice", kind.code);
-            assert!(kind.code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", kind.code);
+            assert!(
+                ALL[..at].iter().all(|other| other.code != kind.code),
+                "`{}` twice",
+                kind.code
+            );
+            assert!(
+                kind.code
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'-'),
+                "{}",
+                kind.code
+            );
             assert!(!kind.title.ends_with('.'), "{}", kind.code);
             for text in [kind.why, kind.mend].into_iter().chain(kind.fix) {
                 assert!(text.ends_with('.'), "{}: {text}", kind.code);
@@ -225,7 +235,10 @@ mod tests {
         let mut page = include_str!("page.md").to_owned();
         for kind in ALL {
             let severity = format!("{:?}", kind.severity).to_lowercase();
-            page.push_str(&format!("\n## {}\n\n*{severity}*: {}.\n\n{}\n\n", kind.code, kind.title, kind.why));
+            page.push_str(&format!(
+                "\n## {}\n\n*{severity}*: {}.\n\n{}\n\n",
+                kind.code, kind.title, kind.why
+            ));
             page.push_str(&format!("**To mend it**: {}\n", kind.mend));
             if let Some(fix) = kind.fix {
                 page.push_str(&format!("\n**`--fix`**: {fix}\n"));

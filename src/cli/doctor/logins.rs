@@ -14,26 +14,48 @@ use crate::upstream::oauth::DIRECTORY;
 /// A name that no secret of ours has: asking for it tells whether the keychain works.
 const PROBE: &str = "doctor";
 
-pub(super) async fn examine(app: &App, machine: &Machine, only: Option<&ServerName>, examination: &mut Examination) {
+pub(super) async fn examine(
+    app: &App,
+    machine: &Machine,
+    only: Option<&ServerName>,
+    examination: &mut Examination,
+) {
     let proxy = app.proxy();
     let config = proxy.config();
     let mut has_account = false;
-    for name in config.servers.keys().filter(|name| only.is_none_or(|only| only == *name)) {
-        let Some(account) = proxy.account(name) else { continue };
+    for name in config
+        .servers
+        .keys()
+        .filter(|name| only.is_none_or(|only| only == *name))
+    {
+        let Some(account) = proxy.account(name) else {
+            continue;
+        };
         has_account = true;
         match account.status().await {
             Ok(status) => {
-                let missing = status.as_ref().map(|status| status.missing_scopes.join(", ")).unwrap_or_default();
+                let missing = status
+                    .as_ref()
+                    .map(|status| status.missing_scopes.join(", "))
+                    .unwrap_or_default();
                 if !missing.is_empty() {
                     let what = format!("it lacks {}", printable(&missing));
                     examination.add(Finding::new(&kinds::LOGIN_SCOPES, name.as_str(), what));
                 }
-                if let Some(seen) = examination.servers.iter_mut().find(|seen| seen.name == name.as_str()) {
+                if let Some(seen) = examination
+                    .servers
+                    .iter_mut()
+                    .find(|seen| seen.name == name.as_str())
+                {
                     seen.login = status;
                 }
             }
             Err(error) => {
-                examination.add(Finding::new(&kinds::LOGIN_UNREADABLE, name.as_str(), format!("{error:#}")));
+                examination.add(Finding::new(
+                    &kinds::LOGIN_UNREADABLE,
+                    name.as_str(),
+                    format!("{error:#}"),
+                ));
             }
         }
     }
@@ -42,9 +64,17 @@ pub(super) async fn examine(app: &App, machine: &Machine, only: Option<&ServerNa
     }
     let logins = machine.paths.state_dir.join(DIRECTORY);
     for file in std::fs::read_dir(&logins).into_iter().flatten().flatten() {
-        if file.path().extension().is_some_and(|ending| ending == "damaged") {
+        if file
+            .path()
+            .extension()
+            .is_some_and(|ending| ending == "damaged")
+        {
             let path = file.path().display().to_string();
-            examination.add(Finding::new(&kinds::LOGIN_DAMAGED, path.clone(), format!("`{path}` was set aside")));
+            examination.add(Finding::new(
+                &kinds::LOGIN_DAMAGED,
+                path.clone(),
+                format!("`{path}` was set aside"),
+            ));
         }
     }
     if has_account && config.credentials != Credentials::File {
@@ -62,10 +92,15 @@ pub(super) async fn examine(app: &App, machine: &Machine, only: Option<&ServerNa
 }
 
 fn keychain(environment: &Environment) -> Result<(), String> {
-    let keychain = Keychain::of(environment).ok_or_else(|| "there is no keychain on this machine".to_owned())?;
+    let keychain = Keychain::of(environment)
+        .ok_or_else(|| "there is no keychain on this machine".to_owned())?;
     match keychain.get(PROBE) {
         Ok(_) => Ok(()),
-        Err(error @ (KeychainError::Absent { .. } | KeychainError::Locked)) => Err(error.to_string()),
-        Err(error @ (KeychainError::Silent { .. } | KeychainError::Broken { .. })) => Err(error.to_string()),
+        Err(error @ (KeychainError::Absent { .. } | KeychainError::Locked)) => {
+            Err(error.to_string())
+        }
+        Err(error @ (KeychainError::Silent { .. } | KeychainError::Broken { .. })) => {
+            Err(error.to_string())
+        }
     }
 }

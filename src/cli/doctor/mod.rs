@@ -65,7 +65,11 @@ impl Examination {
     }
 }
 
-pub(super) async fn run(arguments: &Arguments, machine: Machine, output: &Output) -> Result<(), Exit> {
+pub(super) async fn run(
+    arguments: &Arguments,
+    machine: Machine,
+    output: &Output,
+) -> Result<(), Exit> {
     let mut examination = Examination::default();
     let config = configuration::examine(&machine, arguments.server.as_deref(), &mut examination);
     if let Some(name) = &arguments.server {
@@ -84,7 +88,9 @@ pub(super) async fn run(arguments: &Arguments, machine: Machine, output: &Output
         app.finish().await;
     }
     outcome?;
-    examination.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+    examination
+        .findings
+        .sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
     report::show(&examination, &machine, output);
     match examination.worst() {
         Some(Severity::Error) => Err(Exit::found(true)),
@@ -100,7 +106,10 @@ async fn examine(
     examination: &mut Examination,
     output: &Output,
 ) {
-    let only = arguments.server.as_deref().and_then(|name| ServerName::new(name).ok());
+    let only = arguments
+        .server
+        .as_deref()
+        .and_then(|name| ServerName::new(name).ok());
     if let Some(app) = app {
         programs::examine(app, machine, only.as_ref(), examination);
         caches::before(app, only.as_ref()).await;
@@ -121,6 +130,13 @@ async fn examine(
 fn check_name(name: &str, config: Option<&Config>, examination: &Examination) -> Result<(), Exit> {
     let Some(config) = config else { return Ok(()) };
     let is_known = config.servers.keys().any(|known| known.as_str() == name);
-    let is_faulty = examination.findings.iter().any(|finding| finding.subject == name);
-    if is_known || is_faulty { Ok(()) } else { Err(Exit::failed(format!("no server `{name}` is configured"))) }
+    let is_faulty = examination
+        .findings
+        .iter()
+        .any(|finding| finding.subject == name);
+    if is_known || is_faulty {
+        Ok(())
+    } else {
+        Err(Exit::failed(format!("no server `{name}` is configured")))
+    }
 }

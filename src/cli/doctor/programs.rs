@@ -12,14 +12,25 @@ use crate::config::{Stdio, Transport};
 use crate::tool::ServerName;
 use crate::upstream::find_program;
 
-pub(super) fn examine(app: &App, machine: &Machine, only: Option<&ServerName>, examination: &mut Examination) {
+pub(super) fn examine(
+    app: &App,
+    machine: &Machine,
+    only: Option<&ServerName>,
+    examination: &mut Examination,
+) {
     let config = app.proxy().config();
     let environment = &machine.around.environment;
     let shell_path = environment.get("PATH").unwrap_or_default();
     // Only a client with windows has the shorter one.
     let graphical = graphical_client(machine);
-    for (name, entry) in config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
-        let Transport::Stdio(stdio) = &entry.transport else { continue };
+    for (name, entry) in config
+        .servers
+        .iter()
+        .filter(|(name, _)| only.is_none_or(|only| only == *name))
+    {
+        let Transport::Stdio(stdio) = &entry.transport else {
+            continue;
+        };
         if entry.disabled {
             continue;
         }
@@ -37,17 +48,30 @@ pub(super) fn examine(app: &App, machine: &Machine, only: Option<&ServerName>, e
             && find_program(&stdio.command, path, environment).is_none()
         {
             let title = client.title();
-            let what = format!("`{shown}` is on the PATH of this shell, but {title} may have `{path}` only");
-            examination.add(Finding::new(&kinds::COMMAND_DESKTOP_PATH, name.as_str(), what));
+            let what = format!(
+                "`{shown}` is on the PATH of this shell, but {title} may have `{path}` only"
+            );
+            examination.add(Finding::new(
+                &kinds::COMMAND_DESKTOP_PATH,
+                name.as_str(),
+                what,
+            ));
         }
     }
 }
 
 /// A client with windows that uses us.
 fn graphical_client(machine: &Machine) -> Option<Client> {
-    let graphical: Vec<Client> = Client::ALL.into_iter().filter(|client| client.is_graphical()).collect();
+    let graphical: Vec<Client> = Client::ALL
+        .into_iter()
+        .filter(|client| client.is_graphical())
+        .collect();
     let survey = Survey::of(&graphical, &machine.around);
-    survey.found.iter().find(|found| found.is_mcpzip).map(|found| found.place.client)
+    survey
+        .found
+        .iter()
+        .find(|found| found.is_mcpzip)
+        .map(|found| found.place.client)
 }
 
 /// The PATH that the server's own entry sets.

@@ -24,7 +24,11 @@ pub(super) fn show(examination: &Examination, machine: &Machine, output: &Output
         return;
     }
     let path = machine.paths.config_file.display();
-    output.line(format!("{} {}", strong(concat!("mcpzip ", env!("CARGO_PKG_VERSION"))), faint(path)));
+    output.line(format!(
+        "{} {}",
+        strong(concat!("mcpzip ", env!("CARGO_PKG_VERSION"))),
+        faint(path)
+    ));
     servers(examination, output);
     clients(examination, output);
     for finding in &examination.findings {
@@ -36,7 +40,12 @@ pub(super) fn show(examination: &Examination, machine: &Machine, output: &Output
 }
 
 fn servers(examination: &Examination, output: &Output) {
-    let widest = examination.servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
+    let widest = examination
+        .servers
+        .iter()
+        .map(|server| server.name.len())
+        .max()
+        .unwrap_or(0);
     for server in &examination.servers {
         let state = match server.state {
             "failed" => bad("failed"),
@@ -44,19 +53,46 @@ fn servers(examination: &Examination, output: &Output) {
             state => faint(state),
         };
         let pad = " ".repeat(widest - server.name.len());
-        let time = server.seconds.map(|seconds| format!(", {seconds:.2} s")).unwrap_or_default();
-        let login = server.login.as_ref().map(|login| format!("logged in at {}", printable(&login.issuer)));
-        let revision = server.revision.as_ref().map(|revision| format!("protocol {revision}"));
-        let words: Vec<String> = server.software.iter().cloned().chain(revision).chain(login).collect();
-        let aside = if words.is_empty() { String::new() } else { faint(format!(" ({})", words.join(", "))) };
-        output.line(format!("  {}{pad}  {state}  {} tools{time}{aside}", strong(&server.name), server.tools));
+        let time = server
+            .seconds
+            .map(|seconds| format!(", {seconds:.2} s"))
+            .unwrap_or_default();
+        let login = server
+            .login
+            .as_ref()
+            .map(|login| format!("logged in at {}", printable(&login.issuer)));
+        let revision = server
+            .revision
+            .as_ref()
+            .map(|revision| format!("protocol {revision}"));
+        let words: Vec<String> = server
+            .software
+            .iter()
+            .cloned()
+            .chain(revision)
+            .chain(login)
+            .collect();
+        let aside = if words.is_empty() {
+            String::new()
+        } else {
+            faint(format!(" ({})", words.join(", ")))
+        };
+        output.line(format!(
+            "  {}{pad}  {state}  {} tools{time}{aside}",
+            strong(&server.name),
+            server.tools
+        ));
     }
 }
 
 fn clients(examination: &Examination, output: &Output) {
     for client in &examination.clients {
         let aside = faint(format!("({}, {})", client.scope, printable(&client.file)));
-        output.line(format!("  {} starts `{}` {aside}", strong(client.client), printable(&client.program)));
+        output.line(format!(
+            "  {} starts `{}` {aside}",
+            strong(client.client),
+            printable(&client.program)
+        ));
     }
 }
 
@@ -68,16 +104,24 @@ fn one(finding: &Finding, output: &Output) {
         (false, Severity::Note) => faint("note"),
     };
     let subject = printable(&finding.subject);
-    output.line(format!("{label} {} {}", strong(&subject), faint(format!("[{}]", finding.kind.code))));
+    output.line(format!(
+        "{label} {} {}",
+        strong(&subject),
+        faint(format!("[{}]", finding.kind.code))
+    ));
     let paragraph = |text: &str, style: &dyn Fn(&str) -> String| {
-        wrapped(text, width() - INDENT.len()).iter().for_each(|line| output.line(format!("{INDENT}{}", style(line))));
+        wrapped(text, width() - INDENT.len())
+            .iter()
+            .for_each(|line| output.line(format!("{INDENT}{}", style(line))));
     };
     let (plain, quiet) = (|line: &str| line.to_owned(), |line: &str| faint(line));
     paragraph(&finding.what, &plain);
     paragraph(finding.kind.why, &quiet);
     match &finding.mended {
         Some(Ok(done)) => paragraph(done, &|line| good(line)),
-        Some(Err(reason)) => paragraph(&format!("could not be mended: {reason}"), &|line| bad(line)),
+        Some(Err(reason)) => {
+            paragraph(&format!("could not be mended: {reason}"), &|line| bad(line))
+        }
         None => {
             paragraph(&format!("to mend it: {}", finding.mend()), &plain);
             if let (Some(_), Some(fix)) = (&finding.fix, finding.kind.fix) {
@@ -101,7 +145,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         let line = lines.last_mut().expect("there is one at first");
         if line.is_empty() {
             line.push_str(word);
-        } else if console::measure_text_width(line) + 1 + console::measure_text_width(word) <= width {
+        } else if console::measure_text_width(line) + 1 + console::measure_text_width(word) <= width
+        {
             line.push(' ');
             line.push_str(word);
         } else {
@@ -116,15 +161,27 @@ fn sum(examination: &Examination) -> String {
         let is_left = move |found: &&Finding| !found.is_mended() && found.kind.severity == severity;
         examination.findings.iter().filter(is_left)
     };
-    let counts = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
+    let counts = [
+        (Severity::Error, "error"),
+        (Severity::Warning, "warning"),
+        (Severity::Note, "note"),
+    ];
     let words: Vec<String> = counts
         .into_iter()
         .map(|(severity, word)| (left(severity).count(), word))
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
         .collect();
-    let mended = examination.findings.iter().filter(|found| found.is_mended()).count();
-    let mended = if mended > 0 { format!("; {mended} mended") } else { String::new() };
+    let mended = examination
+        .findings
+        .iter()
+        .filter(|found| found.is_mended())
+        .count();
+    let mended = if mended > 0 {
+        format!("; {mended} mended")
+    } else {
+        String::new()
+    };
     match words.is_empty() {
         true => good(format!("nothing is wrong{mended}")),
         false => format!("{}{mended}", words.join(", ")),
@@ -138,7 +195,10 @@ mod tests {
     #[test]
     fn lines_end_between_words() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("a-word-that-is-long b", 7), ["a-word-that-is-long", "b"]);
+        assert_eq!(
+            wrapped("a-word-that-is-long b", 7),
+            ["a-word-that-is-long", "b"]
+        );
         assert_eq!(wrapped("", 7), [""]);
     }
 }

@@ -40,11 +40,19 @@ pub(super) struct Seen {
     pub(super) login: Option<LoginStatus>,
 }
 
-pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &mut Examination, output: &Output) {
+pub(super) async fn examine(
+    app: &App,
+    only: Option<&ServerName>,
+    examination: &mut Examination,
+    output: &Output,
+) {
     let proxy = app.proxy();
     let config = proxy.config();
     let is_meant = |name: &ServerName| only.is_none_or(|only| only == name);
-    let used = config.servers.iter().filter(|(name, entry)| !entry.disabled && is_meant(name));
+    let used = config
+        .servers
+        .iter()
+        .filter(|(name, entry)| !entry.disabled && is_meant(name));
     let names: Vec<ServerName> = used.map(|(name, _)| name.clone()).collect();
     let times: BTreeMap<ServerName, Duration> = {
         let _spinner = output.spinner(format!("asking {} servers", names.len()));
@@ -63,7 +71,9 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
         _ => "it gave no answer in time".to_owned(),
     };
     for server in &status.servers {
-        let Ok(name) = ServerName::new(&server.name) else { continue };
+        let Ok(name) = ServerName::new(&server.name) else {
+            continue;
+        };
         if !is_meant(&name) || server.state == "faulty" {
             continue;
         }
@@ -74,18 +84,30 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
             state: server.state,
             tools: server.tools,
             seconds: time.map(|time| (time.as_secs_f64() * 100.0).round() / 100.0),
-            revision: known.and_then(|known| known.revision()).map(|revision| revision.to_string()),
+            revision: known
+                .and_then(|known| known.revision())
+                .map(|revision| revision.to_string()),
             software: server.software.as_deref().map(printable),
             login: None,
         });
         let Some(time) = time else { continue };
         if proxy.wants_login(&name) {
-            examination.add(Finding::new(&kinds::SERVER_LOGIN, name.as_str(), reason(&name)));
+            examination.add(Finding::new(
+                &kinds::SERVER_LOGIN,
+                name.as_str(),
+                reason(&name),
+            ));
         } else if server.state == "failed" || server.stale {
             // One whose program is missing is known not to start.
-            let is_told = |found: &Finding| found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str();
+            let is_told = |found: &Finding| {
+                found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str()
+            };
             if !examination.findings.iter().any(is_told) {
-                examination.add(Finding::new(&kinds::SERVER_FAILED, name.as_str(), reason(&name)));
+                examination.add(Finding::new(
+                    &kinds::SERVER_FAILED,
+                    name.as_str(),
+                    reason(&name),
+                ));
             }
             if let Some(listed) = server.listed_text() {
                 let what = format!("its {} tools were {listed}", server.tools);
@@ -102,13 +124,32 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
             }
         }
         if !server.flaws.is_empty() {
-            let what = server.flaws.iter().map(|flaw| printable(flaw)).collect::<Vec<_>>();
-            examination.add(Finding::new(&kinds::SERVER_FLAWED, name.as_str(), some(&what)));
+            let what = server
+                .flaws
+                .iter()
+                .map(|flaw| printable(flaw))
+                .collect::<Vec<_>>();
+            examination.add(Finding::new(
+                &kinds::SERVER_FLAWED,
+                name.as_str(),
+                some(&what),
+            ));
         }
         if !server.changed.is_empty() {
-            let is_held = config.servers.get(&name).is_some_and(|entry| entry.trust == Trust::Pin);
-            let kind = if is_held { &kinds::TOOL_HELD_BACK } else { &kinds::TOOL_CHANGED };
-            let names: Vec<String> = server.changed.iter().map(|name| format!("`{}`", printable(name))).collect();
+            let is_held = config
+                .servers
+                .get(&name)
+                .is_some_and(|entry| entry.trust == Trust::Pin);
+            let kind = if is_held {
+                &kinds::TOOL_HELD_BACK
+            } else {
+                &kinds::TOOL_CHANGED
+            };
+            let names: Vec<String> = server
+                .changed
+                .iter()
+                .map(|name| format!("`{}`", printable(name)))
+                .collect();
             examination.add(Finding::new(kind, name.as_str(), some(&names)));
         }
         if let Some(known) = known {
@@ -116,9 +157,17 @@ pub(super) async fn examine(app: &App, only: Option<&ServerName>, examination: &
         }
     }
     if only.is_none() {
-        let names: Vec<&str> = status.servers.iter().map(|server| server.name.as_str()).collect();
+        let names: Vec<&str> = status
+            .servers
+            .iter()
+            .map(|server| server.name.as_str())
+            .collect();
         for alike in alike(&names) {
-            let what = alike.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(" and ");
+            let what = alike
+                .iter()
+                .map(|name| format!("`{}`", printable(name)))
+                .collect::<Vec<_>>()
+                .join(" and ");
             examination.add(Finding::new(&kinds::SERVER_NAMES_ALIKE, alike[0], what));
         }
     }
@@ -129,8 +178,12 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
     let server = known.name().as_str();
     let mut hidden = Vec::new();
     for entry in known.entries() {
-        let Ok(json) = known.json(entry) else { continue };
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(json.get()) else { continue };
+        let Ok(json) = known.json(entry) else {
+            continue;
+        };
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(json.get()) else {
+            continue;
+        };
         let mut found = None;
         walk(&value, &mut |text| {
             if found.is_none() {
@@ -138,20 +191,43 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
             }
         });
         if let Some((characters, part)) = found {
-            hidden.push(format!("`{}` has {characters}: \"{part}\"", printable(entry.name.as_str())));
+            hidden.push(format!(
+                "`{}` has {characters}: \"{part}\"",
+                printable(entry.name.as_str())
+            ));
         }
     }
-    if let Some((characters, text)) = known.instructions().and_then(|text| Some((hidden_in(text)?, text))) {
-        hidden.push(format!("what it says of itself has {characters}: \"{}\"", around_hidden(text)));
+    if let Some((characters, text)) = known
+        .instructions()
+        .and_then(|text| Some((hidden_in(text)?, text)))
+    {
+        hidden.push(format!(
+            "what it says of itself has {characters}: \"{}\"",
+            around_hidden(text)
+        ));
     }
     if !hidden.is_empty() {
-        examination.add(Finding::new(&kinds::TOOL_HIDDEN_TEXT, server, some(&hidden)));
+        examination.add(Finding::new(
+            &kinds::TOOL_HIDDEN_TEXT,
+            server,
+            some(&hidden),
+        ));
     }
-    let names: Vec<&str> = known.entries().iter().map(|entry| entry.name.as_str()).collect();
+    let names: Vec<&str> = known
+        .entries()
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .collect();
     let pairs = alike(&names);
     let pairs: Vec<String> = pairs
         .iter()
-        .map(|names| names.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(" and "))
+        .map(|names| {
+            names
+                .iter()
+                .map(|name| format!("`{}`", printable(name)))
+                .collect::<Vec<_>>()
+                .join(" and ")
+        })
         .collect();
     if !pairs.is_empty() {
         examination.add(Finding::new(&kinds::TOOL_NAMES_ALIKE, server, some(&pairs)));
@@ -175,17 +251,27 @@ fn walk(value: &serde_json::Value, look: &mut impl FnMut(&str)) {
 fn alike<'n>(names: &[&'n str]) -> Vec<Vec<&'n str>> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names {
-        let plain: String =
-            name.chars().filter(|c| !matches!(c, '-' | '_' | '.')).flat_map(char::to_lowercase).collect();
+        let plain: String = name
+            .chars()
+            .filter(|c| !matches!(c, '-' | '_' | '.'))
+            .flat_map(char::to_lowercase)
+            .collect();
         groups.entry(plain).or_default().push(name);
     }
-    groups.into_values().filter(|names| names.len() > 1).collect()
+    groups
+        .into_values()
+        .filter(|names| names.len() > 1)
+        .collect()
 }
 
 /// The first few, and how many more.
 fn some(texts: &[String]) -> String {
     let rest = texts.len().saturating_sub(SHOWN);
-    let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+    let more = if rest > 0 {
+        format!("; and {rest} more")
+    } else {
+        String::new()
+    };
     format!("{}{more}", texts[..texts.len() - rest].join("; "))
 }
 
@@ -195,7 +281,10 @@ mod tests {
 
     #[test]
     fn names_that_agents_take_for_one_another_are_found() {
-        assert_eq!(alike(&["my-db", "notes", "My_DB", "note"]), [vec!["my-db", "My_DB"]]);
+        assert_eq!(
+            alike(&["my-db", "notes", "My_DB", "note"]),
+            [vec!["my-db", "My_DB"]]
+        );
         assert!(alike(&["a", "b"]).is_empty());
     }
 

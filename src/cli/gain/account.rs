@@ -84,8 +84,13 @@ pub(super) struct DaySum {
 type Costs = BTreeMap<String, u64>;
 
 impl Account {
-    pub(super) fn of(paths: &Paths, environment: &Environment, since: Option<Day>) -> anyhow::Result<Self> {
-        let history = load(&paths.state_dir.join(STATISTICS), since).context("nothing can be shown")?;
+    pub(super) fn of(
+        paths: &Paths,
+        environment: &Environment,
+        since: Option<Day>,
+    ) -> anyhow::Result<Self> {
+        let history =
+            load(&paths.state_dir.join(STATISTICS), since).context("nothing can be shown")?;
         let tokens = Tokens::load()?;
         Ok(Self::from(&history, &costs(paths, environment, &tokens)))
     }
@@ -104,7 +109,11 @@ impl Account {
             calls: calls(record),
             sum: Sum::of(record, costs),
         });
-        let unknown = total.answers.servers.keys().filter(|server| !costs.contains_key(*server));
+        let unknown = total
+            .answers
+            .servers
+            .keys()
+            .filter(|server| !costs.contains_key(*server));
         Self {
             tokenizer: ENCODING,
             estimated: "results, answers and instructions are estimated from their text; definitions are counted",
@@ -122,13 +131,20 @@ impl Account {
 impl Sum {
     fn of(record: &DayRecord, costs: &Costs) -> Self {
         let answers = &record.answers;
-        let definitions: u64 =
-            answers.servers.iter().filter_map(|(server, clients)| Some(clients * costs.get(server)?)).sum();
+        let definitions: u64 = answers
+            .servers
+            .iter()
+            .filter_map(|(server, clients)| Some(clients * costs.get(server)?))
+            .sum();
         let tallies = || record.tools.values().flat_map(BTreeMap::values);
         let mut sum = Self {
             definitions: signed(definitions),
-            projected: tallies().map(|tally| signed(tally.projected.whole) - signed(tally.projected.shown)).sum(),
-            stored: tallies().map(|tally| signed(tally.stored.whole) - signed(tally.stored.shown)).sum(),
+            projected: tallies()
+                .map(|tally| signed(tally.projected.whole) - signed(tally.projected.shown))
+                .sum(),
+            stored: tallies()
+                .map(|tally| signed(tally.stored.whole) - signed(tally.stored.shown))
+                .sum(),
             own: signed(answers.own.tokens),
             searches: signed(answers.searches.tokens),
             descriptions: signed(answers.descriptions.tokens),
@@ -150,28 +166,52 @@ impl Sum {
 }
 
 fn server_sum(server: &str, total: &DayRecord, costs: &Costs) -> ServerSum {
-    let clients = total.answers.servers.get(server).copied().unwrap_or_default();
-    let tools = total.tools.get(server).into_iter().flatten().map(|(tool, tally)| {
-        let (projected, stored) = (tally.projected, tally.stored);
-        ToolSum {
-            tool: tool.clone(),
-            calls: tally.calls,
-            whole: tally.calls.saturating_sub(projected.results + stored.results),
-            projected: projected.results,
-            stored: stored.results,
-            received_bytes: tally.received,
-            saved: signed(projected.whole + stored.whole) - signed(projected.shown + stored.shown),
-        }
-    });
+    let clients = total
+        .answers
+        .servers
+        .get(server)
+        .copied()
+        .unwrap_or_default();
+    let tools = total
+        .tools
+        .get(server)
+        .into_iter()
+        .flatten()
+        .map(|(tool, tally)| {
+            let (projected, stored) = (tally.projected, tally.stored);
+            ToolSum {
+                tool: tool.clone(),
+                calls: tally.calls,
+                whole: tally
+                    .calls
+                    .saturating_sub(projected.results + stored.results),
+                projected: projected.results,
+                stored: stored.results,
+                received_bytes: tally.received,
+                saved: signed(projected.whole + stored.whole)
+                    - signed(projected.shown + stored.shown),
+            }
+        });
     let tools: Vec<ToolSum> = tools.collect();
     let definition_tokens = costs.get(server).copied();
-    let saved =
-        signed(clients * definition_tokens.unwrap_or_default()) + tools.iter().map(|tool| tool.saved).sum::<i64>();
-    ServerSum { server: server.to_owned(), clients, definition_tokens, saved, tools }
+    let saved = signed(clients * definition_tokens.unwrap_or_default())
+        + tools.iter().map(|tool| tool.saved).sum::<i64>();
+    ServerSum {
+        server: server.to_owned(),
+        clients,
+        definition_tokens,
+        saved,
+        tools,
+    }
 }
 
 fn calls(record: &DayRecord) -> u64 {
-    record.tools.values().flat_map(BTreeMap::values).map(|tally| tally.calls).sum()
+    record
+        .tools
+        .values()
+        .flat_map(BTreeMap::values)
+        .map(|tally| tally.calls)
+        .sum()
 }
 
 fn signed(tokens: u64) -> i64 {
@@ -180,10 +220,15 @@ fn signed(tokens: u64) -> i64 {
 
 /// What the definitions of the configured servers cost, as they were listed last. Without a configuration nothing is known.
 fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
-    let Ok(config) = Config::load(paths, environment) else { return Costs::new() };
+    let Ok(config) = Config::load(paths, environment) else {
+        return Costs::new();
+    };
     let cache = Cache::new(Some(&paths.cache_dir));
     let cost = |(server, entry): (&crate::tool::ServerName, &crate::config::Server)| {
-        let known = cache.load(&Key { server: server.clone(), configuration: entry.hash.to_string() })?;
+        let known = cache.load(&Key {
+            server: server.clone(),
+            configuration: entry.hash.to_string(),
+        })?;
         let definitions = known.entries().iter().filter_map(|entry| {
             let json = known.json(entry).ok()?;
             Some(tokens.cost_of_definition(&Object::parse(&json).ok()?) as u64)
@@ -207,24 +252,43 @@ mod tests {
         statistics.answered(Answer::Own, 500);
         statistics.answered(Answer::Search, 300);
         statistics.answered(Answer::Part, 50);
-        let outcome =
-            CallOutcome { failed: false, latency: std::time::Duration::from_millis(1), sent: 1, received: 9000 };
+        let outcome = CallOutcome {
+            failed: false,
+            latency: std::time::Duration::from_millis(1),
+            sent: 1,
+            received: 9000,
+        };
         for _ in 0..3 {
             statistics.called("a", "t", &outcome);
         }
         statistics.reduced("a", "t", false, 2000, 100);
         statistics.reduced("a", "t", true, 30_000, 1_000);
         let history = statistics.history(None).unwrap();
-        let account = Account::from(&history, &Costs::from([("a".to_owned(), 1000), ("unused".to_owned(), 7)]));
+        let account = Account::from(
+            &history,
+            &Costs::from([("a".to_owned(), 1000), ("unused".to_owned(), 7)]),
+        );
         let sum = account.sum;
-        assert_eq!((sum.definitions, sum.projected, sum.stored), (2000, 1900, 29_000));
-        assert_eq!((sum.own, sum.searches, sum.parts, sum.wrapping), (500, 300, 50, 27));
+        assert_eq!(
+            (sum.definitions, sum.projected, sum.stored),
+            (2000, 1900, 29_000)
+        );
+        assert_eq!(
+            (sum.own, sum.searches, sum.parts, sum.wrapping),
+            (500, 300, 50, 27)
+        );
         assert_eq!(sum.net, 2000 + 1900 + 29_000 - 500 - 300 - 50 - 27);
         assert_eq!(account.unknown, ["gone"]);
         assert_eq!(account.clients, 2);
         let server = &account.servers[0];
-        assert_eq!((server.server.as_str(), server.saved, server.tools[0].whole), ("a", 32_900, 1));
-        assert_eq!(account.days.iter().map(|day| day.sum.net).sum::<i64>(), sum.net);
+        assert_eq!(
+            (server.server.as_str(), server.saved, server.tools[0].whole),
+            ("a", 32_900, 1)
+        );
+        assert_eq!(
+            account.days.iter().map(|day| day.sum.net).sum::<i64>(),
+            sum.net
+        );
     }
 
     #[test]

@@ -66,7 +66,8 @@ pub(super) fn run(
 ) -> Result<(), Exit> {
     let directory = match directory {
         Some(directory) => directory,
-        None => claude_directory(environment).context("no home directory is known; name the logs by --logs")?,
+        None => claude_directory(environment)
+            .context("no home directory is known; name the logs by --logs")?,
     };
     if !directory.is_dir() {
         return Err(Exit::failed(format!(
@@ -87,8 +88,15 @@ pub(super) fn run(
 }
 
 fn claude_directory(environment: &Environment) -> Option<PathBuf> {
-    let named = environment.get(env::CLAUDE_CONFIG_DIR.name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Some(named.or_else(|| Some(environment.home()?.join(".claude")))?.join("projects"))
+    let named = environment
+        .get(env::CLAUDE_CONFIG_DIR.name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from);
+    Some(
+        named
+            .or_else(|| Some(environment.home()?.join(".claude")))?
+            .join("projects"),
+    )
 }
 
 fn discover(directory: &Path, since: Option<Day>) -> anyhow::Result<Discovery> {
@@ -97,7 +105,11 @@ fn discover(directory: &Path, since: Option<Day>) -> anyhow::Result<Discovery> {
     let mut paths = Vec::new();
     logs_below(directory, LEVELS, &mut paths);
     paths.sort();
-    let mut found = Discovery { tokenizer: ENCODING, logs: paths.len(), ..Discovery::default() };
+    let mut found = Discovery {
+        tokenizer: ENCODING,
+        logs: paths.len(),
+        ..Discovery::default()
+    };
     let mut known = HashSet::new();
     let mut tools: BTreeMap<String, ToolCost> = BTreeMap::new();
     for path in paths {
@@ -108,7 +120,10 @@ fn discover(directory: &Path, since: Option<Day>) -> anyhow::Result<Discovery> {
         };
         let mut searched = HashSet::new();
         // A session that is taken up again has the calls of the old one in its log too.
-        for call in calls.into_iter().filter(|call| known.insert(call.id.clone())) {
+        for call in calls
+            .into_iter()
+            .filter(|call| known.insert(call.id.clone()))
+        {
             let name = format!("{}__{}", call.server, call.tool);
             let cost = Cost::of(&call, &tokens);
             searched.insert(name.clone());
@@ -126,8 +141,13 @@ fn discover(directory: &Path, since: Option<Day>) -> anyhow::Result<Discovery> {
         found.sessions += u64::from(!searched.is_empty());
         found.tokens_with_mcpzip += searched.len() as u64 * SEARCH;
     }
-    found.tools = tools.into_iter().map(|(tool, cost)| ToolCost { tool, ..cost }).collect();
-    found.tools.sort_by_key(|tool| std::cmp::Reverse(tool.tokens));
+    found.tools = tools
+        .into_iter()
+        .map(|(tool, cost)| ToolCost { tool, ..cost })
+        .collect();
+    found
+        .tools
+        .sort_by_key(|tool| std::cmp::Reverse(tool.tokens));
     Ok(found)
 }
 
@@ -164,7 +184,9 @@ fn logs_below(directory: &Path, levels: usize, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && levels > 1 => logs_below(&path, levels - 1, found),
-            Ok(kind) if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") => found.push(path),
+            Ok(kind) if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") => {
+                found.push(path)
+            }
             _ => {}
         }
     }
@@ -174,24 +196,62 @@ fn print(found: &Discovery, output: &Output) {
     let number = |number: u64| grouped(i64::try_from(number).unwrap_or(i64::MAX));
     output.line(format!(
         "{} {}",
-        strong(format!("{} calls of MCP tools in {} sessions", number(found.calls), number(found.sessions))),
-        faint(format!("{} logs, tokens of {}", found.logs, found.tokenizer))
+        strong(format!(
+            "{} calls of MCP tools in {} sessions",
+            number(found.calls),
+            number(found.sessions)
+        )),
+        faint(format!(
+            "{} logs, tokens of {}",
+            found.logs, found.tokenizer
+        ))
     ));
     if found.unreadable > 0 {
-        output.line(faint(format!("{} logs could not be read", found.unreadable)));
+        output.line(faint(format!(
+            "{} logs could not be read",
+            found.unreadable
+        )));
     }
     if found.calls == 0 {
         return;
     }
-    output.line(format!("  arguments and results, once         {:>14}", number(found.tokens)));
-    output.line(format!("  the same through mcpzip, no select  {:>14}", number(found.tokens_with_mcpzip)));
-    output.line(format!("  results, in every turn they stayed  {:>14}", number(found.carried)));
-    let longest = found.tools.iter().map(|tool| tool.tokens).max().unwrap_or(0);
-    let mut rows = vec![["tool", "calls", "JSON", "largest", "carried", "tokens", ""].map(str::to_owned).to_vec()];
+    output.line(format!(
+        "  arguments and results, once         {:>14}",
+        number(found.tokens)
+    ));
+    output.line(format!(
+        "  the same through mcpzip, no select  {:>14}",
+        number(found.tokens_with_mcpzip)
+    ));
+    output.line(format!(
+        "  results, in every turn they stayed  {:>14}",
+        number(found.carried)
+    ));
+    let longest = found
+        .tools
+        .iter()
+        .map(|tool| tool.tokens)
+        .max()
+        .unwrap_or(0);
+    let mut rows = vec![
+        ["tool", "calls", "JSON", "largest", "carried", "tokens", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     rows.extend(found.tools.iter().take(20).map(|tool| {
-        let numbers = [tool.calls, tool.json, tool.largest, tool.carried, tool.tokens].map(number);
+        let numbers = [
+            tool.calls,
+            tool.json,
+            tool.largest,
+            tool.carried,
+            tool.tokens,
+        ]
+        .map(number);
         let bar = std::iter::once(format!("{:<24}", bar(tool.tokens, longest)));
-        std::iter::once(tool.tool.clone()).chain(numbers).chain(bar).collect()
+        std::iter::once(tool.tool.clone())
+            .chain(numbers)
+            .chain(bar)
+            .collect()
     }));
     output.line(format!("\n{}", aligned(&rows)));
     output.line(faint(
@@ -225,13 +285,24 @@ mod tests {
         std::fs::create_dir_all(project.join("session/subagents")).unwrap();
         std::fs::write(project.join("one.jsonl"), log("t1", &large)).unwrap();
         std::fs::write(project.join("copy.jsonl"), log("t1", &large)).unwrap();
-        std::fs::write(project.join("session/subagents/agent.jsonl"), log("t2", "[1, 2]")).unwrap();
+        std::fs::write(
+            project.join("session/subagents/agent.jsonl"),
+            log("t2", "[1, 2]"),
+        )
+        .unwrap();
         std::fs::write(project.join("notes.txt"), "no log").unwrap();
         let found = discover(home.path(), None).unwrap();
         assert_eq!((found.logs, found.sessions, found.calls), (3, 2, 2));
         let tool = &found.tools[0];
         assert_eq!((tool.tool.as_str(), tool.calls, tool.json), ("a__t", 2, 1));
-        assert!(tool.largest > 39_000 && found.carried >= tool.largest, "{tool:?}");
-        assert!(found.tokens_with_mcpzip < 2_500, "{}", found.tokens_with_mcpzip);
+        assert!(
+            tool.largest > 39_000 && found.carried >= tool.largest,
+            "{tool:?}"
+        );
+        assert!(
+            found.tokens_with_mcpzip < 2_500,
+            "{}",
+            found.tokens_with_mcpzip
+        );
     }
 }

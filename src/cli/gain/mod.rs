@@ -35,7 +35,12 @@ pub(super) struct Arguments {
     logs: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: Arguments, paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+pub(super) fn run(
+    arguments: Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
     if arguments.discover {
         return discover::run(arguments.logs, arguments.since, environment, output);
     }

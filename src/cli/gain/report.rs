@@ -15,17 +15,47 @@ pub(super) fn print(account: &Account, output: &Output) {
         output.line("nothing is counted yet: `mcpzip serve` counts what its clients do");
         return;
     };
-    let Sum { definitions, projected, stored, own, searches, descriptions, parts, wrapping, net } = account.sum;
+    let Sum {
+        definitions,
+        projected,
+        stored,
+        own,
+        searches,
+        descriptions,
+        parts,
+        wrapping,
+        net,
+    } = account.sum;
     output.line(format!(
         "{} {}",
         strong(format!("{from} to {to}")),
-        faint(format!("{} clients, tokens of {}; {}", account.clients, account.tokenizer, account.estimated))
+        faint(format!(
+            "{} clients, tokens of {}; {}",
+            account.clients, account.tokenizer, account.estimated
+        ))
     ));
-    let longest = [definitions, projected, stored, own, searches, descriptions, parts, wrapping];
-    let longest = longest.into_iter().map(i64::unsigned_abs).max().unwrap_or(0);
+    let longest = [
+        definitions,
+        projected,
+        stored,
+        own,
+        searches,
+        descriptions,
+        parts,
+        wrapping,
+    ];
+    let longest = longest
+        .into_iter()
+        .map(i64::unsigned_abs)
+        .max()
+        .unwrap_or(0);
     let line = |what: &str, tokens: i64| {
         let bar = bar(tokens.unsigned_abs(), longest);
-        let bar = if tokens < 0 { style(bar).red() } else { style(bar).green() };
+        let bar = if tokens < 0 {
+            style(bar).red()
+        } else {
+            style(bar).green()
+        };
         output.line(format!("  {what:<38}{:>14}  {bar}", grouped(tokens)));
     };
     output.line(good("saved"));
@@ -44,7 +74,9 @@ pub(super) fn print(account: &Account, output: &Output) {
     days(account, output);
     if !account.unknown.is_empty() {
         let names = account.unknown.join(", ");
-        output.line(faint(format!("definitions not known any more, nothing counted as saved for: {names}")));
+        output.line(faint(format!(
+            "definitions not known any more, nothing counted as saved for: {names}"
+        )));
     }
     output.line(faint(
         "definitions count once for each client, as clients without a search of their own would send them; with one, less was saved",
@@ -53,11 +85,27 @@ pub(super) fn print(account: &Account, output: &Output) {
 
 fn servers(account: &Account, output: &Output) {
     let row = |cells: [String; 7]| cells.to_vec();
-    let mut rows =
-        vec![row(["server, tool", "calls", "whole", "in part", "stored", "received", "saved"].map(str::to_owned))];
+    let mut rows = vec![row([
+        "server, tool",
+        "calls",
+        "whole",
+        "in part",
+        "stored",
+        "received",
+        "saved",
+    ]
+    .map(str::to_owned))];
     for server in &account.servers {
         let empty = String::new;
-        rows.push(row([server.server.clone(), empty(), empty(), empty(), empty(), empty(), grouped(server.saved)]));
+        rows.push(row([
+            server.server.clone(),
+            empty(),
+            empty(),
+            empty(),
+            empty(),
+            empty(),
+            grouped(server.saved),
+        ]));
         rows.extend(server.tools.iter().map(|tool| {
             row([
                 format!("  {}", tool.tool),
@@ -79,12 +127,26 @@ fn servers(account: &Account, output: &Output) {
 }
 
 fn days(account: &Account, output: &Output) {
-    let longest = account.days.iter().map(|day| day.sum.net.unsigned_abs()).max().unwrap_or(0);
+    let longest = account
+        .days
+        .iter()
+        .map(|day| day.sum.net.unsigned_abs())
+        .max()
+        .unwrap_or(0);
     output.line("");
     for day in account.days.iter().rev().take(MOST_ROWS).rev() {
         let bar = bar(day.sum.net.unsigned_abs(), longest);
-        let bar = if day.sum.net < 0 { style(bar).red() } else { style(bar).green() };
-        output.line(format!("{}  {:>6} calls {:>14}  {bar}", day.day, day.calls, grouped(day.sum.net)));
+        let bar = if day.sum.net < 0 {
+            style(bar).red()
+        } else {
+            style(bar).green()
+        };
+        output.line(format!(
+            "{}  {:>6} calls {:>14}  {bar}",
+            day.day,
+            day.calls,
+            grouped(day.sum.net)
+        ));
     }
 }
 
@@ -102,7 +164,9 @@ pub(super) fn bar(value: u64, longest: u64) -> String {
 pub(super) fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let first = digits.len() % 3;
-    let groups = digits.as_bytes()[first..].chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
+    let groups = digits.as_bytes()[first..]
+        .chunks(3)
+        .map(|group| String::from_utf8_lossy(group).into_owned());
     let head = (first > 0).then(|| digits[..first].to_owned());
     let text = head.into_iter().chain(groups).collect::<Vec<_>>().join(",");
     if number < 0 { format!("-{text}") } else { text }
@@ -117,7 +181,12 @@ mod tests {
         assert_eq!(bar(10, 10), "█".repeat(WIDEST));
         assert_eq!(bar(1, 100_000), "▏");
         assert_eq!(bar(0, 0), "");
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (-1_234_567, "-1,234,567")] {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (-1_234_567, "-1,234,567"),
+        ] {
             assert_eq!(grouped(number), text);
         }
     }

@@ -72,8 +72,14 @@ pub(super) fn calls(log: impl BufRead, since: Option<&str>) -> std::io::Result<V
     let mut reading = Reading::default();
     for line in log.split(b'\n') {
         let line = line?;
-        let Ok(entry) = serde_json::from_slice::<Entry<'_>>(&line) else { continue };
-        let is_early = entry.timestamp.as_deref().zip(since).is_some_and(|(time, since)| time < since);
+        let Ok(entry) = serde_json::from_slice::<Entry<'_>>(&line) else {
+            continue;
+        };
+        let is_early = entry
+            .timestamp
+            .as_deref()
+            .zip(since)
+            .is_some_and(|(time, since)| time < since);
         reading.take(&entry, is_early);
     }
     Ok(reading.calls)
@@ -93,13 +99,17 @@ impl Reading {
         if entry.subtype.as_deref() == Some("compact_boundary") {
             self.first = self.calls.len();
         }
-        let Some(message) = &entry.message else { return };
+        let Some(message) = &entry.message else {
+            return;
+        };
         let is_answer = message.role.as_deref() == Some("assistant");
         // An answer of several blocks is several entries with one id.
         if is_answer && message.id.as_deref().is_none_or(|id| id != self.answer) {
             self.answer = message.id.as_deref().unwrap_or_default().to_owned();
             let known = self.calls[self.first..].iter_mut();
-            known.filter(|call| call.output.is_some()).for_each(|call| call.turns += 1);
+            known
+                .filter(|call| call.output.is_some())
+                .for_each(|call| call.turns += 1);
         }
         for block in message.content.map(blocks).unwrap_or_default() {
             match block.kind.as_ref() {
@@ -111,14 +121,24 @@ impl Reading {
     }
 
     fn called(&mut self, block: &Block<'_>) {
-        let (Some(id), Some(name)) = (&block.id, &block.name) else { return };
-        let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) else { return };
+        let (Some(id), Some(name)) = (&block.id, &block.name) else {
+            return;
+        };
+        let Some((server, tool)) = name
+            .strip_prefix("mcp__")
+            .and_then(|rest| rest.split_once("__"))
+        else {
+            return;
+        };
         self.by_id.insert(id.clone().into_owned(), self.calls.len());
         self.calls.push(McpCall {
             id: id.clone().into_owned(),
             server: server.to_owned(),
             tool: tool.to_owned(),
-            input: block.input.map(|raw| raw.get().to_owned()).unwrap_or_default(),
+            input: block
+                .input
+                .map(|raw| raw.get().to_owned())
+                .unwrap_or_default(),
             output: None,
             others: 0,
             turns: 0,
@@ -126,21 +146,35 @@ impl Reading {
     }
 
     fn answered(&mut self, block: &Block<'_>) {
-        let call = block.tool_use_id.as_deref().and_then(|id| self.by_id.get(id)).map(|at| &mut self.calls[*at]);
-        let (Some(call), Some(content)) = (call, block.content) else { return };
+        let call = block
+            .tool_use_id
+            .as_deref()
+            .and_then(|id| self.by_id.get(id))
+            .map(|at| &mut self.calls[*at]);
+        let (Some(call), Some(content)) = (call, block.content) else {
+            return;
+        };
         if let Ok(text) = serde_json::from_str::<String>(content.get()) {
             call.output = Some(text);
             return;
         }
         let parts = blocks(content);
         call.others = parts.iter().filter(|part| part.text.is_none()).count();
-        call.output = Some(parts.iter().filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n"));
+        call.output = Some(
+            parts
+                .iter()
+                .filter_map(|part| part.text.as_deref())
+                .collect::<Vec<_>>()
+                .join("\n"),
+        );
     }
 }
 
 fn blocks(content: &RawValue) -> Vec<Block<'_>> {
     let raw: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
-    raw.iter().filter_map(|block| serde_json::from_str(block.get()).ok()).collect()
+    raw.iter()
+        .filter_map(|block| serde_json::from_str(block.get()).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -173,11 +207,22 @@ mod tests {
     #[test]
     fn calls_are_read_with_their_results_and_how_long_they_stayed() {
         let calls = super::calls(LOG.as_bytes(), None).unwrap();
-        let [first, second] = &calls[..] else { panic!("{calls:?}") };
-        assert_eq!((first.server.as_str(), first.tool.as_str()), ("git_hub", "list_issues"));
-        assert_eq!((first.input.as_str(), first.output.as_deref()), (r#"{"repo":"a"}"#, Some("one\ntwo")));
+        let [first, second] = &calls[..] else {
+            panic!("{calls:?}")
+        };
+        assert_eq!(
+            (first.server.as_str(), first.tool.as_str()),
+            ("git_hub", "list_issues")
+        );
+        assert_eq!(
+            (first.input.as_str(), first.output.as_deref()),
+            (r#"{"repo":"a"}"#, Some("one\ntwo"))
+        );
         assert_eq!((first.others, first.turns), (1, 2));
-        assert_eq!((second.server.as_str(), second.tool.as_str()), ("a", "b__c"));
+        assert_eq!(
+            (second.server.as_str(), second.tool.as_str()),
+            ("a", "b__c")
+        );
         assert_eq!((second.output.as_deref(), second.turns), (Some("plain"), 0));
         let later = super::calls(LOG.as_bytes(), Some("2026-11-21")).unwrap();
         assert_eq!(later, calls[1..]);

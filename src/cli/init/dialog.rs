@@ -25,7 +25,10 @@ pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit>
     }
     let width = usize::from(Term::stderr().size().1);
     // A line that the terminal breaks would be counted as one when it is drawn again.
-    let items: Vec<String> = lines.iter().map(|line| cut(&line.text, width.saturating_sub(8))).collect();
+    let items: Vec<String> = lines
+        .iter()
+        .map(|line| cut(&line.text, width.saturating_sub(8)))
+        .collect();
     let chosen: Vec<bool> = lines.iter().map(|line| line.is_chosen).collect();
     let hint = console::style("(space, a: all, enter)").for_stderr().dim();
     let theme = Marked(ColorfulTheme::default());
@@ -44,7 +47,10 @@ pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit>
 /// When the person leaves.
 pub(super) fn agrees(question: &str) -> Result<bool, Exit> {
     let theme = ColorfulTheme::default();
-    let asked = Confirm::with_theme(&theme).with_prompt(question).default(true).interact_on_opt(&Term::stderr());
+    let asked = Confirm::with_theme(&theme)
+        .with_prompt(question)
+        .default(true)
+        .interact_on_opt(&Term::stderr());
     asked
         .map_err(|error| {
             // The question has no end of line yet.
@@ -69,9 +75,14 @@ impl Theme for Marked {
         checked: bool,
         active: bool,
     ) -> fmt::Result {
-        let mark = if active { &self.0.active_item_prefix } else { &self.0.inactive_item_prefix };
+        let mark = if active {
+            &self.0.active_item_prefix
+        } else {
+            &self.0.inactive_item_prefix
+        };
         write!(f, "{mark} ")?;
-        self.0.format_multi_select_prompt_item(f, text, checked, active)
+        self.0
+            .format_multi_select_prompt_item(f, text, checked, active)
     }
 }
 

@@ -77,7 +77,11 @@ struct Draft {
     connections: Vec<(Client, Connection)>,
 }
 
-pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
+pub(super) async fn run(
+    arguments: &Arguments,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
     let mut signal = std::pin::pin!(shutdown::signal());
     // Polled once before anything is there: then Ctrl-C in a dialog ends the dialog, which gives the terminal back.
     if let Some(signal) = poll_once(signal.as_mut()).await {
@@ -90,12 +94,24 @@ pub(super) async fn run(arguments: &Arguments, machine: &Machine, output: &Outpu
         signal = signal.as_mut() => return Err(Exit::interrupted(signal)),
         () = tokio::time::sleep(LAST_LOOK) => {}
     }
-    let undo = carry_out(arguments, &draft, machine, is_asking(arguments, output), output)?;
+    let undo = carry_out(
+        arguments,
+        &draft,
+        machine,
+        is_asking(arguments, output),
+        output,
+    )?;
     let logins = match &undo {
         Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
         None => Vec::new(),
     };
-    report(arguments, &draft, &trials, (undo.as_deref(), &logins), output);
+    report(
+        arguments,
+        &draft,
+        &trials,
+        (undo.as_deref(), &logins),
+        output,
+    );
     Ok(())
 }
 
@@ -105,22 +121,37 @@ fn is_asking(arguments: &Arguments, output: &Output) -> bool {
 }
 
 /// All up to the point where something is written: asks, tries, and shows what would change.
-async fn prepare(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(Draft, Vec<Tried>), Exit> {
+async fn prepare(
+    arguments: &Arguments,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(Draft, Vec<Tried>), Exit> {
     let is_asking = is_asking(arguments, output);
     if !is_asking && !arguments.yes && !arguments.dry_run {
-        return Err(Exit::failed("nothing was done: `--yes` does it without asking, `--dry-run` only looks"));
+        return Err(Exit::failed(
+            "nothing was done: `--yes` does it without asking, `--dry-run` only looks",
+        ));
     }
     if !output.is_json() {
-        output.line(format!("{} {}", strong("mcpzip init"), faint(machine.paths.config_file.display())));
+        output.line(format!(
+            "{} {}",
+            strong("mcpzip init"),
+            faint(machine.paths.config_file.display())
+        ));
     }
     let mut wishes = wishes(arguments, machine, is_asking, output)?;
     let mut draft = draft(&wishes, machine)?;
     let mut trials = Vec::new();
     if !arguments.no_test && !draft.new.is_empty() {
-        let text = draft.plan.configuration(&machine.paths.config_file).map_err(anyhow::Error::from)?;
+        let text = draft
+            .plan
+            .configuration(&machine.paths.config_file)
+            .map_err(anyhow::Error::from)?;
         trials = trial::run(&draft.new, &text, machine, output).await?;
         if !output.is_json() {
-            trials.iter().for_each(|trial| output.line(format!("  {}", trial.line())));
+            trials
+                .iter()
+                .for_each(|trial| output.line(format!("  {}", trial.line())));
         }
         let dropped = dropped(arguments, &trials, is_asking)?;
         if !dropped.is_empty() {
@@ -135,70 +166,155 @@ async fn prepare(arguments: &Arguments, machine: &Machine, output: &Output) -> R
 }
 
 /// Finds out what is wanted, by the flags or by asking.
-fn wishes(arguments: &Arguments, machine: &Machine, is_asking: bool, output: &Output) -> Result<Wishes, Exit> {
+fn wishes(
+    arguments: &Arguments,
+    machine: &Machine,
+    is_asking: bool,
+    output: &Output,
+) -> Result<Wishes, Exit> {
     let around = &machine.around;
-    let installed: Vec<Client> = Client::ALL.into_iter().filter(|client| client.is_installed(around)).collect();
+    let installed: Vec<Client> = Client::ALL
+        .into_iter()
+        .filter(|client| client.is_installed(around))
+        .collect();
     let named = clients_of(&arguments.client);
-    let mut clients = if arguments.client.is_empty() { installed.clone() } else { named };
+    let mut clients = if arguments.client.is_empty() {
+        installed.clone()
+    } else {
+        named
+    };
     if is_asking && arguments.client.is_empty() {
         if installed.is_empty() {
             output.line("no client was found on this machine; `--client` names one all the same");
         }
         let survey = Survey::of(&installed, around);
-        let lines: Vec<Line> = installed.iter().map(|client| client_line(*client, &survey)).collect();
+        let lines: Vec<Line> = installed
+            .iter()
+            .map(|client| client_line(*client, &survey))
+            .collect();
         let chosen = dialog::choose("Which clients should use mcpzip?", &lines)?;
         clients = chosen.into_iter().map(|at| installed[at]).collect();
         let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
         output.line(format!("  {} {}", faint("clients:"), listed(&titles)));
     }
-    let moving = if arguments.no_migrate { BTreeSet::new() } else { moving(&clients, machine, is_asking, output)? };
-    let known = draft(&Wishes { clients: Vec::new(), moving: BTreeSet::new(), popular: Vec::new() }, machine)?;
-    let text = known.plan.configuration(&machine.paths.config_file).map_err(anyhow::Error::from)?;
-    let offered: Vec<Popular> =
-        popular::all(&around.environment).into_iter().filter(|popular| !has_server(&text, popular.name)).collect();
+    let moving = if arguments.no_migrate {
+        BTreeSet::new()
+    } else {
+        moving(&clients, machine, is_asking, output)?
+    };
+    let known = draft(
+        &Wishes {
+            clients: Vec::new(),
+            moving: BTreeSet::new(),
+            popular: Vec::new(),
+        },
+        machine,
+    )?;
+    let text = known
+        .plan
+        .configuration(&machine.paths.config_file)
+        .map_err(anyhow::Error::from)?;
+    let offered: Vec<Popular> = popular::all(&around.environment)
+        .into_iter()
+        .filter(|popular| !has_server(&text, popular.name))
+        .collect();
     let popular = if is_asking && arguments.server.is_empty() {
-        let (usable, lacking): (Vec<Popular>, Vec<Popular>) =
-            offered.into_iter().partition(|popular| popular.lacks.is_none());
+        let (usable, lacking): (Vec<Popular>, Vec<Popular>) = offered
+            .into_iter()
+            .partition(|popular| popular.lacks.is_none());
         let lines: Vec<Line> = usable
             .iter()
-            .map(|popular| Line { text: format!("{:20} {}", popular.name, popular.purpose), is_chosen: false })
+            .map(|popular| Line {
+                text: format!("{:20} {}", popular.name, popular.purpose),
+                is_chosen: false,
+            })
             .collect();
-        let mut programs: Vec<&str> = lacking.iter().filter_map(|popular| popular.lacks.as_deref()).collect();
+        let mut programs: Vec<&str> = lacking
+            .iter()
+            .filter_map(|popular| popular.lacks.as_deref())
+            .collect();
         programs.dedup();
         if !programs.is_empty() {
-            output.line(faint(format!("more servers could be offered if there were {}", programs.join(" and "))));
+            output.line(faint(format!(
+                "more servers could be offered if there were {}",
+                programs.join(" and ")
+            )));
         }
         let chosen = dialog::choose("Add some that need no account?", &lines)?;
         chosen.into_iter().map(|at| usable[at].clone()).collect()
     } else {
-        offered.into_iter().filter(|popular| arguments.server.iter().any(|name| name == popular.name)).collect()
+        offered
+            .into_iter()
+            .filter(|popular| arguments.server.iter().any(|name| name == popular.name))
+            .collect()
     };
-    Ok(Wishes { clients, moving, popular })
+    Ok(Wishes {
+        clients,
+        moving,
+        popular,
+    })
 }
 
 /// The servers of `clients` that are to be taken over.
-fn moving(clients: &[Client], machine: &Machine, is_asking: bool, output: &Output) -> Result<BTreeSet<String>, Exit> {
+fn moving(
+    clients: &[Client],
+    machine: &Machine,
+    is_asking: bool,
+    output: &Output,
+) -> Result<BTreeSet<String>, Exit> {
     if clients.is_empty() {
         return Ok(BTreeSet::new());
     }
     let survey = Survey::of(clients, &machine.around);
     let plan = plan(&survey, &choice([]), machine)?;
-    let movable: Vec<&Item> = plan.items.iter().filter(|item| !matches!(item.verdict, Verdict::Stays(_))).collect();
+    let movable: Vec<&Item> = plan
+        .items
+        .iter()
+        .filter(|item| !matches!(item.verdict, Verdict::Stays(_)))
+        .collect();
     if !is_asking {
-        return Ok(movable.into_iter().map(|item| item.server.clone()).collect());
+        return Ok(movable
+            .into_iter()
+            .map(|item| item.server.clone())
+            .collect());
     }
-    let staying = plan.items.iter().filter(|item| matches!(item.verdict, Verdict::Stays(_)));
+    let staying = plan
+        .items
+        .iter()
+        .filter(|item| matches!(item.verdict, Verdict::Stays(_)));
     for item in staying.filter(|item| !is_mcpzip(&survey, item)) {
-        output.line(format!("  {} {}", faint(item.client.title()), plan.masker.mask(&migrate::line(item))));
+        output.line(format!(
+            "  {} {}",
+            faint(item.client.title()),
+            plan.masker.mask(&migrate::line(item))
+        ));
     }
-    let widest = movable.iter().map(|item| item.server.chars().count()).max().unwrap_or(0).clamp(12, 36);
-    let lines: Vec<Line> = movable.iter().map(|item| server_line(item, widest)).collect();
+    let widest = movable
+        .iter()
+        .map(|item| item.server.chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(12, 36);
+    let lines: Vec<Line> = movable
+        .iter()
+        .map(|item| server_line(item, widest))
+        .collect();
     let chosen = dialog::choose("Which servers should move here?", &lines)?;
-    let names: Vec<&str> = chosen.iter().map(|at| movable[*at].server.as_str()).collect();
+    let names: Vec<&str> = chosen
+        .iter()
+        .map(|at| movable[*at].server.as_str())
+        .collect();
     if !movable.is_empty() {
-        output.line(format!("  {} {}", faint("moving here:"), printable(&listed(&names))));
+        output.line(format!(
+            "  {} {}",
+            faint("moving here:"),
+            printable(&listed(&names))
+        ));
     }
-    Ok(chosen.into_iter().map(|at| movable[at].server.clone()).collect())
+    Ok(chosen
+        .into_iter()
+        .map(|at| movable[at].server.clone())
+        .collect())
 }
 
 /// All that the wishes come to, nothing of it done.
@@ -214,33 +330,60 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
         .items
         .iter()
         .filter_map(|item| match &item.verdict {
-            Verdict::Moves { name, is_known: false } | Verdict::Conflicts { name } => Some(name.clone()),
+            Verdict::Moves {
+                name,
+                is_known: false,
+            }
+            | Verdict::Conflicts { name } => Some(name.clone()),
             _ => None,
         })
         .collect();
-    let popular: Vec<(String, String)> =
-        wishes.popular.iter().map(|popular| (popular.name.to_owned(), popular.entry.clone())).collect();
-    if !popular.is_empty() || !config_file.exists() && new.is_empty() && !wishes.clients.is_empty() {
-        new.extend(plan.add_servers(config_file, &popular).map_err(anyhow::Error::from)?);
+    let popular: Vec<(String, String)> = wishes
+        .popular
+        .iter()
+        .map(|popular| (popular.name.to_owned(), popular.entry.clone()))
+        .collect();
+    if !popular.is_empty() || !config_file.exists() && new.is_empty() && !wishes.clients.is_empty()
+    {
+        new.extend(
+            plan.add_servers(config_file, &popular)
+                .map_err(anyhow::Error::from)?,
+        );
     }
     let launch = machine.launch()?;
     let mut connections = Vec::new();
     for client in &wishes.clients {
         let place = client.user_place(&machine.around);
-        let connection = plan.add_connection(&place, &launch, config_file, &machine.around.environment);
+        let connection =
+            plan.add_connection(&place, &launch, config_file, &machine.around.environment);
         connections.push((*client, connection.map_err(anyhow::Error::from)?));
     }
-    Ok(Draft { survey, plan, new, connections })
+    Ok(Draft {
+        survey,
+        plan,
+        new,
+        connections,
+    })
 }
 
 /// The user's own servers. Those that a project has for all who work in it are `migrate`'s: others would miss them.
 fn choice(only: impl IntoIterator<Item = String>) -> Choice {
-    Choice { scopes: vec![Scope::User, Scope::Local], only: only.into_iter().collect(), ..Choice::default() }
+    Choice {
+        scopes: vec![Scope::User, Scope::Local],
+        only: only.into_iter().collect(),
+        ..Choice::default()
+    }
 }
 
 fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exit> {
     let launch = machine.launch()?;
-    let made = Plan::new(survey, choice, &machine.paths.config_file, &launch, &machine.around);
+    let made = Plan::new(
+        survey,
+        choice,
+        &machine.paths.config_file,
+        &launch,
+        &machine.around,
+    );
     Ok(made.map_err(anyhow::Error::from)?)
 }
 
@@ -252,11 +395,22 @@ fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<V
     }
     let mut kept = BTreeSet::new();
     if is_asking {
-        let lines: Vec<Line> =
-            failing.iter().map(|trial| Line { text: trial.name.clone(), is_chosen: false }).collect();
-        kept.extend(dialog::choose("These don't work now. Take them all the same?", &lines)?);
+        let lines: Vec<Line> = failing
+            .iter()
+            .map(|trial| Line {
+                text: trial.name.clone(),
+                is_chosen: false,
+            })
+            .collect();
+        kept.extend(dialog::choose(
+            "These don't work now. Take them all the same?",
+            &lines,
+        )?);
     }
-    let names = failing.iter().enumerate().filter(|(at, _)| !kept.contains(at));
+    let names = failing
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !kept.contains(at));
     Ok(names.map(|(_, trial)| trial.name.clone()).collect())
 }
 
@@ -269,7 +423,9 @@ fn leave_out(wishes: &mut Wishes, plan: &Plan, dropped: &[String]) {
             wishes.moving.remove(&item.server);
         }
     }
-    wishes.popular.retain(|popular| !dropped.iter().any(|name| name == popular.name));
+    wishes
+        .popular
+        .retain(|popular| !dropped.iter().any(|name| name == popular.name));
 }
 
 /// Does it, if it is wanted; the name of the run.
@@ -289,7 +445,12 @@ fn carry_out(
             return Err(Exit::failed("nothing was changed"));
         }
     }
-    Ok(Some(machine.journal().apply("init", &draft.plan.edits).map_err(anyhow::Error::from)?))
+    Ok(Some(
+        machine
+            .journal()
+            .apply("init", &draft.plan.edits)
+            .map_err(anyhow::Error::from)?,
+    ))
 }
 
 fn report(
@@ -322,7 +483,9 @@ fn report(
     if draft.plan.edits.is_empty() {
         output.line(good("everything is as it should be; nothing was changed"));
     } else if arguments.dry_run {
-        output.line(faint("nothing was changed; without `--dry-run` this would be done"));
+        output.line(faint(
+            "nothing was changed; without `--dry-run` this would be done",
+        ));
         return;
     } else {
         output.line(good("done"));
@@ -332,47 +495,89 @@ fn report(
 
 /// What to do now.
 fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
-    let new = draft.connections.iter().filter(|(_, connection)| matches!(connection, Connection::New(_)));
+    let new = draft
+        .connections
+        .iter()
+        .filter(|(_, connection)| matches!(connection, Connection::New(_)));
     let moved = draft.plan.edits.iter().filter_map(|edit| edit.client);
-    let mut restart: Vec<&str> = new.map(|(client, _)| client.title()).chain(moved.map(Client::title)).collect();
+    let mut restart: Vec<&str> = new
+        .map(|(client, _)| client.title())
+        .chain(moved.map(Client::title))
+        .collect();
     restart.sort_unstable();
     restart.dedup();
     if undo.is_some() && !restart.is_empty() {
         output.line(format!("  restart {}", restart.join(", ")));
     }
     for trial in trials.iter().filter(|trial| trial.wants_login()) {
-        output.line(format!("  {} logs in to {}", strong(format!("mcpzip login {}", trial.name)), trial.name));
+        output.line(format!(
+            "  {} logs in to {}",
+            strong(format!("mcpzip login {}", trial.name)),
+            trial.name
+        ));
     }
     for trial in trials.iter().filter(|trial| trial.fails()) {
         let is_here = draft.new.contains(&trial.name);
-        let what = if is_here { "is taken over, and does not work yet" } else { "was left where it is" };
-        output.line(format!("  {} {what}: it did not work", bad(printable(&trial.name))));
+        let what = if is_here {
+            "is taken over, and does not work yet"
+        } else {
+            "was left where it is"
+        };
+        output.line(format!(
+            "  {} {what}: it did not work",
+            bad(printable(&trial.name))
+        ));
     }
-    output.line(format!("  {} shows how things stand", strong("mcpzip status")));
+    output.line(format!(
+        "  {} shows how things stand",
+        strong("mcpzip status")
+    ));
     if let Some(run) = undo {
-        output.line(format!("  {} takes all of this back {}", strong("mcpzip undo"), faint(format!("(run {run})"))));
+        output.line(format!(
+            "  {} takes all of this back {}",
+            strong("mcpzip undo"),
+            faint(format!("(run {run})"))
+        ));
     }
 }
 
 fn listed(words: &[&str]) -> String {
-    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+    if words.is_empty() {
+        "none".to_owned()
+    } else {
+        words.join(", ")
+    }
 }
 
 fn client_line(client: Client, survey: &Survey) -> Line {
-    let own = survey.found.iter().filter(|found| found.place.client == client);
-    let (count, is_connected) = own
-        .fold((0, false), |(count, is_own), found| (count + usize::from(!found.is_mcpzip), is_own || found.is_mcpzip));
+    let own = survey
+        .found
+        .iter()
+        .filter(|found| found.place.client == client);
+    let (count, is_connected) = own.fold((0, false), |(count, is_own), found| {
+        (
+            count + usize::from(!found.is_mcpzip),
+            is_own || found.is_mcpzip,
+        )
+    });
     let servers = match count {
         0 => "no servers".to_owned(),
         1 => "1 server".to_owned(),
         count => format!("{count} servers"),
     };
     let connected = if is_connected { ", uses mcpzip" } else { "" };
-    Line { text: format!("{:16} {servers}{connected}", client.title()), is_chosen: true }
+    Line {
+        text: format!("{:16} {servers}{connected}", client.title()),
+        is_chosen: true,
+    }
 }
 
 fn server_line(item: &Item, widest: usize) -> Line {
-    let scope = if item.scope == Scope::User { String::new() } else { format!(", {}", item.scope.name()) };
+    let scope = if item.scope == Scope::User {
+        String::new()
+    } else {
+        format!(", {}", item.scope.name())
+    };
     let place = format!("{}{scope}", item.client.title());
     let note = match &item.verdict {
         Verdict::Moves { is_known: true, .. } => ", which mcpzip has".to_owned(),
@@ -380,15 +585,24 @@ fn server_line(item: &Item, widest: usize) -> Line {
         Verdict::Moves { name, .. } if *name != item.server => format!(", becomes {name}"),
         _ => String::new(),
     };
-    Line { text: format!("{:widest$}  {place}{note}", printable(&item.server)), is_chosen: true }
+    Line {
+        text: format!("{:widest$}  {place}{note}", printable(&item.server)),
+        is_chosen: true,
+    }
 }
 
 fn is_mcpzip(survey: &Survey, item: &Item) -> bool {
-    let same = |found: &&crate::clients::Found| found.place.path == item.path && found.name == item.server;
-    survey.found.iter().filter(same).any(|found| found.is_mcpzip)
+    let same =
+        |found: &&crate::clients::Found| found.place.path == item.path && found.name == item.server;
+    survey
+        .found
+        .iter()
+        .filter(same)
+        .any(|found| found.is_mcpzip)
 }
 
 fn has_server(text: &str, name: &str) -> bool {
     use crate::clients::{Syntax, Text};
-    Text::parse(Syntax::Json, text).is_ok_and(|text| text.node().at(&["mcpServers", name]).is_some())
+    Text::parse(Syntax::Json, text)
+        .is_ok_and(|text| text.node().at(&["mcpServers", name]).is_some())
 }

@@ -8,13 +8,22 @@ const EXAMPLE: &str = include_str!("../../../config.example.json");
 
 /// What each is for, in a few words, in the order in which they are offered.
 const PURPOSES: &[(&str, &str)] = &[
-    ("filesystem", "reads and writes files below the directory it is started in"),
+    (
+        "filesystem",
+        "reads and writes files below the directory it is started in",
+    ),
     ("git", "looks at repositories, and commits"),
     ("fetch", "reads web pages"),
     ("memory", "remembers facts as a graph, in one file"),
     ("time", "time zones"),
-    ("sequential-thinking", "a notebook for thinking step by step"),
-    ("everything", "a bit of everything the protocol has, to try things out"),
+    (
+        "sequential-thinking",
+        "a notebook for thinking step by step",
+    ),
+    (
+        "everything",
+        "a bit of everything the protocol has, to try things out",
+    ),
 ];
 
 /// One of them.
@@ -39,12 +48,26 @@ pub(super) fn all(environment: &Environment) -> Vec<Popular> {
     let path = environment.get("PATH").unwrap_or_default();
     let known = PURPOSES.iter().filter_map(|(name, purpose)| {
         let entry = example.node().at(&["mcpServers", name])?;
-        let command = entry.get("command").and_then(Node::as_text).unwrap_or_default();
-        let lacks = find_program(command, path, environment).is_none().then(|| command.to_owned());
+        let command = entry
+            .get("command")
+            .and_then(Node::as_text)
+            .unwrap_or_default();
+        let lacks = find_program(command, path, environment)
+            .is_none()
+            .then(|| command.to_owned());
         let json = entry.to_json();
         // The home directory has another name there.
-        let json = if cfg!(windows) { json.replace("${HOME}", "${USERPROFILE}") } else { json };
-        Some(Popular { name, purpose, entry: json, lacks })
+        let json = if cfg!(windows) {
+            json.replace("${HOME}", "${USERPROFILE}")
+        } else {
+            json
+        };
+        Some(Popular {
+            name,
+            purpose,
+            entry: json,
+            lacks,
+        })
     });
     known.collect()
 }
@@ -56,9 +79,15 @@ mod tests {
     #[test]
     fn each_is_in_the_example() {
         let all = all(&Environment::default());
-        assert_eq!(all.iter().map(|popular| popular.name).collect::<Vec<_>>(), names().collect::<Vec<_>>());
+        assert_eq!(
+            all.iter().map(|popular| popular.name).collect::<Vec<_>>(),
+            names().collect::<Vec<_>>()
+        );
         for popular in all {
-            assert!(popular.lacks.is_some() && popular.entry.contains("\"args\""), "{popular:?}");
+            assert!(
+                popular.lacks.is_some() && popular.entry.contains("\"args\""),
+                "{popular:?}"
+            );
         }
     }
 }

@@ -20,15 +20,29 @@ pub(super) struct Tried {
 }
 
 /// Connects the servers `names` of the configuration `text`, which is nowhere yet, side by side.
-pub(super) async fn run(names: &[String], text: &str, machine: &Machine, output: &Output) -> Result<Vec<Tried>, Exit> {
+pub(super) async fn run(
+    names: &[String],
+    text: &str,
+    machine: &Machine,
+    output: &Output,
+) -> Result<Vec<Tried>, Exit> {
     let environment = &machine.around.environment;
     let config = Config::parse(text, &machine.paths.config_file, environment)?;
-    let app = App::with_config(config, machine.paths.clone(), environment.clone(), Start::Nothing, Mode::MetaTools);
+    let app = App::with_config(
+        config,
+        machine.paths.clone(),
+        environment.clone(),
+        Start::Nothing,
+        Mode::MetaTools,
+    );
     let tried = {
         let progress = output.spinners(names);
         let (app, progress) = (&app, &progress);
         let all = join_all(names.iter().enumerate().map(|(at, name)| async move {
-            let tried = Tried { name: name.clone(), trial: trial::of(name, app).await };
+            let tried = Tried {
+                name: name.clone(),
+                trial: trial::of(name, app).await,
+            };
             progress.done(at, &tried.line());
             tried
         }));
@@ -61,9 +75,20 @@ impl Tried {
                 let aside = faint(format!("{tools} tools, {:.1} s", took.as_secs_f64()));
                 format!("{} {name}  {aside}", good("✓"))
             }
-            Trial::Login => format!("{} {name}  works after `mcpzip login {}`", caution("✓"), self.name),
-            Trial::Disabled => format!("{} {name}  {}", faint("-"), faint("switched off, so it was not tried")),
-            Trial::Unset { variable } => format!("{} {name}  the variable {variable} is not set here", bad("✗")),
+            Trial::Login => format!(
+                "{} {name}  works after `mcpzip login {}`",
+                caution("✓"),
+                self.name
+            ),
+            Trial::Disabled => format!(
+                "{} {name}  {}",
+                faint("-"),
+                faint("switched off, so it was not tried")
+            ),
+            Trial::Unset { variable } => format!(
+                "{} {name}  the variable {variable} is not set here",
+                bad("✗")
+            ),
             Trial::Failed { reason } => format!("{} {name}  {}", bad("✗"), printable(reason)),
         }
     }

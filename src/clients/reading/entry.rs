@@ -69,10 +69,17 @@ impl Entry {
     /// As `mcpzip` has it in its configuration.
     #[must_use]
     pub fn to_node(&self) -> Node {
-        let pairs = |pairs: &[(String, String)]| Node::map(pairs.iter().map(|(key, value)| (key, Node::text(value))));
+        let pairs = |pairs: &[(String, String)]| {
+            Node::map(pairs.iter().map(|(key, value)| (key, Node::text(value))))
+        };
         let mut members: Vec<(&str, Node)> = Vec::new();
         match &self.target {
-            Target::Local { command, args, env, cwd } => {
+            Target::Local {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
                 members.push(("command", Node::text(command)));
                 if !args.is_empty() {
                     members.push(("args", Node::texts(args)));
@@ -82,7 +89,13 @@ impl Entry {
                 }
                 members.extend(cwd.iter().map(|cwd| ("cwd", Node::text(cwd))));
             }
-            Target::Remote { url, is_sse, headers, headers_helper, oauth } => {
+            Target::Remote {
+                url,
+                is_sse,
+                headers,
+                headers_helper,
+                oauth,
+            } => {
                 if *is_sse {
                     members.push(("type", Node::text("sse")));
                 }
@@ -91,14 +104,25 @@ impl Entry {
                     members.push(("headers", pairs(headers)));
                 }
                 // The same there, under the same name.
-                members.extend(headers_helper.iter().map(|helper| ("headersHelper", helper.clone())));
+                members.extend(
+                    headers_helper
+                        .iter()
+                        .map(|helper| ("headersHelper", helper.clone())),
+                );
                 if !oauth.is_empty() {
                     members.push(("oauth", Node::map(oauth.iter().cloned())));
                 }
             }
         }
-        members.extend(self.timeout.map(|time| ("timeout", Node::Text(format!("{time}ms")))));
-        members.extend(self.description.iter().map(|text| ("description", Node::text(text))));
+        members.extend(
+            self.timeout
+                .map(|time| ("timeout", Node::Text(format!("{time}ms")))),
+        );
+        members.extend(
+            self.description
+                .iter()
+                .map(|text| ("description", Node::text(text))),
+        );
         if self.is_disabled {
             members.push(("disabled", Node::Flag(true)));
         }
@@ -115,8 +139,14 @@ impl Entry {
     #[must_use]
     pub fn secrets(&self) -> Vec<Secret<String>> {
         let of_pairs = |pairs: &[(String, String)]| {
-            let secret = pairs.iter().filter(|(name, value)| is_secret_name(name) && !value.starts_with("${"));
-            let parts = secret.map(|(_, value)| value.rsplit_once(' ').map_or(value.as_str(), |(_, last)| last));
+            let secret = pairs
+                .iter()
+                .filter(|(name, value)| is_secret_name(name) && !value.starts_with("${"));
+            let parts = secret.map(|(_, value)| {
+                value
+                    .rsplit_once(' ')
+                    .map_or(value.as_str(), |(_, last)| last)
+            });
             parts
                 .filter(|value| !value.starts_with("${"))
                 .map(|value| Secret::new(value.to_owned()))
@@ -124,7 +154,9 @@ impl Entry {
         };
         match &self.target {
             Target::Local { args, env, .. } => [of_pairs(env), secret_arguments(args)].concat(),
-            Target::Remote { url, headers, .. } => [of_pairs(headers), secret_parameters(url)].concat(),
+            Target::Remote { url, headers, .. } => {
+                [of_pairs(headers), secret_parameters(url)].concat()
+            }
         }
     }
 
@@ -133,8 +165,12 @@ impl Entry {
     pub fn is_mcpzip(&self) -> bool {
         let words = self.words();
         // A directory of that name is often an argument; a program of that name is told what to do.
-        let is_told = |pair: &[&str]| program_name(pair[0]) == "mcpzip" && matches!(pair[1], "serve" | "--config");
-        words.first().is_some_and(|first| is_own(program_name(first)))
+        let is_told = |pair: &[&str]| {
+            program_name(pair[0]) == "mcpzip" && matches!(pair[1], "serve" | "--config")
+        };
+        words
+            .first()
+            .is_some_and(|first| is_own(program_name(first)))
             || words.windows(2).any(is_told)
             || words.contains(&"compressed-mcp-proxy")
     }
@@ -159,18 +195,34 @@ impl Entry {
         ];
         let words = self.words();
         let is_path = |word: &str| word.starts_with(['/', '.', '~']) || word.contains('\\');
-        let named = words.iter().enumerate().filter(|(at, word)| *at == 0 || !is_path(word));
-        let named = named.map(|(_, word)| program_name(word)).find(|name| PROXIES.contains(name));
-        let is_gateway = |three: &[&str]| program_name(three[0]) == "docker" && three[1..] == ["mcp", "gateway"];
-        named.or_else(|| words.windows(3).any(is_gateway).then_some("docker mcp gateway"))
+        let named = words
+            .iter()
+            .enumerate()
+            .filter(|(at, word)| *at == 0 || !is_path(word));
+        let named = named
+            .map(|(_, word)| program_name(word))
+            .find(|name| PROXIES.contains(name));
+        let is_gateway =
+            |three: &[&str]| program_name(three[0]) == "docker" && three[1..] == ["mcp", "gateway"];
+        named.or_else(|| {
+            words
+                .windows(3)
+                .any(is_gateway)
+                .then_some("docker mcp gateway")
+        })
     }
 
     fn words(&self) -> Vec<&str> {
         match &self.target {
             // A shell's argument is a command line of its own.
             Target::Local { command, args, .. } => {
-                let words = args.iter().flat_map(|arg| arg.split([' ', '\'', '"', ';', '&', '|']));
-                [command.as_str()].into_iter().chain(words.filter(|word| !word.is_empty())).collect()
+                let words = args
+                    .iter()
+                    .flat_map(|arg| arg.split([' ', '\'', '"', ';', '&', '|']));
+                [command.as_str()]
+                    .into_iter()
+                    .chain(words.filter(|word| !word.is_empty()))
+                    .collect()
             }
             Target::Remote { .. } => Vec::new(),
         }

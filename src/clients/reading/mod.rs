@@ -62,9 +62,15 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
         return Err("is not an entry for a server".to_owned());
     }
     needs_client(client, entry)?;
-    let reader = Reader { client, entry, project };
+    let reader = Reader {
+        client,
+        entry,
+        project,
+    };
     let target = match (reader.command()?, reader.url()?) {
-        (Some(_), Some(_)) => return Err("has both a command and a URL; which one counts is not clear".to_owned()),
+        (Some(_), Some(_)) => {
+            return Err("has both a command and a URL; which one counts is not clear".to_owned());
+        }
         (None, None) => return Err("has neither a command nor a URL".to_owned()),
         (Some((command, first)), None) => reader.local(command, first)?,
         (None, Some((key, url))) => reader.remote(key, url)?,
@@ -81,7 +87,10 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
         is_unwrapped,
         is_disabled: reader.flag("disabled") == Some(true) || reader.flag("enabled") == Some(false),
         timeout: reader.timeout(),
-        description: entry.get("description").and_then(Node::as_text).map(str::to_owned),
+        description: entry
+            .get("description")
+            .and_then(Node::as_text)
+            .map(str::to_owned),
         tool_rules,
         left_behind: reader.left_behind(),
     })
@@ -90,7 +99,11 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
 /// What only the client can do for a server.
 fn needs_client(client: Client, entry: &Node) -> Result<(), String> {
     let own = |what: &str| Err(format!("{what}, which only {} does", client.title()));
-    let has = |key: &str| entry.get(key).is_some_and(|value| !matches!(value, Node::Null));
+    let has = |key: &str| {
+        entry
+            .get(key)
+            .is_some_and(|value| !matches!(value, Node::Null))
+    };
     if has("headersHelper") && client != Client::ClaudeCode {
         return own("gets its headers from a program (`headersHelper`)");
     }
@@ -103,15 +116,22 @@ fn needs_client(client: Client, entry: &Node) -> Result<(), String> {
     if has("authProviderType") {
         return own("logs in by `authProviderType`");
     }
-    if entry.get("env_keys").is_some_and(|keys| !keys.items().is_empty()) {
+    if entry
+        .get("env_keys")
+        .is_some_and(|keys| !keys.items().is_empty())
+    {
         return own("gets secrets from the keyring (`env_keys`)");
     }
-    if has("extension_name") || client == Client::Zed && has("settings") && !has("command") && !has("url") {
+    if has("extension_name")
+        || client == Client::Zed && has("settings") && !has("command") && !has("url")
+    {
         return own("comes from an extension and is set up there");
     }
     match entry.get("type").and_then(Node::as_text) {
         Some("ws" | "websocket") => Err("speaks over WebSocket, which mcpzip does not".to_owned()),
-        Some(kind @ ("builtin" | "platform" | "frontend" | "inline_python")) if client == Client::Goose => {
+        Some(kind @ ("builtin" | "platform" | "frontend" | "inline_python"))
+            if client == Client::Goose =>
+        {
             Err(format!("is a part of {} (`{kind}`)", client.title()))
         }
         _ => Ok(()),
@@ -126,7 +146,9 @@ struct Reader<'e> {
 
 impl<'e> Reader<'e> {
     fn first(&self, keys: &[&'static str]) -> Option<(&'static str, &'e Node)> {
-        let found = keys.iter().find_map(|key| Some((*key, self.entry.get(key)?)));
+        let found = keys
+            .iter()
+            .find_map(|key| Some((*key, self.entry.get(key)?)));
         found.filter(|(_, value)| !matches!(value, Node::Null))
     }
 
@@ -138,7 +160,9 @@ impl<'e> Reader<'e> {
         match self.project.and_then(Path::to_str) {
             // Both mean the project's directory, where there is one.
             Some(project) => {
-                let text = text.replace("${workspaceFolder}", project).replace("${workspaceRoot}", project);
+                let text = text
+                    .replace("${workspaceFolder}", project)
+                    .replace("${workspaceRoot}", project);
                 translate(self.client, &text, role)
             }
             None => translate(self.client, text, role),
@@ -156,13 +180,17 @@ impl<'e> Reader<'e> {
                 let whole: std::path::PathBuf = project.join(&path).components().collect();
                 Ok(whole.to_string_lossy().into_owned())
             }
-            None => Err(format!("its {key} `{path}` is relative to the directory that the client runs in")),
+            None => Err(format!(
+                "its {key} `{path}` is relative to the directory that the client runs in"
+            )),
         }
     }
 
     /// The program, and the arguments that stand in one list with it.
     fn command(&self) -> Result<Option<(&'e str, Vec<&'e Node>)>, String> {
-        let Some((key, node)) = self.first(COMMAND_KEYS) else { return Ok(None) };
+        let Some((key, node)) = self.first(COMMAND_KEYS) else {
+            return Ok(None);
+        };
         let (program, rest) = match node {
             Node::Text(text) => (Some(text.as_str()), Vec::new()),
             Node::List(items) => match items.split_first() {
@@ -174,18 +202,30 @@ impl<'e> Reader<'e> {
             _ => (None, Vec::new()),
         };
         let program = program.filter(|program| !program.trim().is_empty());
-        program.map(|program| Some((program, rest))).ok_or_else(|| format!("has a `{key}` that names no program"))
+        program
+            .map(|program| Some((program, rest)))
+            .ok_or_else(|| format!("has a `{key}` that names no program"))
     }
 
     fn url(&self) -> Result<Option<(&'static str, &'e str)>, String> {
-        let Some((key, node)) = self.first(URL_KEYS) else { return Ok(None) };
-        let url = node.as_text().ok_or_else(|| format!("has a `{key}` that is no text"))?;
+        let Some((key, node)) = self.first(URL_KEYS) else {
+            return Ok(None);
+        };
+        let url = node
+            .as_text()
+            .ok_or_else(|| format!("has a `{key}` that is no text"))?;
         Ok(Some((key, url)))
     }
 
     fn local(&self, command: &str, first: Vec<&Node>) -> Result<Target, String> {
-        let inner = self.entry.get("command").filter(|node| matches!(node, Node::Map(_))).unwrap_or(self.entry);
-        let listed = first.into_iter().chain(inner.get("args").map(Node::items).unwrap_or_default());
+        let inner = self
+            .entry
+            .get("command")
+            .filter(|node| matches!(node, Node::Map(_)))
+            .unwrap_or(self.entry);
+        let listed = first
+            .into_iter()
+            .chain(inner.get("args").map(Node::items).unwrap_or_default());
         let args = listed.map(|arg| match arg {
             Node::Text(text) => self.text(text, Role::Command),
             Node::Number(number) => Ok(number.clone()),
@@ -194,23 +234,45 @@ impl<'e> Reader<'e> {
         });
         let args = args.collect::<Result<Vec<_>, _>>()?;
         let command = self.text(command, Role::Command)?;
-        let command = if command.contains(is_separator) { self.rooted("command", command)? } else { command };
-        let env_node = ENV_KEYS.iter().find_map(|key| inner.get(key).or_else(|| self.entry.get(key)));
+        let command = if command.contains(is_separator) {
+            self.rooted("command", command)?
+        } else {
+            command
+        };
+        let env_node = ENV_KEYS
+            .iter()
+            .find_map(|key| inner.get(key).or_else(|| self.entry.get(key)));
         let mut env = self.pairs("env", env_node)?;
-        for name in self.entry.get("env_vars").map(Node::items).unwrap_or_default() {
-            let name = name.as_text().ok_or("has a form of `env_vars` that is not known here")?;
+        for name in self
+            .entry
+            .get("env_vars")
+            .map(Node::items)
+            .unwrap_or_default()
+        {
+            let name = name
+                .as_text()
+                .ok_or("has a form of `env_vars` that is not known here")?;
             // It was handed on where it was set; there, an empty one is the nearest to none.
             env.push((name.to_owned(), format!("${{{name}:-}}")));
         }
         let cwd = match self.first(CWD_KEYS) {
             Some((key, node)) => {
-                let written = node.as_text().ok_or_else(|| format!("has a `{key}` that is no text"))?;
+                let written = node
+                    .as_text()
+                    .ok_or_else(|| format!("has a `{key}` that is no text"))?;
                 Some(self.rooted(&format!("`{key}`"), self.text(written, Role::Command)?)?)
             }
             // Clients start a project's servers in it, and people write their arguments so.
-            None => self.project.map(|project| project.to_string_lossy().into_owned()),
+            None => self
+                .project
+                .map(|project| project.to_string_lossy().into_owned()),
         };
-        Ok(Target::Local { command, args, env, cwd })
+        Ok(Target::Local {
+            command,
+            args,
+            env,
+            cwd,
+        })
     }
 
     fn pairs(&self, what: &str, node: Option<&Node>) -> Result<Vec<(String, String)>, String> {
@@ -234,10 +296,17 @@ impl<'e> Reader<'e> {
     /// Clients count in seconds or milliseconds.
     fn timeout(&self) -> Option<u64> {
         let number = |key: &str| match self.entry.get(key)? {
-            Node::Number(number) => number.parse::<f64>().ok().filter(|number| *number > 0.0 && *number < 1e9),
+            Node::Number(number) => number
+                .parse::<f64>()
+                .ok()
+                .filter(|number| *number > 0.0 && *number < 1e9),
             _ => None,
         };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range was checked"
+        )]
         let whole = |milliseconds: f64| milliseconds.round() as u64;
         match self.client {
             Client::Codex => number("tool_timeout_sec").map(|seconds| whole(seconds * 1000.0)),
@@ -247,7 +316,9 @@ impl<'e> Reader<'e> {
                 number("timeout").map(|seconds| whole(seconds * 1000.0))
             }
             // Claude Code ignores less than a second.
-            _ => number("timeout").map(whole).filter(|milliseconds| *milliseconds >= 1000),
+            _ => number("timeout")
+                .map(whole)
+                .filter(|milliseconds| *milliseconds >= 1000),
         }
     }
 
@@ -264,13 +335,24 @@ impl<'e> Reader<'e> {
             QUIET_KEYS,
         ];
         let is_known = |key: &str| groups.iter().any(|keys| keys.contains(&key));
-        self.entry.members().into_iter().map(|(key, _)| key.to_owned()).filter(|key| !is_known(key)).collect()
+        self.entry
+            .members()
+            .into_iter()
+            .map(|(key, _)| key.to_owned())
+            .filter(|key| !is_known(key))
+            .collect()
     }
 }
 
 fn is_relative(path: &str) -> bool {
-    let is_rooted =
-        path.starts_with("~/") || path.starts_with("${") || path.starts_with('/') || Path::new(path).is_absolute();
+    let is_rooted = path.starts_with("~/")
+        || path.starts_with("${")
+        || path.starts_with('/')
+        || Path::new(path).is_absolute();
     // `C:\` on any system.
-    !is_rooted && !path.get(1..3).is_some_and(|drive| drive == ":\\" || drive == ":/") && !path.starts_with("\\\\")
+    !is_rooted
+        && !path
+            .get(1..3)
+            .is_some_and(|drive| drive == ":\\" || drive == ":/")
+        && !path.starts_with("\\\\")
 }

@@ -6,22 +6,39 @@ use crate::clients::{Client, Node};
 
 pub(super) const DENYING_KEYS: &[&str] = &["disabledTools", "disabled_tools", "excludeTools"];
 pub(super) const ALLOWING_KEYS: &[&str] = &["enabled_tools", "includeTools", "available_tools"];
-pub(super) const FREEING_KEYS: &[&str] =
-    &["autoApprove", "alwaysAllow", "trust", "default_tools_approval_mode", "default_tools_enabled"];
+pub(super) const FREEING_KEYS: &[&str] = &[
+    "autoApprove",
+    "alwaysAllow",
+    "trust",
+    "default_tools_approval_mode",
+    "default_tools_enabled",
+];
 
 impl Reader<'_> {
     pub(super) fn tool_rules(&self) -> Vec<ToolRule> {
         let mut rules = Vec::new();
         let mut add = |key: &str, value: &Node, carried: Carried| {
-            rules.push(ToolRule { key: key.to_owned(), carried, value: value.to_json() });
+            rules.push(ToolRule {
+                key: key.to_owned(),
+                carried,
+                value: value.to_json(),
+            });
         };
-        let present = |key: &str| self.entry.get(key).filter(|value| !matches!(value, Node::Null));
+        let present = |key: &str| {
+            self.entry
+                .get(key)
+                .filter(|value| !matches!(value, Node::Null))
+        };
         let named = |key: &'static str| Some((key, present(key)?));
         for (key, value) in DENYING_KEYS.iter().filter_map(|key| named(key)) {
             match names(value) {
                 Some(tools) if tools.is_empty() => {}
                 Some(tools) => add(key, value, Carried::Deny(tools)),
-                None => add(key, value, Carried::Lost("is of a form that is not known here")),
+                None => add(
+                    key,
+                    value,
+                    Carried::Lost("is of a form that is not known here"),
+                ),
             }
         }
         for (key, value) in ALLOWING_KEYS.iter().filter_map(|key| named(key)) {
@@ -29,7 +46,11 @@ impl Reader<'_> {
                 // There, it means all.
                 Some(tools) if tools.is_empty() && key == "available_tools" => {}
                 Some(tools) => add(key, value, Carried::Only(tools)),
-                None => add(key, value, Carried::Lost("is of a form that is not known here")),
+                None => add(
+                    key,
+                    value,
+                    Carried::Lost("is of a form that is not known here"),
+                ),
             }
         }
         let says_something = |value: &Node| match value {
@@ -43,7 +64,11 @@ impl Reader<'_> {
                     add(key, value, Carried::Ask(vec!["*".to_owned()]));
                 }
                 ("default_tools_enabled", Node::Flag(false)) => {
-                    add(key, value, Carried::Lost("leaves tools that are switched on one by one"));
+                    add(
+                        key,
+                        value,
+                        Carried::Lost("leaves tools that are switched on one by one"),
+                    );
                 }
                 _ if says_something(value) => add(key, value, Carried::Needless),
                 _ => {}
@@ -55,9 +80,17 @@ impl Reader<'_> {
             (_, Some(tools)) if *tools == Node::texts(["*"]) => {}
             // No tool at all is as much a limit as a few.
             (Client::CopilotCli, Some(tools)) if names(tools).is_some() => {
-                add("tools", tools, Carried::Only(names(tools).unwrap_or_default()));
+                add(
+                    "tools",
+                    tools,
+                    Carried::Only(names(tools).unwrap_or_default()),
+                );
             }
-            (_, Some(tools)) => add("tools", tools, Carried::Lost("is of a form that is not known here")),
+            (_, Some(tools)) => add(
+                "tools",
+                tools,
+                Carried::Lost("is of a form that is not known here"),
+            ),
         }
         rules
     }
@@ -66,6 +99,11 @@ impl Reader<'_> {
 /// Names of tools. Some clients have parameters behind them, which widen nothing.
 fn names(list: &Node) -> Option<Vec<String>> {
     let Node::List(items) = list else { return None };
-    let name = |item: &Node| item.as_text()?.split('(').next().map(|name| name.trim().to_owned());
+    let name = |item: &Node| {
+        item.as_text()?
+            .split('(')
+            .next()
+            .map(|name| name.trim().to_owned())
+    };
     items.iter().map(name).collect()
 }

@@ -7,12 +7,18 @@ use crate::clients::{Client, Node};
 impl Reader<'_> {
     pub(super) fn remote(&self, key: &str, url: &str) -> Result<Target, String> {
         let url = self.text(url.trim(), Role::Value)?;
-        let is_http = ["http://", "https://"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
+        let is_http = ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
         if !is_http && !url.starts_with("${") {
             let scheme = url.split("://").next().unwrap_or_default();
-            return Err(format!("is reached by `{scheme}`, which mcpzip does not speak"));
+            return Err(format!(
+                "is reached by `{scheme}`, which mcpzip does not speak"
+            ));
         }
-        let kind = ["type", "transport", "transportType"].iter().find_map(|key| self.entry.get(key)?.as_text());
+        let kind = ["type", "transport", "transportType"]
+            .iter()
+            .find_map(|key| self.entry.get(key)?.as_text());
         let is_sse = match kind.map(|kind| kind.to_ascii_lowercase().replace(['-', '_'], "")) {
             Some(kind) => match kind.as_str() {
                 "sse" => true,
@@ -27,20 +33,47 @@ impl Reader<'_> {
             headers.extend(self.pairs(key, self.entry.get(key))?);
         }
         headers.extend(self.pairs("headers", self.entry.at(&["requestOptions", "headers"]))?);
-        for (name, variable) in self.entry.get("env_http_headers").map(Node::members).unwrap_or_default() {
-            let variable = variable.as_text().ok_or("has `env_http_headers` that are no texts")?;
+        for (name, variable) in self
+            .entry
+            .get("env_http_headers")
+            .map(Node::members)
+            .unwrap_or_default()
+        {
+            let variable = variable
+                .as_text()
+                .ok_or("has `env_http_headers` that are no texts")?;
             headers.push((name.to_owned(), format!("${{{variable}}}")));
         }
-        if let Some(variable) = self.entry.get("bearer_token_env_var").and_then(Node::as_text) {
-            headers.push(("Authorization".to_owned(), format!("Bearer ${{{variable}}}")));
+        if let Some(variable) = self
+            .entry
+            .get("bearer_token_env_var")
+            .and_then(Node::as_text)
+        {
+            headers.push((
+                "Authorization".to_owned(),
+                format!("Bearer ${{{variable}}}"),
+            ));
         }
-        let headers_helper = self.entry.get("headersHelper").filter(|helper| !matches!(helper, Node::Null)).cloned();
-        Ok(Target::Remote { url, is_sse, headers, headers_helper, oauth: self.oauth()? })
+        let headers_helper = self
+            .entry
+            .get("headersHelper")
+            .filter(|helper| !matches!(helper, Node::Null))
+            .cloned();
+        Ok(Target::Remote {
+            url,
+            is_sse,
+            headers,
+            headers_helper,
+            oauth: self.oauth()?,
+        })
     }
 
     fn oauth(&self) -> Result<Vec<(&'static str, Node)>, String> {
-        let oauth =
-            self.entry.get("oauth").or_else(|| self.entry.get("auth")).filter(|node| matches!(node, Node::Map(_)));
+        let oauth = self
+            .entry
+            .get("oauth")
+            .or_else(|| self.entry.get("auth"))
+            .filter(|node| matches!(node, Node::Map(_)));
         let mut ours: Vec<(&'static str, Node)> = Vec::new();
         for (key, value) in oauth.map(Node::members).unwrap_or_default() {
             let known = match key {
@@ -49,7 +82,11 @@ impl Reader<'_> {
                 "callbackPort" | "redirectPort" => "redirect_port",
                 "scopes" | "scope" => "scopes",
                 "enabled" => continue,
-                _ => return Err(format!("logs in with `{key}`, which mcpzip has no word for")),
+                _ => {
+                    return Err(format!(
+                        "logs in with `{key}`, which mcpzip has no word for"
+                    ));
+                }
             };
             ours.push((known, self.translated(value)?));
         }
@@ -67,7 +104,12 @@ impl Reader<'_> {
     fn translated(&self, node: &Node) -> Result<Node, String> {
         Ok(match node {
             Node::Text(text) => Node::Text(self.text(text, Role::Value)?),
-            Node::List(items) => Node::List(items.iter().map(|item| self.translated(item)).collect::<Result<_, _>>()?),
+            Node::List(items) => Node::List(
+                items
+                    .iter()
+                    .map(|item| self.translated(item))
+                    .collect::<Result<_, _>>()?,
+            ),
             other => other.clone(),
         })
     }

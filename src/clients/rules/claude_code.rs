@@ -12,16 +12,27 @@ use super::{Carried, Mention, Rule, RuleKind, plain};
 /// Where settings are, and the project that they hold for.
 type Settings = (PathBuf, Option<PathBuf>);
 
-pub(super) fn find(survey: &Survey, servers: &[&Found], around: &Surroundings, rules: &mut Vec<Rule>) {
+pub(super) fn find(
+    survey: &Survey,
+    servers: &[&Found],
+    around: &Surroundings,
+    rules: &mut Vec<Rule>,
+) {
     let user = Client::ClaudeCode.user_place(around).path;
-    let projects = survey.files.get(&user).and_then(|source| source.text.node().get("projects"));
+    let projects = survey
+        .files
+        .get(&user)
+        .and_then(|source| source.text.node().get("projects"));
     let projects = projects.map(Node::members).unwrap_or_default();
     let own = around.claude_directory();
     let above = around.directory.iter().flat_map(|here| here.ancestors());
     let places = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
     let mut directories: Vec<Settings> = vec![(own.clone(), None)];
-    directories
-        .extend(places.map(|place| (place.join(".claude"), Some(place.to_owned()))).filter(|(at, _)| *at != own));
+    directories.extend(
+        places
+            .map(|place| (place.join(".claude"), Some(place.to_owned())))
+            .filter(|(at, _)| *at != own),
+    );
     directories.sort();
     directories.dedup();
     let mut mentions = Vec::new();
@@ -35,14 +46,34 @@ pub(super) fn find(survey: &Survey, servers: &[&Found], around: &Surroundings, r
         frontmatter(directory, project.as_deref(), &mut mentions);
     }
     for (project, node) in &projects {
-        let listed = node.get("allowedTools").map(Node::items).unwrap_or_default();
-        for tool in listed.iter().filter_map(Node::as_text).filter(|tool| tool.contains("mcp__")) {
-            let mention = Mention::new(&user, format!("projects.{project}.allowedTools"), tool, RuleKind::Allow);
-            mentions.push(Mention { project: Some((*project).into()), ..mention });
+        let listed = node
+            .get("allowedTools")
+            .map(Node::items)
+            .unwrap_or_default();
+        for tool in listed
+            .iter()
+            .filter_map(Node::as_text)
+            .filter(|tool| tool.contains("mcp__"))
+        {
+            let mention = Mention::new(
+                &user,
+                format!("projects.{project}.allowedTools"),
+                tool,
+                RuleKind::Allow,
+            );
+            mentions.push(Mention {
+                project: Some((*project).into()),
+                ..mention
+            });
         }
         // A server of one project is read as switched off.
-        let off = node.get("disabledMcpServers").map(Node::items).unwrap_or_default();
-        let is_off = |found: &&&Found| found.place.project.is_none() && off.contains(&Node::text(&found.name));
+        let off = node
+            .get("disabledMcpServers")
+            .map(Node::items)
+            .unwrap_or_default();
+        let is_off = |found: &&&Found| {
+            found.place.project.is_none() && off.contains(&Node::text(&found.name))
+        };
         for found in servers.iter().filter(is_off) {
             let key = format!("projects.{project}.disabledMcpServers");
             let mention = Mention::new(&user, key, &found.name, RuleKind::Deny);
@@ -51,7 +82,11 @@ pub(super) fn find(survey: &Survey, servers: &[&Found], around: &Surroundings, r
     }
     for mention in &mentions {
         for found in servers.iter().filter(|found| mention.reaches(found)) {
-            let tools: Vec<String> = mention.text.split('|').filter_map(|part| tool_of(part, &found.name)).collect();
+            let tools: Vec<String> = mention
+                .text
+                .split('|')
+                .filter_map(|part| tool_of(part, &found.name))
+                .collect();
             if tools.is_empty() {
                 continue;
             }
@@ -69,7 +104,9 @@ fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
         }
         RuleKind::Deny if is_permission => Carried::Deny(tools),
         RuleKind::Ask if is_permission => Carried::Ask(tools),
-        RuleKind::Hook => Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input"),
+        RuleKind::Hook => {
+            Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input")
+        }
         RuleKind::Tools if mention.key.starts_with("hooks.") => {
             Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input")
         }
@@ -78,24 +115,49 @@ fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
 }
 
 fn settings(path: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
-    let Ok(text) = std::fs::read_to_string(path) else { return };
-    let Ok(text) = Text::parse(Syntax::Json, &text) else { return };
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return;
+    };
+    let Ok(text) = Text::parse(Syntax::Json, &text) else {
+        return;
+    };
     let node = text.node();
     let mut add = |key: String, text: &str, kind| {
         let project = project.map(Path::to_owned);
-        mentions.push(Mention { project, ..Mention::new(path, key, text, kind) });
+        mentions.push(Mention {
+            project,
+            ..Mention::new(path, key, text, kind)
+        });
     };
-    for (key, kind) in [("deny", RuleKind::Deny), ("ask", RuleKind::Ask), ("allow", RuleKind::Allow)] {
-        let listed = node.at(&["permissions", key]).map(Node::items).unwrap_or_default();
-        for rule in listed.iter().filter_map(Node::as_text).filter(|rule| rule.contains("mcp__")) {
+    for (key, kind) in [
+        ("deny", RuleKind::Deny),
+        ("ask", RuleKind::Ask),
+        ("allow", RuleKind::Allow),
+    ] {
+        let listed = node
+            .at(&["permissions", key])
+            .map(Node::items)
+            .unwrap_or_default();
+        for rule in listed
+            .iter()
+            .filter_map(Node::as_text)
+            .filter(|rule| rule.contains("mcp__"))
+        {
             add(format!("permissions.{key}"), rule, kind);
         }
     }
     for (event, hooks) in node.get("hooks").map(Node::members).unwrap_or_default() {
         // Only those before a call can keep it from being made.
         let is_before = matches!(event, "PreToolUse" | "PermissionRequest");
-        let kind = if is_before { RuleKind::Hook } else { RuleKind::Tools };
-        let matchers = hooks.items().iter().filter_map(|hook| hook.get("matcher")?.as_text());
+        let kind = if is_before {
+            RuleKind::Hook
+        } else {
+            RuleKind::Tools
+        };
+        let matchers = hooks
+            .items()
+            .iter()
+            .filter_map(|hook| hook.get("matcher")?.as_text());
         for matcher in matchers.filter(|matcher| matcher.contains("mcp__")) {
             add(format!("hooks.{event}"), matcher, kind);
         }
@@ -109,8 +171,15 @@ fn frontmatter(directory: &Path, project: Option<&Path>, mentions: &mut Vec<Ment
         markdown(&directory.join(folder), 0, &mut files);
     }
     for path in files {
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        let Some(head) = text.strip_prefix("---").and_then(|rest| rest.split("\n---").next()) else { continue };
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        let Some(head) = text
+            .strip_prefix("---")
+            .and_then(|rest| rest.split("\n---").next())
+        else {
+            continue;
+        };
         let mut key = "";
         for line in head.lines() {
             if let Some((name, _)) = line.split_once(':')
@@ -124,16 +193,26 @@ fn frontmatter(directory: &Path, project: Option<&Path>, mentions: &mut Vec<Ment
                 _ => continue,
             };
             let is_word = |c: char| c.is_ascii_alphanumeric() || "_-*".contains(c);
-            for name in line.split(|c: char| !is_word(c)).filter(|word| word.starts_with("mcp__")) {
-                mentions.push(Mention { project: project.map(Path::to_owned), ..Mention::new(&path, key, name, kind) });
+            for name in line
+                .split(|c: char| !is_word(c))
+                .filter(|word| word.starts_with("mcp__"))
+            {
+                mentions.push(Mention {
+                    project: project.map(Path::to_owned),
+                    ..Mention::new(&path, key, name, kind)
+                });
             }
         }
     }
 }
 
 fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     entries.sort();
     for path in entries {
         if path.is_dir() && depth < 4 {
@@ -149,13 +228,26 @@ fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 fn tool_of(rule: &str, server: &str) -> Option<String> {
     let known = plain(server);
     let (_, rest) = rule.split_once("mcp__")?;
-    let rest = rest.split('(').next().unwrap_or_default().trim_end_matches(['$', ')']);
+    let rest = rest
+        .split('(')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(['$', ')']);
     let all = || "*".to_owned();
-    let tool_pattern = |tool: &str| if tool.is_empty() { all() } else { tool.replace(".*", "*") };
+    let tool_pattern = |tool: &str| {
+        if tool.is_empty() {
+            all()
+        } else {
+            tool.replace(".*", "*")
+        }
+    };
     if rest == known {
         return Some(all());
     }
-    if let Some(tool) = rest.strip_prefix(known.as_str()).and_then(|rest| rest.strip_prefix("__")) {
+    if let Some(tool) = rest
+        .strip_prefix(known.as_str())
+        .and_then(|rest| rest.strip_prefix("__"))
+    {
         return Some(tool_pattern(tool));
     }
     let (written, tool) = rest.split_once("__").unwrap_or((rest, ""));
@@ -163,8 +255,13 @@ fn tool_of(rule: &str, server: &str) -> Option<String> {
     if is_any(written) {
         return (!is_any(tool)).then(|| tool_pattern(tool));
     }
-    let pattern = if written.contains(".*") { written.to_owned() } else { written.replace('*', ".*") };
-    let is_match = Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(&known));
+    let pattern = if written.contains(".*") {
+        written.to_owned()
+    } else {
+        written.replace('*', ".*")
+    };
+    let is_match =
+        Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(&known));
     is_match.then(|| tool_pattern(tool))
 }
 
@@ -199,8 +296,14 @@ mod tests {
     fn what_an_administrator_denies_is_carried_over() {
         let home = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| std::fs::write(home.path().join(file), text).unwrap();
-        write(".claude.json", r#"{"mcpServers": {"git": {"command": "x"}}}"#);
-        write("managed-settings.json", r#"{"permissions": {"deny": ["mcp__git__push"]}}"#);
+        write(
+            ".claude.json",
+            r#"{"mcpServers": {"git": {"command": "x"}}}"#,
+        );
+        write(
+            "managed-settings.json",
+            r#"{"permissions": {"deny": ["mcp__git__push"]}}"#,
+        );
         let around = Surroundings {
             home: home.path().to_owned(),
             platform: super::super::super::Platform::Linux,
@@ -210,6 +313,9 @@ mod tests {
         };
         let survey = Survey::of(&[Client::ClaudeCode], &around);
         assert_eq!(survey.rules.len(), 1, "{:?}", survey.rules);
-        assert_eq!(survey.rules[0].carried, Carried::Deny(vec!["push".to_owned()]));
+        assert_eq!(
+            survey.rules[0].carried,
+            Carried::Deny(vec!["push".to_owned()])
+        );
     }
 }

@@ -136,14 +136,36 @@ struct Mention {
 
 impl Mention {
     fn new(path: &Path, key: impl Into<String>, text: impl Into<String>, kind: RuleKind) -> Self {
-        Self { path: path.to_owned(), key: key.into(), text: text.into(), kind, project: None }
+        Self {
+            path: path.to_owned(),
+            key: key.into(),
+            text: text.into(),
+            kind,
+            project: None,
+        }
     }
 
     fn about(self, found: &Found, carried: Carried) -> Rule {
-        let Self { path, key, text, kind, project } = self;
+        let Self {
+            path,
+            key,
+            text,
+            kind,
+            project,
+        } = self;
         let project = project.filter(|_| found.place.project.is_none());
         let (server, client, place) = (found.name.clone(), found.place.client, found.place.clone());
-        Rule { path, key, text, kind, server, client, carried, project, place }
+        Rule {
+            path,
+            key,
+            text,
+            kind,
+            server,
+            client,
+            carried,
+            project,
+            place,
+        }
     }
 
     /// Whether it holds where the server is.
@@ -165,13 +187,23 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
                 Carried::Needless => RuleKind::Allow,
                 _ => RuleKind::Deny,
             };
-            let key = format!("{}.{}", found.place.path_of(&found.name).join("."), rule.key);
-            rules.push(Mention::new(&found.place.path, key, &rule.value, kind).about(found, rule.carried.clone()));
+            let key = format!(
+                "{}.{}",
+                found.place.path_of(&found.name).join("."),
+                rule.key
+            );
+            rules.push(
+                Mention::new(&found.place.path, key, &rule.value, kind)
+                    .about(found, rule.carried.clone()),
+            );
         }
     }
     for client in clients {
-        let servers: Vec<&Found> =
-            survey.found.iter().filter(|found| found.place.client == *client && !found.is_mcpzip).collect();
+        let servers: Vec<&Found> = survey
+            .found
+            .iter()
+            .filter(|found| found.place.client == *client && !found.is_mcpzip)
+            .collect();
         if servers.is_empty() {
             continue;
         }
@@ -191,5 +223,13 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
 
 /// A name as clients make it part of a tool's name.
 fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }

@@ -18,18 +18,30 @@ pub(in super::super) struct Rights {
 
 impl Rights {
     /// Those that `rules` come to, for a server of `project`, or of all.
-    pub(in super::super) fn of<'r>(rules: impl Iterator<Item = &'r Rule>, project: Option<&PathBuf>) -> Self {
-        let within = project.map(|project| project.to_string_lossy().into_owned()).into_iter().collect();
-        let mut rights = Self { within, ..Self::default() };
+    pub(in super::super) fn of<'r>(
+        rules: impl Iterator<Item = &'r Rule>,
+        project: Option<&PathBuf>,
+    ) -> Self {
+        let within = project
+            .map(|project| project.to_string_lossy().into_owned())
+            .into_iter()
+            .collect();
+        let mut rights = Self {
+            within,
+            ..Self::default()
+        };
         for rule in rules {
             match &rule.carried {
                 Carried::Deny(tools) => rights.deny.extend(tools.iter().cloned()),
                 Carried::Ask(tools) => rights.ask.extend(tools.iter().cloned()),
                 Carried::Only(tools) => {
-                    rights.only = stricter(rights.only.take(), Some(tools.iter().cloned().collect()));
+                    rights.only =
+                        stricter(rights.only.take(), Some(tools.iter().cloned().collect()));
                 }
                 Carried::NotIn(project) => {
-                    rights.outside.insert(project.to_string_lossy().into_owned());
+                    rights
+                        .outside
+                        .insert(project.to_string_lossy().into_owned());
                 }
                 Carried::Needless | Carried::Lost(_) => {}
             }
@@ -40,8 +52,16 @@ impl Rights {
     /// Those that an entry has.
     pub(in super::super) fn read(entry: &Node) -> Self {
         let list = |key: &str| {
-            let written = entry.at(&["tools", key]).filter(|list| matches!(list, Node::List(_)));
-            written.map(|list| list.items().iter().filter_map(Node::as_text).map(str::to_owned).collect())
+            let written = entry
+                .at(&["tools", key])
+                .filter(|list| matches!(list, Node::List(_)));
+            written.map(|list| {
+                list.items()
+                    .iter()
+                    .filter_map(Node::as_text)
+                    .map(str::to_owned)
+                    .collect()
+            })
         };
         let mut rights = Self {
             only: list("allow"),
@@ -49,7 +69,13 @@ impl Rights {
             deny: list("deny").unwrap_or_default(),
             ..Self::default()
         };
-        for project in entry.get("projects").map(Node::items).unwrap_or_default().iter().filter_map(Node::as_text) {
+        for project in entry
+            .get("projects")
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Node::as_text)
+        {
             match project.strip_prefix('!') {
                 Some(project) => rights.outside.insert(project.to_owned()),
                 None => rights.within.insert(project.to_owned()),
@@ -71,11 +97,19 @@ impl Rights {
         );
         let outside = self.outside.iter().map(|project| format!("!{project}"));
         let projects: Vec<String> = self.within.iter().cloned().chain(outside).collect();
-        let mut members: Vec<(String, Node)> =
-            entry.members().into_iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
-        for (key, value) in [("tools", Node::map(tools)), ("projects", Node::texts(projects))] {
+        let mut members: Vec<(String, Node)> = entry
+            .members()
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value.clone()))
+            .collect();
+        for (key, value) in [
+            ("tools", Node::map(tools)),
+            ("projects", Node::texts(projects)),
+        ] {
             members.retain(|(known, _)| known != key);
-            if !matches!(&value, Node::Map(members) if members.is_empty()) && value != Node::List(Vec::new()) {
+            if !matches!(&value, Node::Map(members) if members.is_empty())
+                && value != Node::List(Vec::new())
+            {
                 members.push((key.to_owned(), value));
             }
         }
@@ -84,13 +118,18 @@ impl Rights {
 
     /// What holds for a server that has both: of rules the stricter ones, of projects all.
     pub(in super::super) fn and(&self, other: &Self) -> Self {
-        let both = |one: &BTreeSet<String>, two: &BTreeSet<String>| one.union(two).cloned().collect();
+        let both =
+            |one: &BTreeSet<String>, two: &BTreeSet<String>| one.union(two).cloned().collect();
         let is_everywhere = self.within.is_empty() || other.within.is_empty();
         Self {
             only: stricter(self.only.clone(), other.only.clone()),
             ask: both(&self.ask, &other.ask),
             deny: both(&self.deny, &other.deny),
-            within: if is_everywhere { BTreeSet::new() } else { both(&self.within, &other.within) },
+            within: if is_everywhere {
+                BTreeSet::new()
+            } else {
+                both(&self.within, &other.within)
+            },
             outside: both(&self.outside, &other.outside),
         }
     }
@@ -102,12 +141,16 @@ impl Rights {
 
     /// Whether the rules for its tools are the same.
     pub(in super::super) fn has_rules_of(&self, other: &Self) -> bool {
-        (&self.only, &self.ask, &self.deny, &self.outside) == (&other.only, &other.ask, &other.deny, &other.outside)
+        (&self.only, &self.ask, &self.deny, &self.outside)
+            == (&other.only, &other.ask, &other.deny, &other.outside)
     }
 }
 
 /// What both lists let through, where they are there.
-fn stricter(one: Option<BTreeSet<String>>, two: Option<BTreeSet<String>>) -> Option<BTreeSet<String>> {
+fn stricter(
+    one: Option<BTreeSet<String>>,
+    two: Option<BTreeSet<String>>,
+) -> Option<BTreeSet<String>> {
     let (one, two) = match (one, two) {
         (Some(one), Some(two)) => (one, two),
         (one, two) => return one.or(two),
@@ -138,7 +181,14 @@ mod tests {
 
     #[test]
     fn of_two_the_stricter_counts() {
-        let set = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>());
+        let set = |texts: &[&str]| {
+            Some(
+                texts
+                    .iter()
+                    .map(|text| (*text).to_owned())
+                    .collect::<BTreeSet<_>>(),
+            )
+        };
         for (one, two, both) in [
             (None, None, None),
             (set(&["a"]), None, set(&["a"])),
@@ -155,8 +205,14 @@ mod tests {
             within: set(within).unwrap(),
             ..Rights::default()
         };
-        assert_eq!(rights(&["a"], &["/p"]).and(&rights(&["b"], &["/q"])), rights(&["a", "b"], &["/p", "/q"]));
-        assert_eq!(rights(&[], &[]).and(&rights(&["b"], &["/q"])), rights(&["b"], &[]));
+        assert_eq!(
+            rights(&["a"], &["/p"]).and(&rights(&["b"], &["/q"])),
+            rights(&["a", "b"], &["/p", "/q"])
+        );
+        assert_eq!(
+            rights(&[], &[]).and(&rights(&["b"], &["/q"])),
+            rights(&["b"], &[])
+        );
         let entry = Node::map([("command", Node::text("x"))]);
         let written = rights(&["b"], &["/q"]).write(&entry);
         assert_eq!(Rights::read(&written), rights(&["b"], &["/q"]));

@@ -15,14 +15,26 @@ pub(super) fn read(text: &str) -> Result<Node, String> {
 }
 
 pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, String> {
-    edit(text, |document| document.set(&keys(path), &value.to_json()).map_err(|error| error.to_string()))
+    edit(text, |document| {
+        document
+            .set(&keys(path), &value.to_json())
+            .map_err(|error| error.to_string())
+    })
 }
 
 pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
-    edit(text, |document| document.remove(&keys(path)).map(drop).map_err(|error| error.to_string()))
+    edit(text, |document| {
+        document
+            .remove(&keys(path))
+            .map(drop)
+            .map_err(|error| error.to_string())
+    })
 }
 
-fn edit(text: &str, change: impl FnOnce(&mut Document) -> Result<(), String>) -> Result<String, String> {
+fn edit(
+    text: &str,
+    change: impl FnOnce(&mut Document) -> Result<(), String>,
+) -> Result<String, String> {
     let mut document = Document::parse(text).map_err(|error| error.to_string())?;
     change(&mut document)?;
     Ok(document.text())

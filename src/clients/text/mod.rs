@@ -59,7 +59,9 @@ impl Syntax {
     /// The syntax of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Json, Self::Toml, Self::Yaml].into_iter().find(|syntax| syntax.name() == name)
+        [Self::Json, Self::Toml, Self::Yaml]
+            .into_iter()
+            .find(|syntax| syntax.name() == name)
     }
 }
 
@@ -75,7 +77,11 @@ impl Text {
             Syntax::Toml => toml::read(plain),
             Syntax::Yaml => yaml::read(plain),
         };
-        Ok(Self { syntax, text: text.to_owned(), node: node.map_err(TextError::Syntax)? })
+        Ok(Self {
+            syntax,
+            text: text.to_owned(),
+            node: node.map_err(TextError::Syntax)?,
+        })
     }
 
     /// What it says.
@@ -97,7 +103,10 @@ impl Text {
     pub fn set(&mut self, path: &[String], value: &Node) -> Result<(), TextError> {
         let mut wanted = self.node.clone();
         if !wanted.set(path, value.clone()) {
-            return Err(refused(path, "is in something that is neither a map nor a list"));
+            return Err(refused(
+                path,
+                "is in something that is neither a map nor a list",
+            ));
         }
         self.change(path, &wanted, |syntax, plain| match syntax {
             Syntax::Json => json::set(plain, path, value),
@@ -129,17 +138,32 @@ impl Text {
         wanted: &Node,
         edit: impl FnOnce(Syntax, &str) -> Result<String, String>,
     ) -> Result<(), TextError> {
-        let mark = if self.text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
-        let edited = edit(self.syntax, &self.text[mark.len()..]).map_err(|problem| refused(path, problem))?;
+        let mark = if self.text.starts_with('\u{feff}') {
+            "\u{feff}"
+        } else {
+            ""
+        };
+        let edited = edit(self.syntax, &self.text[mark.len()..])
+            .map_err(|problem| refused(path, problem))?;
         let is_right = |new: &Self| new.node.is_same(wanted);
-        let new = Self::parse(self.syntax, &format!("{mark}{edited}")).ok().filter(is_right);
-        *self = new.ok_or_else(|| refused(path, "is written in a way that cannot be edited; edit it by hand"))?;
+        let new = Self::parse(self.syntax, &format!("{mark}{edited}"))
+            .ok()
+            .filter(is_right);
+        *self = new.ok_or_else(|| {
+            refused(
+                path,
+                "is written in a way that cannot be edited; edit it by hand",
+            )
+        })?;
         Ok(())
     }
 }
 
 fn refused(path: &[String], problem: impl Into<String>) -> TextError {
-    TextError::Edit { key: path.join("."), problem: problem.into() }
+    TextError::Edit {
+        key: path.join("."),
+        problem: problem.into(),
+    }
 }
 
 /// The text with `\n` alone as its line end, and whether every line ended in `\r\n` before.
@@ -151,6 +175,9 @@ fn unified(text: &str) -> Result<(String, bool), String> {
     match windows {
         0 => Ok((text.to_owned(), false)),
         _ if windows == all => Ok((text.replace("\r\n", "\n"), true)),
-        _ => Err("is in a file whose lines end now in CR LF, now in LF; make them alike first".to_owned()),
+        _ => Err(
+            "is in a file whose lines end now in CR LF, now in LF; make them alike first"
+                .to_owned(),
+        ),
     }
 }

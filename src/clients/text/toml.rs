@@ -18,7 +18,9 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
             let mut missing = Table::new();
             missing.set_implicit(true);
             let item = table.entry(step).or_insert(Item::Table(missing));
-            table = item.as_table_like_mut().ok_or("is in something that is no table")?;
+            table = item
+                .as_table_like_mut()
+                .ok_or("is in something that is no table")?;
         }
         let has_lines = !way.is_empty() && matches!(value, Node::Map(_));
         let is_inline = table.get(key).is_some_and(Item::is_inline_table);
@@ -28,12 +30,17 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
                 for (key, value) in members {
                     inner.insert(
                         key,
-                        Item::Value(to_value(value).ok_or("would hold nothing, for which TOML has no word")?),
+                        Item::Value(
+                            to_value(value)
+                                .ok_or("would hold nothing, for which TOML has no word")?,
+                        ),
                     );
                 }
                 Item::Table(inner)
             }
-            value => Item::Value(to_value(value).ok_or("would hold nothing, for which TOML has no word")?),
+            value => Item::Value(
+                to_value(value).ok_or("would hold nothing, for which TOML has no word")?,
+            ),
         };
         table.insert(key, item);
         Ok(())
@@ -46,22 +53,33 @@ pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
         let mut table: &mut dyn TableLike = document.as_table_mut();
         for step in way {
             let item = table.get_mut(step).ok_or("is not there")?;
-            table = item.as_table_like_mut().ok_or("is in something that is no table")?;
+            table = item
+                .as_table_like_mut()
+                .ok_or("is in something that is no table")?;
         }
         table.remove(key);
         Ok(())
     })
 }
 
-fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), &'static str>) -> Result<String, String> {
+fn edit(
+    text: &str,
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), &'static str>,
+) -> Result<String, String> {
     let (plain, has_returns) = unified(text)?;
     let mut document = parse(&plain)?;
     if document.to_string() != plain {
-        return Err("is in a file that cannot be written back as it is; edit it by hand".to_owned());
+        return Err(
+            "is in a file that cannot be written back as it is; edit it by hand".to_owned(),
+        );
     }
     change(&mut document)?;
     let edited = with_comments(&plain, &document.to_string());
-    Ok(if has_returns { edited.replace('\n', "\r\n") } else { edited })
+    Ok(if has_returns {
+        edited.replace('\n', "\r\n")
+    } else {
+        edited
+    })
 }
 
 /// `after` with the comments that stood above what is gone: it may be a file's head that `toml_edit` takes for a table's.
@@ -75,9 +93,17 @@ fn with_comments(before: &str, after: &str) -> String {
     for hunk in diff::hunks(&old, &new) {
         text.extend(new[at..hunk.new.start].iter().copied());
         let gone = &old[hunk.old.clone()];
-        let above = gone.iter().take_while(|line| line.trim().is_empty() || line.trim_start().starts_with('#')).count();
+        let above = gone
+            .iter()
+            .take_while(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+            .count();
         if let Some(last) = gone[..above].iter().rposition(|line| is_lost(line)) {
-            text.extend(gone[..=last].iter().copied().filter(|line| line.trim().is_empty() || is_lost(line)));
+            text.extend(
+                gone[..=last]
+                    .iter()
+                    .copied()
+                    .filter(|line| line.trim().is_empty() || is_lost(line)),
+            );
         }
         text.extend(new[hunk.new.clone()].iter().copied());
         at = hunk.new.end;
@@ -90,13 +116,22 @@ fn parse(text: &str) -> Result<DocumentMut, String> {
     // Its words have the line and an excerpt, which may be a secret: the first line is the place.
     let first = |error: toml_edit::TomlError| {
         let text = error.to_string();
-        format!("{}: {}", text.lines().next().unwrap_or_default().trim(), error.message().trim())
+        format!(
+            "{}: {}",
+            text.lines().next().unwrap_or_default().trim(),
+            error.message().trim()
+        )
     };
     text.parse::<DocumentMut>().map_err(first)
 }
 
 fn table(table: &dyn TableLike) -> Node {
-    Node::Map(table.iter().map(|(key, item)| (key.to_owned(), node(item))).collect())
+    Node::Map(
+        table
+            .iter()
+            .map(|(key, item)| (key.to_owned(), node(item)))
+            .collect(),
+    )
 }
 
 fn node(item: &Item) -> Node {
@@ -104,7 +139,9 @@ fn node(item: &Item) -> Node {
         Item::None => Node::Null,
         Item::Value(value) => from_value(value),
         Item::Table(inner) => table(inner),
-        Item::ArrayOfTables(tables) => Node::List(tables.iter().map(|inner| table(inner)).collect()),
+        Item::ArrayOfTables(tables) => {
+            Node::List(tables.iter().map(|inner| table(inner)).collect())
+        }
     }
 }
 

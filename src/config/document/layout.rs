@@ -17,10 +17,13 @@ impl Layout<'_> {
     pub(super) fn inline(&self, value: &Value<'_>, source: &str) -> String {
         match value {
             Value::Object(object) => {
-                let members = object
-                    .properties
-                    .iter()
-                    .map(|property| format!("{}: {}", name(property), self.inline(&property.value, source)));
+                let members = object.properties.iter().map(|property| {
+                    format!(
+                        "{}: {}",
+                        name(property),
+                        self.inline(&property.value, source)
+                    )
+                });
                 format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
             }
             Value::Array(array) => {
@@ -38,17 +41,36 @@ impl Layout<'_> {
             Value::Object(object) => object
                 .properties
                 .iter()
-                .map(|property| format!("{}: {}", name(property), self.lines(&property.value, source, &inner)))
+                .map(|property| {
+                    format!(
+                        "{}: {}",
+                        name(property),
+                        self.lines(&property.value, source, &inner)
+                    )
+                })
                 .collect(),
-            Value::Array(array) if array.elements.iter().any(|item| matches!(item, Value::Object(_))) => {
-                array.elements.iter().map(|item| self.lines(item, source, &inner)).collect()
+            Value::Array(array)
+                if array
+                    .elements
+                    .iter()
+                    .any(|item| matches!(item, Value::Object(_))) =>
+            {
+                array
+                    .elements
+                    .iter()
+                    .map(|item| self.lines(item, source, &inner))
+                    .collect()
             }
             plain => return self.inline(plain, source),
         };
         if parts.is_empty() {
             return self.inline(value, source);
         }
-        let (open, close) = if matches!(value, Value::Object(_)) { ('{', '}') } else { ('[', ']') };
+        let (open, close) = if matches!(value, Value::Object(_)) {
+            ('{', '}')
+        } else {
+            ('[', ']')
+        };
         let parts = parts.join(&format!(",{line_end}{inner}"));
         format!("{open}{line_end}{inner}{parts}{line_end}{indent}{close}")
     }

@@ -63,13 +63,20 @@ impl Document {
             None => (text, false),
         };
         let root = parsed(text)?;
-        let mut document = Self { text: text.to_owned(), has_mark };
+        let mut document = Self {
+            text: text.to_owned(),
+            has_mark,
+        };
         match root {
             Some(Value::Object(_)) => {}
             Some(other) => return Err(shape(text, &[], &other)),
             None => {
                 // Comments that stand alone stay in front.
-                let gap = if text.is_empty() || text.ends_with('\n') { "" } else { document.line_end() };
+                let gap = if text.is_empty() || text.ends_with('\n') {
+                    ""
+                } else {
+                    document.line_end()
+                };
                 document.text = format!("{text}{gap}{{}}{}", document.line_end());
             }
         }
@@ -79,7 +86,11 @@ impl Document {
     /// The text as it is to be written.
     #[must_use]
     pub fn text(&self) -> String {
-        if self.has_mark { format!("\u{feff}{}", self.text) } else { self.text.clone() }
+        if self.has_mark {
+            format!("\u{feff}{}", self.text)
+        } else {
+            self.text.clone()
+        }
     }
 
     /// What stands at `path`, as JSON without comments.
@@ -90,7 +101,10 @@ impl Document {
         for key in path {
             value = &last(value.as_object()?, key)?.value;
         }
-        let layout = Layout { unit: "", line_end: "" };
+        let layout = Layout {
+            unit: "",
+            line_end: "",
+        };
         Some(layout.inline(value, &self.text))
     }
 
@@ -100,11 +114,17 @@ impl Document {
         let root = self.root();
         let mut value = &root;
         for key in path {
-            let Some(property) = value.as_object().and_then(|object| last(object, key)) else { return Vec::new() };
+            let Some(property) = value.as_object().and_then(|object| last(object, key)) else {
+                return Vec::new();
+            };
             value = &property.value;
         }
         let mut keys: Vec<String> = Vec::new();
-        for property in value.as_object().into_iter().flat_map(|object| &object.properties) {
+        for property in value
+            .as_object()
+            .into_iter()
+            .flat_map(|object| &object.properties)
+        {
             if !keys.iter().any(|known| known == property.name.as_str()) {
                 keys.push(property.name.as_str().to_owned());
             }
@@ -130,8 +150,9 @@ impl Document {
         loop {
             let Some(property) = last(object, key) else {
                 // The objects that are missing come in one piece.
-                let nested =
-                    behind.iter().rev().fold(json.to_owned(), |json, key| format!("{{{}:{json}}}", quoted(key)));
+                let nested = behind.iter().rev().fold(json.to_owned(), |json, key| {
+                    format!("{{{}:{json}}}", quoted(key))
+                });
                 let cuts = self.insertion(object, is_inline, key, &nested)?;
                 return self.cut(cuts);
             };
@@ -141,8 +162,9 @@ impl Document {
                     (object, key, behind, depth) = (inner, next, rest, depth + 1);
                 }
                 (Value::NullKeyword(_), Some(_)) | (_, None) => {
-                    let nested =
-                        behind.iter().rev().fold(json.to_owned(), |json, key| format!("{{{}:{json}}}", quoted(key)));
+                    let nested = behind.iter().rev().fold(json.to_owned(), |json, key| {
+                        format!("{{{}:{json}}}", quoted(key))
+                    });
                     let indent = self.indent_at(property.start()).to_owned();
                     let text = self.rendered(&nested, is_inline, &indent)?;
                     return self.cut(vec![(property.value.start()..property.value.end(), text)]);
@@ -172,28 +194,40 @@ impl Document {
         for key in way {
             object = last(object, key)?.value.as_object()?;
         }
-        let index = object.properties.iter().rposition(|property| property.name.as_str() == *key)?;
+        let index = object
+            .properties
+            .iter()
+            .rposition(|property| property.name.as_str() == *key)?;
         let property = &object.properties[index];
         let mut cuts = Vec::new();
         let after = Trivia::after(&self.text, property.end());
-        let (mut start, mut end) = (property.start(), after.comma.map_or(property.end(), |comma| comma + 1));
+        let (mut start, mut end) = (
+            property.start(),
+            after.comma.map_or(property.end(), |comma| comma + 1),
+        );
         if after.comma.is_none() && index > 0 {
             let before = Trivia::after(&self.text, object.properties[index - 1].end());
             let comma = before.comma.expect("a comma stands between two members");
-            if self.text[comma + 1..start].chars().all(|c| c == ' ' || c == '\t') {
+            if self.text[comma + 1..start]
+                .chars()
+                .all(|c| c == ' ' || c == '\t')
+            {
                 start = comma;
             } else {
                 cuts.push((comma..comma + 1, String::new()));
             }
         }
         let line = self.line_start(start);
-        let has_own_line = self.text[line..start].chars().all(|c| c == ' ' || c == '\t');
+        let has_own_line = self.text[line..start]
+            .chars()
+            .all(|c| c == ' ' || c == '\t');
         let rest = &self.text[end..];
         let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if has_own_line {
             // A comment behind it on its line was about it.
             let behind = end + spaces + comment_length(&self.text[end + spaces..]).unwrap_or(0);
-            let behind = behind + self.text[behind..].len() - self.text[behind..].trim_start_matches([' ', '\t']).len();
+            let behind = behind + self.text[behind..].len()
+                - self.text[behind..].trim_start_matches([' ', '\t']).len();
             match line_end_length(&self.text[behind..]) {
                 Some(length) => (start, end) = (line, behind + length),
                 None => end += spaces,
@@ -220,7 +254,11 @@ impl Document {
             }
             _ => format!("{base}{}", self.unit()),
         };
-        let member = format!("{}: {}", quoted(key), self.rendered(json, is_inline, &indent)?);
+        let member = format!(
+            "{}: {}",
+            quoted(key),
+            self.rendered(json, is_inline, &indent)?
+        );
         let close = object.end() - 1;
         let Some(last) = object.properties.last() else {
             let behind = Trivia::after(&self.text, object.start() + 1).end;
@@ -228,10 +266,16 @@ impl Document {
             return Ok(vec![if is_inline {
                 (behind..close, member)
             } else if gap.contains('\n') {
-                (behind..behind, format!("{}{indent}{member}", self.line_end()))
+                (
+                    behind..behind,
+                    format!("{}{indent}{member}", self.line_end()),
+                )
             } else {
                 let line_end = self.line_end();
-                (behind..close, format!("{line_end}{indent}{member}{line_end}{base}"))
+                (
+                    behind..close,
+                    format!("{line_end}{indent}{member}{line_end}{base}"),
+                )
             }]);
         };
         let trivia = Trivia::after(&self.text, last.end());
@@ -242,7 +286,11 @@ impl Document {
         } else {
             ","
         };
-        let gap = if is_inline { " ".to_owned() } else { format!("{}{indent}", self.line_end()) };
+        let gap = if is_inline {
+            " ".to_owned()
+        } else {
+            format!("{}{indent}", self.line_end())
+        };
         cuts.push((trivia.end..trivia.end, format!("{gap}{member}{comma}")));
         Ok(cuts)
     }
@@ -253,8 +301,15 @@ impl Document {
             key: "value".to_owned(),
             found: "nothing",
         })?;
-        let layout = Layout { unit: self.unit(), line_end: self.line_end() };
-        Ok(if is_inline { layout.inline(&value, json) } else { layout.lines(&value, json, indent) })
+        let layout = Layout {
+            unit: self.unit(),
+            line_end: self.line_end(),
+        };
+        Ok(if is_inline {
+            layout.inline(&value, json)
+        } else {
+            layout.lines(&value, json, indent)
+        })
     }
 
     /// Makes all cuts, which name places in the text as it is.
@@ -271,24 +326,38 @@ impl Document {
     }
 
     fn root(&self) -> Value<'_> {
-        parsed(&self.text).ok().flatten().expect("the text was read before")
+        parsed(&self.text)
+            .ok()
+            .flatten()
+            .expect("the text was read before")
     }
 
     /// Whether an object is written in one line; an empty one is as what holds it.
     fn is_inline(&self, object: &Object<'_>, holder: bool) -> bool {
-        if object.properties.is_empty() { holder } else { !self.text[object.start()..object.end()].contains('\n') }
+        if object.properties.is_empty() {
+            holder
+        } else {
+            !self.text[object.start()..object.end()].contains('\n')
+        }
     }
 
     /// What one level is indented by.
     fn unit(&self) -> &str {
         let root = parsed(&self.text).ok().flatten();
-        let first = root.as_ref().and_then(Value::as_object).and_then(|object| object.properties.first());
+        let first = root
+            .as_ref()
+            .and_then(Value::as_object)
+            .and_then(|object| object.properties.first());
         let indent = first.map_or("", |property| self.indent_at(property.start()));
         if indent.is_empty() { "  " } else { indent }
     }
 
     fn line_end(&self) -> &'static str {
-        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+        if self.text.contains("\r\n") {
+            "\r\n"
+        } else {
+            "\n"
+        }
     }
 
     fn line_start(&self, at: usize) -> usize {
@@ -306,7 +375,11 @@ impl Document {
 type Cut = (Range<usize>, String);
 
 fn last<'a>(object: &'a Object<'a>, key: &str) -> Option<&'a ObjectProp<'a>> {
-    object.properties.iter().rev().find(|property| property.name.as_str() == key)
+    object
+        .properties
+        .iter()
+        .rev()
+        .find(|property| property.name.as_str() == key)
 }
 
 fn parsed(text: &str) -> Result<Option<Value<'_>>, DocumentError> {
@@ -317,6 +390,14 @@ fn parsed(text: &str) -> Result<Option<Value<'_>>, DocumentError> {
 }
 
 fn shape(text: &str, way: &[&str], found: &Value<'_>) -> DocumentError {
-    let key = if way.is_empty() { "configuration".to_owned() } else { way.join(".") };
-    DocumentError::Shape { position: Lines::new(text).position(found.start()), key, found: kind(found) }
+    let key = if way.is_empty() {
+        "configuration".to_owned()
+    } else {
+        way.join(".")
+    };
+    DocumentError::Shape {
+        position: Lines::new(text).position(found.start()),
+        key,
+        found: kind(found),
+    }
 }

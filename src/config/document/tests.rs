@@ -18,8 +18,18 @@ fn check_remove(before: &str, path: &[&str], after: &str) {
 fn a_new_key_comes_behind_the_others_as_they_are_written() {
     check_set("{}", &["a"], "1", "{\n  \"a\": 1\n}");
     check_set("", &["a"], "1", "{\n  \"a\": 1\n}\n");
-    check_set("// nothing yet", &["a"], "1", "// nothing yet\n{\n  \"a\": 1\n}\n");
-    check_set("{\"a\": 1}", &["b"], "{\"c\":[1,2]}", "{\"a\": 1, \"b\": {\"c\": [1, 2]}}");
+    check_set(
+        "// nothing yet",
+        &["a"],
+        "1",
+        "// nothing yet\n{\n  \"a\": 1\n}\n",
+    );
+    check_set(
+        "{\"a\": 1}",
+        &["b"],
+        "{\"c\":[1,2]}",
+        "{\"a\": 1, \"b\": {\"c\": [1, 2]}}",
+    );
     check_set("{\"a\":1,}", &["b"], "2", "{\"a\":1, \"b\": 2,}");
     check_set(
         "{\n\t\"a\": {\n\t\t\"x\": 1 // one\n\t} /* end */ // of a\n\t// more to come\n}\n",
@@ -33,7 +43,12 @@ fn a_new_key_comes_behind_the_others_as_they_are_written() {
         "2",
         "{\r\n    \"a\": 1, // one\r\n    // last\r\n    \"b\": 2,\r\n}\r\n",
     );
-    check_set("{\n  \"a\": {}\n}", &["a", "b"], "1", "{\n  \"a\": {\n    \"b\": 1\n  }\n}");
+    check_set(
+        "{\n  \"a\": {}\n}",
+        &["a", "b"],
+        "1",
+        "{\n  \"a\": {\n    \"b\": 1\n  }\n}",
+    );
     check_set("{\"a\": {}}", &["a", "b"], "1", "{\"a\": {\"b\": 1}}");
     check_set(
         "{\n  \"a\": {\n    // empty\n  }\n}",
@@ -41,15 +56,35 @@ fn a_new_key_comes_behind_the_others_as_they_are_written() {
         "1",
         "{\n  \"a\": {\n    // empty\n    \"b\": 1\n  }\n}",
     );
-    check_set("{\"x\": 1}", &["a", "b c", "d"], "[]", "{\"x\": 1, \"a\": {\"b c\": {\"d\": []}}}");
-    check_set("{\n  \"a\": null\n}", &["a", "b"], "1", "{\n  \"a\": {\n    \"b\": 1\n  }\n}");
+    check_set(
+        "{\"x\": 1}",
+        &["a", "b c", "d"],
+        "[]",
+        "{\"x\": 1, \"a\": {\"b c\": {\"d\": []}}}",
+    );
+    check_set(
+        "{\n  \"a\": null\n}",
+        &["a", "b"],
+        "1",
+        "{\n  \"a\": {\n    \"b\": 1\n  }\n}",
+    );
 }
 
 #[test]
 fn a_value_is_replaced_in_its_place() {
-    check_set("{\"a\" : 1 /* x */, \"b\":2}", &["a"], "1e400", "{\"a\" : 1e400 /* x */, \"b\":2}");
+    check_set(
+        "{\"a\" : 1 /* x */, \"b\":2}",
+        &["a"],
+        "1e400",
+        "{\"a\" : 1e400 /* x */, \"b\":2}",
+    );
     check_set("{\"a\":1,\"a\":2}", &["a"], "3", "{\"a\":1,\"a\":3}");
-    check_set("\u{feff}{\"a\":1}", &["a"], "\"\\u00e9\"", "\u{feff}{\"a\":\"\\u00e9\"}");
+    check_set(
+        "\u{feff}{\"a\":1}",
+        &["a"],
+        "\"\\u00e9\"",
+        "\u{feff}{\"a\":\"\\u00e9\"}",
+    );
     check_set(
         "{\n  \"s\": {\n    \"a\": {\"x\": 1} // keep\n  }\n}",
         &["s", "a"],
@@ -74,7 +109,11 @@ fn a_removed_key_takes_its_comma_and_the_comment_on_its_line() {
         &["c"],
         "{\n  \"a\": 1 // one\n  // last\n}\n",
     );
-    check_remove("{\r\n  \"a\": 1,\r\n  \"b\": 2\r\n}\r\n", &["b"], "{\r\n  \"a\": 1\r\n}\r\n");
+    check_remove(
+        "{\r\n  \"a\": 1,\r\n  \"b\": 2\r\n}\r\n",
+        &["b"],
+        "{\r\n  \"a\": 1\r\n}\r\n",
+    );
     check_remove("{\"a\":1,\"a\":2,\"b\":3}", &["a"], "{\"b\":3}");
     check_remove("{\"s\": {\"a\": 1}}", &["s", "b"], "{\"s\": {\"a\": 1}}");
     check_remove("{\"s\": 1}", &["s", "b"], "{\"s\": 1}");
@@ -84,17 +123,28 @@ fn a_removed_key_takes_its_comma_and_the_comment_on_its_line() {
 fn what_is_no_object_is_not_overwritten_on_the_way() {
     let mut document = Document::parse("{\"a\": {\"b\": [1]}}").unwrap();
     let refused = document.set(&["a", "b", "c"], "1").unwrap_err();
-    assert_eq!(refused.to_string(), "1:13: `a.b` must be an object, found a list");
+    assert_eq!(
+        refused.to_string(),
+        "1:13: `a.b` must be an object, found a list"
+    );
     assert!(document.set(&["a"], "{").is_err());
     assert_eq!(document.text(), "{\"a\": {\"b\": [1]}}");
-    assert_eq!(Document::parse("[]").unwrap_err().to_string(), "1:1: `configuration` must be an object, found a list");
+    assert_eq!(
+        Document::parse("[]").unwrap_err().to_string(),
+        "1:1: `configuration` must be an object, found a list"
+    );
 }
 
 #[test]
 fn what_stands_there_is_read_without_comments() {
-    let document =
-        Document::parse("{\"s\": {\"a\": {/* x */ \"n\": 1e400, \"t\": [\"\\u00e9\",],}, \"a b\": 2}}").unwrap();
-    assert_eq!(document.get(&["s", "a"]).unwrap(), "{\"n\": 1e400, \"t\": [\"\\u00e9\"]}");
+    let document = Document::parse(
+        "{\"s\": {\"a\": {/* x */ \"n\": 1e400, \"t\": [\"\\u00e9\",],}, \"a b\": 2}}",
+    )
+    .unwrap();
+    assert_eq!(
+        document.get(&["s", "a"]).unwrap(),
+        "{\"n\": 1e400, \"t\": [\"\\u00e9\"]}"
+    );
     assert_eq!(document.keys(&["s"]), ["a", "a b"]);
     assert_eq!(document.get(&["s", "c"]), None);
     assert!(document.keys(&["s", "c", "d"]).is_empty());
@@ -111,9 +161,14 @@ fn edits_change_what_they_should_and_nothing_else() {
         let mut document = Document::parse(&text).unwrap();
         for step in 0..12 {
             let (top, key) = (random.key(), random.key());
-            let path = if random.below(3) == 0 { vec![top.as_str()] } else { vec![top.as_str(), key.as_str()] };
+            let path = if random.below(3) == 0 {
+                vec![top.as_str()]
+            } else {
+                vec![top.as_str(), key.as_str()]
+            };
             let before = document.clone();
-            let mut expected: serde_json::Value = serde_json::from_str(&before.get(&[]).unwrap()).unwrap();
+            let mut expected: serde_json::Value =
+                serde_json::from_str(&before.get(&[]).unwrap()).unwrap();
             if random.below(2) == 0 {
                 let json = ["1", "{\"k\":[1,{\"x\":2}]}", "\"t\\n\"", "{}"][random.below(4)];
                 match document.set(&path, json) {
@@ -130,12 +185,25 @@ fn edits_change_what_they_should_and_nothing_else() {
                 document.remove(&path).unwrap();
                 match path[..] {
                     [top] => drop(expected.as_object_mut().unwrap().remove(top)),
-                    _ => drop(expected.get_mut(path[0]).and_then(|v| v.as_object_mut()?.remove(path[1]))),
+                    _ => drop(
+                        expected
+                            .get_mut(path[0])
+                            .and_then(|v| v.as_object_mut()?.remove(path[1])),
+                    ),
                 }
             }
             let now: serde_json::Value = serde_json::from_str(&document.get(&[]).unwrap()).unwrap();
-            assert_eq!(now, expected, "step {step}: {path:?} in\n{}\nbecame\n{}", before.text(), document.text());
-            assert_eq!(document.text().matches("// head").count(), text.matches("// head").count());
+            assert_eq!(
+                now,
+                expected,
+                "step {step}: {path:?} in\n{}\nbecame\n{}",
+                before.text(),
+                document.text()
+            );
+            assert_eq!(
+                document.text().matches("// head").count(),
+                text.matches("// head").count()
+            );
         }
     }
 }
@@ -156,12 +224,25 @@ impl Random {
     }
 
     fn maybe(&mut self, text: &str, before: &str) -> String {
-        if self.below(2) == 0 { format!("{before}{text}") } else { text.to_owned() }
+        if self.below(2) == 0 {
+            format!("{before}{text}")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn gap(&mut self, text: &mut String) {
         text.push_str(
-            ["", " ", "\n", "\n\t", "\r\n  ", " // c, }\n", " /* stay */ ", "\n\n  /* { */\n"][self.below(8)],
+            [
+                "",
+                " ",
+                "\n",
+                "\n\t",
+                "\r\n  ",
+                " // c, }\n",
+                " /* stay */ ",
+                "\n\n  /* { */\n",
+            ][self.below(8)],
         );
     }
 

@@ -9,7 +9,10 @@ pub(super) struct Trivia {
 
 impl Trivia {
     pub(super) fn after(text: &str, start: usize) -> Self {
-        let mut found = Self { comma: None, end: start };
+        let mut found = Self {
+            comma: None,
+            end: start,
+        };
         let mut at = start;
         loop {
             let rest = &text[at..];
@@ -39,5 +42,9 @@ pub(super) fn comment_length(text: &str) -> Option<usize> {
 }
 
 pub(super) fn line_end_length(text: &str) -> Option<usize> {
-    if text.starts_with("\r\n") { Some(2) } else { text.starts_with('\n').then_some(1) }
+    if text.starts_with("\r\n") {
+        Some(2)
+    } else {
+        text.starts_with('\n').then_some(1)
+    }
 }

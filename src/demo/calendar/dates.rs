@@ -21,7 +21,12 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Current time",
         description: "Tell the current date, time and day of the week, in UTC or at a given offset from it.",
         effect: Effect::Reads,
-        parameters: &[with_default("offset", Kind::Text, "\"Z\"", "The offset from UTC, e.g. +01:00, or Z.")],
+        parameters: &[with_default(
+            "offset",
+            Kind::Text,
+            "\"Z\"",
+            "The offset from UTC, e.g. +01:00, or Z.",
+        )],
         returns: &[required("time", Kind::Moment, "The time now."), WEEKDAY],
         run: |context, arguments| at_offset((context.now)(), arguments.text("offset")),
     },
@@ -31,10 +36,21 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Say what time it is elsewhere: convert a moment to another offset from UTC.",
         effect: Effect::Reads,
         parameters: &[
-            required("time", Kind::Moment, "The moment, e.g. 2026-03-01T09:00:00+01:00."),
-            required("offset", Kind::Text, "The offset wanted, e.g. -08:00, or Z."),
+            required(
+                "time",
+                Kind::Moment,
+                "The moment, e.g. 2026-03-01T09:00:00+01:00.",
+            ),
+            required(
+                "offset",
+                Kind::Text,
+                "The offset wanted, e.g. -08:00, or Z.",
+            ),
         ],
-        returns: &[required("time", Kind::Moment, "The same moment at that offset."), WEEKDAY],
+        returns: &[
+            required("time", Kind::Moment, "The same moment at that offset."),
+            WEEKDAY,
+        ],
         run: |_, arguments| at_offset(arguments.moment("time")?, arguments.text("offset")),
     },
     Tool {
@@ -48,7 +64,12 @@ pub(super) const TOOLS: &[Tool] = &[
             with_default("days", AMOUNT, "0", "Days to add."),
             with_default("weeks", AMOUNT, "0", "Weeks to add."),
             with_default("months", AMOUNT, "0", "Months to add."),
-            with_default("years", AMOUNT, "0", "Years to add; months and years come first."),
+            with_default(
+                "years",
+                AMOUNT,
+                "0",
+                "Years to add; months and years come first.",
+            ),
         ],
         returns: &[DATE, WEEKDAY],
         run: add,
@@ -59,7 +80,14 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Calculate a deadline: the date some working days, Monday to Friday, after another or before it. \
                       Public holidays are not known.",
         effect: Effect::Reads,
-        parameters: &[DATE, required("days", Kind::Integer(-100_000, 100_000), "Working days to add.")],
+        parameters: &[
+            DATE,
+            required(
+                "days",
+                Kind::Integer(-100_000, 100_000),
+                "Working days to add.",
+            ),
+        ],
         returns: &[DATE, WEEKDAY],
         run: add_business_days,
     },
@@ -95,7 +123,11 @@ pub(super) const TOOLS: &[Tool] = &[
             required("day_of_year", Kind::Integer(1, 366), "The day of the year."),
             required("quarter", Kind::Integer(1, 4), "The quarter."),
             required("leap_year", Kind::Flag, "Whether the year has 366 days."),
-            required("days_in_month", Kind::Integer(28, 31), "How many days the month has."),
+            required(
+                "days_in_month",
+                Kind::Integer(28, 31),
+                "How many days the month has.",
+            ),
         ],
         run: describe,
     },
@@ -108,7 +140,10 @@ pub(super) const TOOLS: &[Tool] = &[
             required("year", Kind::Integer(1, 9998), "The year of the week."),
             required("week", Kind::Integer(1, 53), "The number of the week."),
         ],
-        returns: &[required("monday", Kind::Date, "The first day."), required("sunday", Kind::Date, "The last day.")],
+        returns: &[
+            required("monday", Kind::Date, "The first day."),
+            required("sunday", Kind::Date, "The last day."),
+        ],
         run: iso_week,
     },
 ];
@@ -119,9 +154,12 @@ fn at_offset(time: OffsetDateTime, offset: &str) -> Outcome {
         "Z" | "z" | "UTC" => Some(UtcOffset::UTC),
         text => UtcOffset::parse(text, format).ok(),
     };
-    let offset = offset.ok_or("`offset` must be an offset from UTC such as \"+01:00\", or \"Z\".")?;
+    let offset =
+        offset.ok_or("`offset` must be an offset from UTC such as \"+01:00\", or \"Z\".")?;
     let time = time.checked_to_offset(offset).ok_or_else(beyond)?;
-    Ok(Output::Data(json!({ "time": moment::written(time), "weekday": time.weekday().to_string() })))
+    Ok(Output::Data(
+        json!({ "time": moment::written(time), "weekday": time.weekday().to_string() }),
+    ))
 }
 
 fn add(_: &Context, arguments: &Arguments) -> Outcome {
@@ -131,7 +169,11 @@ fn add(_: &Context, arguments: &Arguments) -> Outcome {
     let day = date.day().min(month.length(year));
     let date = Date::from_calendar_date(year, month, day)
         .ok()
-        .and_then(|date| date.checked_add(Duration::days(arguments.integer("weeks") * 7 + arguments.integer("days"))))
+        .and_then(|date| {
+            date.checked_add(Duration::days(
+                arguments.integer("weeks") * 7 + arguments.integer("days"),
+            ))
+        })
         .ok_or_else(beyond)?;
     date_answer(date)
 }
@@ -141,7 +183,11 @@ fn add_business_days(_: &Context, arguments: &Arguments) -> Outcome {
     let days = arguments.integer("days");
     let mut left = days.abs();
     while left > 0 {
-        let neighbour = if days > 0 { date.next_day() } else { date.previous_day() };
+        let neighbour = if days > 0 {
+            date.next_day()
+        } else {
+            date.previous_day()
+        };
         date = neighbour.ok_or_else(beyond)?;
         left -= i64::from(is_business_day(date));
     }
@@ -183,10 +229,13 @@ fn iso_week(_: &Context, arguments: &Arguments) -> Outcome {
     let week = u8::try_from(arguments.integer("week")).unwrap_or_default();
     let day = |weekday| Date::from_iso_week_date(year, week, weekday);
     match (day(Weekday::Monday), day(Weekday::Sunday)) {
-        (Ok(monday), Ok(sunday)) => {
-            Ok(Output::Data(json!({ "monday": monday.to_string(), "sunday": sunday.to_string() })))
-        }
-        _ => Err(format!("The year {year} has {} weeks.", time::util::weeks_in_year(year))),
+        (Ok(monday), Ok(sunday)) => Ok(Output::Data(
+            json!({ "monday": monday.to_string(), "sunday": sunday.to_string() }),
+        )),
+        _ => Err(format!(
+            "The year {year} has {} weeks.",
+            time::util::weeks_in_year(year)
+        )),
     }
 }
 
@@ -198,7 +247,9 @@ fn date_answer(date: Date) -> Outcome {
     if !(0..=9999).contains(&date.year()) {
         return Err(beyond());
     }
-    Ok(Output::Data(json!({ "date": date.to_string(), "weekday": date.weekday().to_string() })))
+    Ok(Output::Data(
+        json!({ "date": date.to_string(), "weekday": date.weekday().to_string() }),
+    ))
 }
 
 fn beyond() -> String {

@@ -83,11 +83,19 @@ impl Calendar {
         self.events
             .iter_mut()
             .find(|event| event.id == id)
-            .ok_or_else(|| format!("There is no event {id}. list_events and search_events show which there are."))
+            .ok_or_else(|| {
+                format!(
+                    "There is no event {id}. list_events and search_events show which there are."
+                )
+            })
     }
 
     /// What happens between two moments, in order of time.
-    pub(super) fn between(&self, from: OffsetDateTime, to: OffsetDateTime) -> Vec<(&Event, Occurrence)> {
+    pub(super) fn between(
+        &self,
+        from: OffsetDateTime,
+        to: OffsetDateTime,
+    ) -> Vec<(&Event, Occurrence)> {
         let mut found: Vec<_> = self
             .events
             .iter()
@@ -105,18 +113,36 @@ impl Calendar {
 
 impl Event {
     /// Each time it happens that is not over by `from`, in order; endless when it repeats without end.
-    pub(super) fn occurrences_from(&self, from: OffsetDateTime) -> impl Iterator<Item = Occurrence> + '_ {
+    pub(super) fn occurrences_from(
+        &self,
+        from: OffsetDateTime,
+    ) -> impl Iterator<Item = Occurrence> + '_ {
         let length = self.end - self.start;
         self.starts(from)
             .filter(|start| self.skipped.iter().all(|day| day.0 != start.date()))
-            .map_while(move |start| Some(Occurrence { start, end: start.checked_add(length)? }))
+            .map_while(move |start| {
+                Some(Occurrence {
+                    start,
+                    end: start.checked_add(length)?,
+                })
+            })
             .skip_while(move |occurrence| occurrence.end <= from && occurrence.start < from)
     }
 
     /// When it begins; times that are long over by `from` may be left out.
     fn starts(&self, from: OffsetDateTime) -> impl Iterator<Item = OffsetDateTime> + '_ {
-        let once = Repeat { every: Unit::Day, interval: 1, count: Some(1), until: None };
-        let Repeat { every, interval, count, until } = self.repeat.clone().unwrap_or(once);
+        let once = Repeat {
+            every: Unit::Day,
+            interval: 1,
+            count: Some(1),
+            until: None,
+        };
+        let Repeat {
+            every,
+            interval,
+            count,
+            until,
+        } = self.repeat.clone().unwrap_or(once);
         // Days and weeks always exist, so their turns can be counted instead of tried; `end` leaves room for the length.
         let over = match every {
             Unit::Day => (from - self.end).whole_days() / interval,
@@ -125,7 +151,9 @@ impl Event {
         };
         let over = usize::try_from(over).unwrap_or_default();
         (over..)
-            .map_while(move |turn| every.after(self.start, i64::try_from(turn).ok()?.checked_mul(interval)?))
+            .map_while(move |turn| {
+                every.after(self.start, i64::try_from(turn).ok()?.checked_mul(interval)?)
+            })
             .flatten()
             .take(count.unwrap_or(usize::MAX).saturating_sub(over))
             .take_while(move |start| until.is_none_or(|day| start.date() <= day.0))
@@ -137,10 +165,16 @@ impl Unit {
     fn after(self, start: OffsetDateTime, n: i64) -> Option<Option<OffsetDateTime>> {
         match self {
             Self::Day => start.checked_add(Duration::days(n)).map(Some),
-            Self::Week => start.checked_add(Duration::days(n.checked_mul(7)?)).map(Some),
+            Self::Week => start
+                .checked_add(Duration::days(n.checked_mul(7)?))
+                .map(Some),
             Self::Month => {
                 let (year, month) = month_after(start.date(), n)?;
-                Some(Date::from_calendar_date(year, month, start.day()).ok().map(|date| start.replace_date(date)))
+                Some(
+                    Date::from_calendar_date(year, month, start.day())
+                        .ok()
+                        .map(|date| start.replace_date(date)),
+                )
             }
             Self::Year => Self::Month.after(start, n.checked_mul(12)?),
         }
@@ -149,8 +183,11 @@ impl Unit {
 
 /// The month that lies `n` months after the one of `date`; `None` beyond the calendar.
 pub(super) fn month_after(date: Date, n: i64) -> Option<(i32, Month)> {
-    let months = (i64::from(date.year()) * 12 + i64::from(u8::from(date.month())) - 1).checked_add(n)?;
-    let year = i32::try_from(months.div_euclid(12)).ok().filter(|year| (0..=9999).contains(year))?;
+    let months =
+        (i64::from(date.year()) * 12 + i64::from(u8::from(date.month())) - 1).checked_add(n)?;
+    let year = i32::try_from(months.div_euclid(12))
+        .ok()
+        .filter(|year| (0..=9999).contains(year))?;
     let month = u8::try_from(months.rem_euclid(12)).ok()?;
     Some((year, Month::try_from(month + 1).ok()?))
 }
@@ -164,7 +201,9 @@ impl Serialize for Day {
 impl<'de> Deserialize<'de> for Day {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        parse_date(&text).map(Self).ok_or_else(|| D::Error::custom(format!("`{text}` is no date")))
+        parse_date(&text)
+            .map(Self)
+            .ok_or_else(|| D::Error::custom(format!("`{text}` is no date")))
     }
 }
 
@@ -191,42 +230,87 @@ mod tests {
     /// The first days of an event that begins on `start`.
     fn days(start: OffsetDateTime, repeat: Repeat) -> Vec<String> {
         let event = hour(start, repeat);
-        event.occurrences_from(start).take(4).map(|occurrence| occurrence.start.date().to_string()).collect()
+        event
+            .occurrences_from(start)
+            .take(4)
+            .map(|occurrence| occurrence.start.date().to_string())
+            .collect()
     }
 
     #[test]
     fn a_day_that_a_month_does_not_have_is_left_out() {
-        let repeat = |every, interval| Repeat { every, interval, count: None, until: None };
+        let repeat = |every, interval| Repeat {
+            every,
+            interval,
+            count: None,
+            until: None,
+        };
         let january = datetime!(2026-01-31 09:00 +1);
-        assert_eq!(days(january, repeat(Unit::Month, 1)), ["2026-01-31", "2026-03-31", "2026-05-31", "2026-07-31"]);
+        assert_eq!(
+            days(january, repeat(Unit::Month, 1)),
+            ["2026-01-31", "2026-03-31", "2026-05-31", "2026-07-31"]
+        );
         let leap = datetime!(2024-02-29 09:00 UTC);
-        assert_eq!(days(leap, repeat(Unit::Year, 1)), ["2024-02-29", "2028-02-29", "2032-02-29", "2036-02-29"]);
+        assert_eq!(
+            days(leap, repeat(Unit::Year, 1)),
+            ["2024-02-29", "2028-02-29", "2032-02-29", "2036-02-29"]
+        );
     }
 
     #[test]
     fn repetition_ends_by_count_by_day_or_with_the_calendar() {
         let start = datetime!(2026-03-02 09:00 UTC);
-        let weekly =
-            |count, until: Option<Date>| Repeat { every: Unit::Week, interval: 2, count, until: until.map(Day) };
-        assert_eq!(days(start, weekly(Some(2), None)), ["2026-03-02", "2026-03-16"]);
-        assert_eq!(days(start, weekly(None, parse_date("2026-03-30"))), ["2026-03-02", "2026-03-16", "2026-03-30"]);
+        let weekly = |count, until: Option<Date>| Repeat {
+            every: Unit::Week,
+            interval: 2,
+            count,
+            until: until.map(Day),
+        };
+        assert_eq!(
+            days(start, weekly(Some(2), None)),
+            ["2026-03-02", "2026-03-16"]
+        );
+        assert_eq!(
+            days(start, weekly(None, parse_date("2026-03-30"))),
+            ["2026-03-02", "2026-03-16", "2026-03-30"]
+        );
         let late = datetime!(9999-11-30 09:00 UTC);
-        let monthly = Repeat { every: Unit::Month, interval: 1, count: None, until: None };
+        let monthly = Repeat {
+            every: Unit::Month,
+            interval: 1,
+            count: None,
+            until: None,
+        };
         assert_eq!(days(late, monthly), ["9999-11-30", "9999-12-30"]);
     }
 
     #[test]
     fn looking_from_later_finds_the_same_times() {
         let start = datetime!(2026-01-31 09:00 +1);
-        for (every, interval, count) in
-            [(Unit::Day, 3, Some(40)), (Unit::Week, 2, None), (Unit::Month, 1, Some(5)), (Unit::Day, 1, Some(30))]
-        {
-            let event = hour(start, Repeat { every, interval, count, until: None });
+        for (every, interval, count) in [
+            (Unit::Day, 3, Some(40)),
+            (Unit::Week, 2, None),
+            (Unit::Month, 1, Some(5)),
+            (Unit::Day, 1, Some(30)),
+        ] {
+            let event = hour(
+                start,
+                Repeat {
+                    every,
+                    interval,
+                    count,
+                    until: None,
+                },
+            );
             let all: Vec<_> = event.occurrences_from(start).take(60).collect();
             for hours in 0..1500 {
                 let from = start + Duration::hours(hours);
                 let expected = all.iter().find(|occurrence| occurrence.end > from).copied();
-                assert_eq!(event.occurrences_from(from).next(), expected, "{hours} hours later");
+                assert_eq!(
+                    event.occurrences_from(from).next(),
+                    expected,
+                    "{hours} hours later"
+                );
             }
         }
     }

@@ -18,13 +18,31 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Adds,
         parameters: &[
             required("title", Kind::Text, "What it is."),
-            required("start", Kind::Moment, "When it begins, e.g. 2026-03-01T09:00:00+01:00."),
+            required(
+                "start",
+                Kind::Moment,
+                "When it begins, e.g. 2026-03-01T09:00:00+01:00.",
+            ),
             optional("end", Kind::Moment, "When it ends; comes before `minutes`."),
-            with_default("minutes", Kind::Integer(0, 527_040), "60", "How long it lasts, when no end is given."),
+            with_default(
+                "minutes",
+                Kind::Integer(0, 527_040),
+                "60",
+                "How long it lasts, when no end is given.",
+            ),
             with_default("location", Kind::Text, "\"\"", "Where."),
             with_default("notes", Kind::Text, "\"\"", "What else there is to know."),
-            with_default("attendees", TEXTS, "[]", "Who takes part, names or addresses."),
-            optional("repeat", Kind::Object(REPEAT), "How it repeats; left out, it takes place once."),
+            with_default(
+                "attendees",
+                TEXTS,
+                "[]",
+                "Who takes part, names or addresses.",
+            ),
+            optional(
+                "repeat",
+                Kind::Object(REPEAT),
+                "How it repeats; left out, it takes place once.",
+            ),
         ],
         returns: EVENT,
         run: create,
@@ -47,10 +65,27 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "List what is in the calendar between two moments, the agenda of a day, a week or a month, in order \
                       of time. An event that repeats is listed each time it takes place.",
         effect: Effect::Reads,
-        parameters: &[FROM, TO, with_default("limit", Kind::Integer(1, 5000), "100", "How many to return at most.")],
+        parameters: &[
+            FROM,
+            TO,
+            with_default(
+                "limit",
+                Kind::Integer(1, 5000),
+                "100",
+                "How many to return at most.",
+            ),
+        ],
         returns: &[
-            required("events", Kind::List(&Kind::Object(OCCURRENCE)), "What takes place."),
-            required("total", COUNT, "How many there are in all, also beyond the limit."),
+            required(
+                "events",
+                Kind::List(&Kind::Object(OCCURRENCE)),
+                "What takes place.",
+            ),
+            required(
+                "total",
+                COUNT,
+                "How many there are in all, also beyond the limit.",
+            ),
         ],
         run: list,
     },
@@ -59,8 +94,16 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Search events",
         description: "Find events by words in their title, place, notes or attendees, whenever they take place.",
         effect: Effect::Reads,
-        parameters: &[required("query", Kind::Text, "Words that must all be there, letter case aside.")],
-        returns: &[required("events", Kind::List(&Kind::Object(EVENT)), "The events.")],
+        parameters: &[required(
+            "query",
+            Kind::Text,
+            "Words that must all be there, letter case aside.",
+        )],
+        returns: &[required(
+            "events",
+            Kind::List(&Kind::Object(EVENT)),
+            "The events.",
+        )],
         run: search,
     },
     Tool {
@@ -68,7 +111,11 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Next event",
         description: "Tell which event begins next, from now on or after a given moment.",
         effect: Effect::Reads,
-        parameters: &[optional("after", Kind::Moment, "The moment to look from; now when left out.")],
+        parameters: &[optional(
+            "after",
+            Kind::Moment,
+            "The moment to look from; now when left out.",
+        )],
         returns: &[
             required("found", Kind::Flag, "Whether there is one."),
             optional("event", Kind::Object(OCCURRENCE), "The event."),
@@ -84,9 +131,21 @@ pub(super) const TOOLS: &[Tool] = &[
         parameters: &[
             ID,
             optional("title", Kind::Text, "The new title."),
-            optional("location", Kind::Text, "The new place; an empty text removes it."),
-            optional("notes", Kind::Text, "The new notes; an empty text removes them."),
-            optional("attendees", TEXTS, "All attendees, in place of the old ones."),
+            optional(
+                "location",
+                Kind::Text,
+                "The new place; an empty text removes it.",
+            ),
+            optional(
+                "notes",
+                Kind::Text,
+                "The new notes; an empty text removes them.",
+            ),
+            optional(
+                "attendees",
+                TEXTS,
+                "All attendees, in place of the old ones.",
+            ),
         ],
         returns: EVENT,
         run: update,
@@ -106,7 +165,14 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Skip one occurrence",
         description: "Cancel an event on one day only and keep its other repetitions.",
         effect: Effect::Replaces,
-        parameters: &[ID, required("date", Kind::Date, "The day on which it does not take place.")],
+        parameters: &[
+            ID,
+            required(
+                "date",
+                Kind::Date,
+                "The day on which it does not take place.",
+            ),
+        ],
         returns: EVENT,
         run: skip,
     },
@@ -151,7 +217,11 @@ fn create(context: &Context, arguments: &Arguments) -> Outcome {
         end,
         location: texts("location"),
         notes: texts("notes"),
-        attendees: arguments.texts("attendees").into_iter().map(str::to_owned).collect(),
+        attendees: arguments
+            .texts("attendees")
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         repeat: arguments.object("repeat").map(|repeat| repetition(&repeat)),
         skipped: Vec::new(),
     };
@@ -172,7 +242,9 @@ fn repetition(arguments: &Arguments) -> Repeat {
             _ => Unit::Year,
         },
         interval: arguments.integer("interval"),
-        count: arguments.optional_integer("count").and_then(|count| usize::try_from(count).ok()),
+        count: arguments
+            .optional_integer("count")
+            .and_then(|count| usize::try_from(count).ok()),
         until: arguments.optional_date("until").map(Day),
     }
 }
@@ -182,20 +254,29 @@ fn list(context: &Context, arguments: &Arguments) -> Outcome {
     let calendar: Calendar = file(&context.store).read()?;
     let found = calendar.between(from, to);
     let total = found.len();
-    let events: Vec<Value> = found.into_iter().take(arguments.size("limit")).map(occurrence_value).collect();
+    let events: Vec<Value> = found
+        .into_iter()
+        .take(arguments.size("limit"))
+        .map(occurrence_value)
+        .collect();
     Ok(Output::Data(json!({ "events": events, "total": total })))
 }
 
 fn search(context: &Context, arguments: &Arguments) -> Outcome {
-    let words: Vec<_> = arguments.text("query").split_whitespace().map(str::to_lowercase).collect();
+    let words: Vec<_> = arguments
+        .text("query")
+        .split_whitespace()
+        .map(str::to_lowercase)
+        .collect();
     let calendar: Calendar = file(&context.store).read()?;
     let found: Vec<_> = calendar
         .events
         .iter()
         .filter(|event| {
             let people = event.attendees.join("\n");
-            let text =
-                [&event.title, &event.location, &event.notes, &people].map(|part| part.to_lowercase()).join("\n");
+            let text = [&event.title, &event.location, &event.notes, &people]
+                .map(|part| part.to_lowercase())
+                .join("\n");
             words.iter().all(|word| text.contains(word))
         })
         .collect();
@@ -203,12 +284,21 @@ fn search(context: &Context, arguments: &Arguments) -> Outcome {
 }
 
 fn next(context: &Context, arguments: &Arguments) -> Outcome {
-    let after = arguments.optional_moment("after").unwrap_or_else(context.now);
+    let after = arguments
+        .optional_moment("after")
+        .unwrap_or_else(context.now);
     let calendar: Calendar = file(&context.store).read()?;
     let next = calendar
         .events
         .iter()
-        .filter_map(|event| Some((event, event.occurrences_from(after).find(|occurrence| occurrence.start >= after)?)))
+        .filter_map(|event| {
+            Some((
+                event,
+                event
+                    .occurrences_from(after)
+                    .find(|occurrence| occurrence.start >= after)?,
+            ))
+        })
         .min_by_key(|(event, occurrence)| (occurrence.start, event.id));
     Ok(Output::Data(match next {
         Some(found) => json!({ "found": true, "event": occurrence_value(found) }),
@@ -219,15 +309,21 @@ fn next(context: &Context, arguments: &Arguments) -> Outcome {
 fn update(context: &Context, arguments: &Arguments) -> Outcome {
     arguments.optional_text("title").map_or(Ok(()), titled)?;
     edit(context, arguments, |event| {
-        for (field, name) in
-            [(&mut event.title, "title"), (&mut event.location, "location"), (&mut event.notes, "notes")]
-        {
+        for (field, name) in [
+            (&mut event.title, "title"),
+            (&mut event.location, "location"),
+            (&mut event.notes, "notes"),
+        ] {
             if let Some(text) = arguments.optional_text(name) {
                 text.trim().clone_into(field);
             }
         }
         if arguments.get("attendees").is_some() {
-            event.attendees = arguments.texts("attendees").into_iter().map(str::to_owned).collect();
+            event.attendees = arguments
+                .texts("attendees")
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
         }
         Ok(())
     })
@@ -237,11 +333,16 @@ fn shift(context: &Context, arguments: &Arguments) -> Outcome {
     let start = arguments.moment("start")?;
     edit(context, arguments, |event| {
         let lasting = event.end - event.start;
-        event.end =
-            start.checked_add(lasting).ok_or("The event ends beyond the calendar, which has years up to 9999.")?;
+        event.end = start
+            .checked_add(lasting)
+            .ok_or("The event ends beyond the calendar, which has years up to 9999.")?;
         // Days that were skipped move along, so that the same repetitions stay away.
         let moved = start.date() - event.start.date();
-        event.skipped = event.skipped.iter().filter_map(|day| day.0.checked_add(moved).map(Day)).collect();
+        event.skipped = event
+            .skipped
+            .iter()
+            .filter_map(|day| day.0.checked_add(moved).map(Day))
+            .collect();
         event.start = start;
         Ok(())
     })
@@ -251,7 +352,10 @@ fn skip(context: &Context, arguments: &Arguments) -> Outcome {
     let date = arguments.date("date")?;
     edit(context, arguments, |event| {
         let morning = date.midnight().assume_offset(event.start.offset());
-        let found = event.occurrences_from(morning).map(|occurrence| occurrence.start.date()).find(|day| *day >= date);
+        let found = event
+            .occurrences_from(morning)
+            .map(|occurrence| occurrence.start.date())
+            .find(|day| *day >= date);
         if found != Some(date) {
             return Err(format!("The event does not take place on {date}."));
         }
@@ -261,7 +365,11 @@ fn skip(context: &Context, arguments: &Arguments) -> Outcome {
 }
 
 /// Changes an event and answers it.
-fn edit(context: &Context, arguments: &Arguments, change: impl FnOnce(&mut Event) -> Result<(), String>) -> Outcome {
+fn edit(
+    context: &Context,
+    arguments: &Arguments,
+    change: impl FnOnce(&mut Event) -> Result<(), String>,
+) -> Outcome {
     file(&context.store).change(|calendar: &mut Calendar| {
         let event = calendar.event(arguments.integer("id"))?;
         change(event)?;
@@ -270,7 +378,11 @@ fn edit(context: &Context, arguments: &Arguments, change: impl FnOnce(&mut Event
 }
 
 fn titled(title: &str) -> Result<(), String> {
-    if title.trim().is_empty() { Err("An event needs a title.".to_owned()) } else { Ok(()) }
+    if title.trim().is_empty() {
+        Err("An event needs a title.".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 fn data(event: &Event) -> Output {

@@ -30,26 +30,51 @@ pub(super) const SERVICE: Service = Service {
 };
 
 const REPEAT: &[Field] = &[
-    required("every", Kind::Choice(&["day", "week", "month", "year"]), "The unit of repetition."),
-    with_default("interval", Kind::Integer(1, 1000), "1", "Every how many units, 2 for every other one."),
+    required(
+        "every",
+        Kind::Choice(&["day", "week", "month", "year"]),
+        "The unit of repetition.",
+    ),
+    with_default(
+        "interval",
+        Kind::Integer(1, 1000),
+        "1",
+        "Every how many units, 2 for every other one.",
+    ),
     optional(
         "count",
         Kind::Integer(1, 100_000),
         "How often it takes place in all. Without count and until, endlessly.",
     ),
-    optional("until", Kind::Date, "The last day on which it may take place."),
+    optional(
+        "until",
+        Kind::Date,
+        "The last day on which it may take place.",
+    ),
 ];
 
 const EVENT: &[Field] = &[
     required("id", IDENTIFIER, "The event's number."),
     required("title", Kind::Text, "What it is."),
-    required("start", Kind::Moment, "When it begins; the first time, if it repeats."),
-    required("end", Kind::Moment, "When it ends; the first time, if it repeats."),
+    required(
+        "start",
+        Kind::Moment,
+        "When it begins; the first time, if it repeats.",
+    ),
+    required(
+        "end",
+        Kind::Moment,
+        "When it ends; the first time, if it repeats.",
+    ),
     optional("location", Kind::Text, "Where."),
     optional("notes", Kind::Text, "What else there is to know."),
     required("attendees", TEXTS, "Who takes part."),
     optional("repeat", Kind::Object(REPEAT), "How it repeats."),
-    required("skipped", Kind::List(&Kind::Date), "Days on which it does not take place after all."),
+    required(
+        "skipped",
+        Kind::List(&Kind::Date),
+        "Days on which it does not take place after all.",
+    ),
 ];
 
 /// One time at which an event happens.
@@ -61,9 +86,21 @@ const OCCURRENCE: &[Field] = &[
     optional("location", Kind::Text, "Where."),
 ];
 
-const ID: Field = required("id", IDENTIFIER, "The event's number, from list_events or search_events.");
-const FROM: Field = required("from", Kind::Moment, "Where the range begins, e.g. 2026-03-01T00:00:00+01:00.");
-const TO: Field = required("to", Kind::Moment, "Where it ends; this moment is no longer part of it.");
+const ID: Field = required(
+    "id",
+    IDENTIFIER,
+    "The event's number, from list_events or search_events.",
+);
+const FROM: Field = required(
+    "from",
+    Kind::Moment,
+    "Where the range begins, e.g. 2026-03-01T00:00:00+01:00.",
+);
+const TO: Field = required(
+    "to",
+    Kind::Moment,
+    "Where it ends; this moment is no longer part of it.",
+);
 
 fn file(store: &Path) -> JsonFile {
     JsonFile::new(store, "calendar")
@@ -73,12 +110,18 @@ fn file(store: &Path) -> JsonFile {
 ///
 /// # Errors
 /// When it is not, or the range is so long that an event of every day would fill the memory.
-fn range(arguments: &Arguments, from: &str, to: &str) -> Result<(OffsetDateTime, OffsetDateTime), String> {
+fn range(
+    arguments: &Arguments,
+    from: &str,
+    to: &str,
+) -> Result<(OffsetDateTime, OffsetDateTime), String> {
     const LONGEST: Duration = Duration::days(3 * 366);
     let range = (arguments.moment(from)?, arguments.moment(to)?);
     match range.1 - range.0 {
         length if !length.is_positive() => Err(format!("`{to}` must be later than `{from}`.")),
-        length if length > LONGEST => Err(format!("`{from}` and `{to}` may be three years apart at most.")),
+        length if length > LONGEST => Err(format!(
+            "`{from}` and `{to}` may be three years apart at most."
+        )),
         _ => Ok(range),
     }
 }
@@ -124,7 +167,11 @@ mod tests {
                     json!({"title": "x", "start": "2026-03-04T14:00:00Z", "end": "2026-03-04T13:00:00Z"}),
                     json!({"error": "ends before it begins"}),
                 ),
-                ("create_event", json!({"title": "x", "start": "tomorrow"}), json!({"error": "UTC offset"})),
+                (
+                    "create_event",
+                    json!({"title": "x", "start": "tomorrow"}),
+                    json!({"error": "UTC offset"}),
+                ),
                 (
                     "create_event",
                     json!({"title": " ", "start": "2026-03-04T14:00:00Z"}),
@@ -132,7 +179,11 @@ mod tests {
                 ),
                 ("get_event", id(2), json!({"title": "Review"})),
                 ("get_event", id(7), json!({"error": "There is no event 7"})),
-                ("skip_occurrence", json!({"id": 1, "date": "2026-03-03"}), json!({"skipped": ["2026-03-03"]})),
+                (
+                    "skip_occurrence",
+                    json!({"id": 1, "date": "2026-03-03"}),
+                    json!({"skipped": ["2026-03-03"]}),
+                ),
                 (
                     "skip_occurrence",
                     json!({"id": 1, "date": "2026-03-06"}),
@@ -153,14 +204,26 @@ mod tests {
                     json!({"from": "2026-03-05T00:00:00Z", "to": "2026-03-05T00:00:00Z"}),
                     json!({"error": "`to` must be later"}),
                 ),
-                ("search_events", json!({"query": "room"}), json!({"events": [{"id": 2}]})),
-                ("next_event", json!({}), json!({"found": true, "event": {"id": 2}})),
+                (
+                    "search_events",
+                    json!({"query": "room"}),
+                    json!({"events": [{"id": 2}]}),
+                ),
+                (
+                    "next_event",
+                    json!({}),
+                    json!({"found": true, "event": {"id": 2}}),
+                ),
                 (
                     "next_event",
                     json!({"after": "2026-03-04T15:00:00+01:00"}),
                     json!({"event": {"id": 1, "start": "2026-03-05T09:00:00+01:00"}}),
                 ),
-                ("next_event", json!({"after": "2027-01-01T00:00:00Z"}), json!({"found": false})),
+                (
+                    "next_event",
+                    json!({"after": "2027-01-01T00:00:00Z"}),
+                    json!({"found": false}),
+                ),
                 (
                     "update_event",
                     json!({"id": 2, "location": "", "attendees": ["Bob"]}),
@@ -202,13 +265,21 @@ mod tests {
                     json!({"end": "2026-03-03T08:15:00+01:00", "skipped": ["2026-03-04"]}),
                 ),
                 ("delete_event", id(1), json!({"title": "Stand-up"})),
-                ("list_events", week, json!({"total": 1, "events": [{"id": 2}]})),
+                (
+                    "list_events",
+                    week,
+                    json!({"total": 1, "events": [{"id": 2}]}),
+                ),
                 (
                     "current_time",
                     json!({"offset": "+05:30"}),
                     json!({"time": "2026-03-04T15:30:00+05:30", "weekday": "Wednesday"}),
                 ),
-                ("current_time", json!({"offset": "CET"}), json!({"error": "offset"})),
+                (
+                    "current_time",
+                    json!({"offset": "CET"}),
+                    json!({"error": "offset"}),
+                ),
                 (
                     "convert_time",
                     json!({"time": "2026-03-04T01:00:00+01:00", "offset": "-08:00"}),
@@ -224,10 +295,26 @@ mod tests {
                     json!({"date": "2026-01-31", "months": 1}),
                     json!({"date": "2026-02-28", "weekday": "Saturday"}),
                 ),
-                ("add_to_date", json!({"date": "2024-02-29", "years": 1, "days": -1}), json!({"date": "2025-02-27"})),
-                ("add_to_date", json!({"date": "9999-12-31", "weeks": 1}), json!({"error": "beyond the calendar"})),
-                ("add_business_days", json!({"date": "2026-03-06", "days": 1}), json!({"date": "2026-03-09"})),
-                ("add_business_days", json!({"date": "2026-03-08", "days": -6}), json!({"date": "2026-02-27"})),
+                (
+                    "add_to_date",
+                    json!({"date": "2024-02-29", "years": 1, "days": -1}),
+                    json!({"date": "2025-02-27"}),
+                ),
+                (
+                    "add_to_date",
+                    json!({"date": "9999-12-31", "weeks": 1}),
+                    json!({"error": "beyond the calendar"}),
+                ),
+                (
+                    "add_business_days",
+                    json!({"date": "2026-03-06", "days": 1}),
+                    json!({"date": "2026-03-09"}),
+                ),
+                (
+                    "add_business_days",
+                    json!({"date": "2026-03-08", "days": -6}),
+                    json!({"date": "2026-02-27"}),
+                ),
                 (
                     "days_between",
                     json!({"from": "2026-03-04", "to": "2026-03-16"}),
@@ -248,7 +335,11 @@ mod tests {
                     json!({"year": 2026, "week": 1}),
                     json!({"monday": "2025-12-29", "sunday": "2026-01-04"}),
                 ),
-                ("iso_week_dates", json!({"year": 2025, "week": 53}), json!({"error": "2025 has 52 weeks"})),
+                (
+                    "iso_week_dates",
+                    json!({"year": 2025, "week": 53}),
+                    json!({"error": "2025 has 52 weeks"}),
+                ),
             ],
         );
     }

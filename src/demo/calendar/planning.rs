@@ -27,11 +27,35 @@ pub(super) const TOOLS: &[Tool] = &[
         parameters: &[
             FROM,
             TO,
-            required("minutes", Kind::Integer(1, 1440), "How long the gap must be."),
-            with_default("day_start", Kind::Text, "\"09:00\"", "Where a day begins, HH:MM."),
-            with_default("day_end", Kind::Text, "\"17:00\"", "Where a day ends, HH:MM."),
-            with_default("weekends", Kind::Flag, "false", "Whether Saturdays and Sundays count."),
-            with_default("limit", Kind::Integer(1, 500), "20", "How many gaps to return at most."),
+            required(
+                "minutes",
+                Kind::Integer(1, 1440),
+                "How long the gap must be.",
+            ),
+            with_default(
+                "day_start",
+                Kind::Text,
+                "\"09:00\"",
+                "Where a day begins, HH:MM.",
+            ),
+            with_default(
+                "day_end",
+                Kind::Text,
+                "\"17:00\"",
+                "Where a day ends, HH:MM.",
+            ),
+            with_default(
+                "weekends",
+                Kind::Flag,
+                "false",
+                "Whether Saturdays and Sundays count.",
+            ),
+            with_default(
+                "limit",
+                Kind::Integer(1, 500),
+                "20",
+                "How many gaps to return at most.",
+            ),
         ],
         returns: &[required(
             "slots",
@@ -51,7 +75,11 @@ pub(super) const TOOLS: &[Tool] = &[
         ],
         returns: &[
             required("free", Kind::Flag, "Whether nothing else takes place."),
-            required("conflicts", Kind::List(&Kind::Object(OCCURRENCE)), "What does."),
+            required(
+                "conflicts",
+                Kind::List(&Kind::Object(OCCURRENCE)),
+                "What does.",
+            ),
         ],
         run: conflicts,
     },
@@ -59,16 +87,26 @@ pub(super) const TOOLS: &[Tool] = &[
 
 fn free_slots(context: &Context, arguments: &Arguments) -> Outcome {
     let (from, to) = range(arguments, "from", "to")?;
-    let (opens, closes) = (time_of_day(arguments, "day_start")?, time_of_day(arguments, "day_end")?);
+    let (opens, closes) = (
+        time_of_day(arguments, "day_start")?,
+        time_of_day(arguments, "day_end")?,
+    );
     if closes <= opens {
         return Err("`day_end` must be later than `day_start`.".to_owned());
     }
     let calendar: Calendar = file(&context.store).read()?;
-    let busy: Vec<Occurrence> = calendar.between(from, to).into_iter().map(|(_, occurrence)| occurrence).collect();
+    let busy: Vec<Occurrence> = calendar
+        .between(from, to)
+        .into_iter()
+        .map(|(_, occurrence)| occurrence)
+        .collect();
     let wanted = Duration::minutes(arguments.integer("minutes"));
     let days = std::iter::successors(Some(from.date()), |day| day.next_day())
         .take_while(|day| OffsetDateTime::new_in_offset(*day, Time::MIDNIGHT, from.offset()) < to)
-        .filter(|day| arguments.flag("weekends") || !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday));
+        .filter(|day| {
+            arguments.flag("weekends")
+                || !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday)
+        });
     let slots: Vec<_> = days
         .flat_map(|day| {
             let at = |time| OffsetDateTime::new_in_offset(day, time, from.offset());
@@ -93,12 +131,18 @@ fn gaps(from: OffsetDateTime, to: OffsetDateTime, busy: &[Occurrence]) -> Vec<Oc
     let mut free_from = from;
     for taken in busy.iter().take_while(|taken| taken.start < to) {
         if taken.start > free_from {
-            gaps.push(Occurrence { start: free_from, end: taken.start });
+            gaps.push(Occurrence {
+                start: free_from,
+                end: taken.start,
+            });
         }
         free_from = free_from.max(taken.end);
     }
     if to > free_from {
-        gaps.push(Occurrence { start: free_from, end: to });
+        gaps.push(Occurrence {
+            start: free_from,
+            end: to,
+        });
     }
     gaps
 }
@@ -106,8 +150,14 @@ fn gaps(from: OffsetDateTime, to: OffsetDateTime, busy: &[Occurrence]) -> Vec<Oc
 fn conflicts(context: &Context, arguments: &Arguments) -> Outcome {
     let (start, end) = range(arguments, "start", "end")?;
     let calendar: Calendar = file(&context.store).read()?;
-    let conflicts: Vec<_> = calendar.between(start, end).into_iter().map(occurrence_value).collect();
-    Ok(Output::Data(json!({ "free": conflicts.is_empty(), "conflicts": conflicts })))
+    let conflicts: Vec<_> = calendar
+        .between(start, end)
+        .into_iter()
+        .map(occurrence_value)
+        .collect();
+    Ok(Output::Data(
+        json!({ "free": conflicts.is_empty(), "conflicts": conflicts }),
+    ))
 }
 
 fn time_of_day(arguments: &Arguments, name: &str) -> Result<Time, String> {
@@ -123,9 +173,13 @@ mod tests {
 
     #[test]
     fn overlapping_events_leave_one_gap_on_each_side() {
-        let [a, b, c, d, e] = [9, 10, 11, 12, 13].map(|hour| datetime!(2026-03-04 0:00 UTC) + Duration::hours(hour));
+        let [a, b, c, d, e] =
+            [9, 10, 11, 12, 13].map(|hour| datetime!(2026-03-04 0:00 UTC) + Duration::hours(hour));
         let taken = |start, end| Occurrence { start, end };
-        assert_eq!(gaps(a, e, &[taken(b, d), taken(b, c)]), [taken(a, b), taken(d, e)]);
+        assert_eq!(
+            gaps(a, e, &[taken(b, d), taken(b, c)]),
+            [taken(a, b), taken(d, e)]
+        );
         assert_eq!(gaps(a, c, &[taken(a, d)]), []);
         assert_eq!(gaps(a, b, &[taken(c, d)]), [taken(a, b)]);
     }

@@ -45,10 +45,18 @@ const ENTRY: &[Field] = &[
 
 const ENTRIES: &[Field] = &[
     required("notes", Kind::List(&Kind::Object(ENTRY)), "The notes."),
-    required("total", COUNT, "How many notes there are in all, also beyond the limit."),
+    required(
+        "total",
+        COUNT,
+        "How many notes there are in all, also beyond the limit.",
+    ),
 ];
 
-const ID: Field = required("id", IDENTIFIER, "The note's number, from list_notes or search_notes.");
+const ID: Field = required(
+    "id",
+    IDENTIFIER,
+    "The note's number, from list_notes or search_notes.",
+);
 
 fn file(store: &Path) -> JsonFile {
     JsonFile::new(store, "notes")
@@ -72,7 +80,11 @@ fn entry(note: &Note, query: &str) -> Value {
 /// The first `limit` of the notes, and how many there are.
 fn entries<'a>(notes: impl IntoIterator<Item = &'a Note>, limit: usize, query: &str) -> Output {
     let notes: Vec<_> = notes.into_iter().collect();
-    let shown: Vec<_> = notes.iter().take(limit).map(|note| entry(note, query)).collect();
+    let shown: Vec<_> = notes
+        .iter()
+        .take(limit)
+        .map(|note| entry(note, query))
+        .collect();
     Output::Data(json!({ "notes": shown, "total": notes.len() }))
 }
 
@@ -92,16 +104,36 @@ mod tests {
                     json!({"title": "Trip", "body": "Book the train\nPack", "tags": ["#Travel", "travel"]}),
                     json!({"id": 1, "tags": ["travel"], "pinned": false, "created": "2026-03-04T10:00:00Z"}),
                 ),
-                ("create_note", json!({"title": "Shopping"}), json!({"id": 2, "body": ""})),
-                ("create_note", json!({"title": " "}), json!({"error": "needs a title"})),
-                ("append_to_note", json!({"id": 2, "text": "- milk"}), json!({"body": "- milk"})),
+                (
+                    "create_note",
+                    json!({"title": "Shopping"}),
+                    json!({"id": 2, "body": ""}),
+                ),
+                (
+                    "create_note",
+                    json!({"title": " "}),
+                    json!({"error": "needs a title"}),
+                ),
+                (
+                    "append_to_note",
+                    json!({"id": 2, "text": "- milk"}),
+                    json!({"body": "- milk"}),
+                ),
                 (
                     "append_to_note",
                     json!({"id": 2, "text": "- train ticket"}),
                     json!({"body": "- milk\n- train ticket"}),
                 ),
-                ("update_note", json!({"id": 1, "title": "Trip to Oslo"}), json!({"body": "Book the train\nPack"})),
-                ("update_note", json!({"id": 1}), json!({"error": "nothing to change"})),
+                (
+                    "update_note",
+                    json!({"id": 1, "title": "Trip to Oslo"}),
+                    json!({"body": "Book the train\nPack"}),
+                ),
+                (
+                    "update_note",
+                    json!({"id": 1}),
+                    json!({"error": "nothing to change"}),
+                ),
                 ("get_note", note(1), json!({"title": "Trip to Oslo"})),
                 ("get_note", note(9), json!({"error": "There is no note 9"})),
                 (
@@ -109,25 +141,73 @@ mod tests {
                     json!({"query": "TRAIN"}),
                     json!({"notes": [{"id": 1, "excerpt": "Book the train Pack"}, {"id": 2}], "total": 2}),
                 ),
-                ("search_notes", json!({"query": "train oslo"}), json!({"notes": [{"id": 1}], "total": 1})),
-                ("search_notes", json!({"query": "train", "limit": 1}), json!({"notes": [{"id": 1}], "total": 2})),
-                ("add_tags", json!({"id": 2, "tags": ["home", "Travel"]}), json!({"tags": ["home", "travel"]})),
-                ("remove_tags", json!({"id": 2, "tags": ["#TRAVEL"]}), json!({"tags": ["home"]})),
+                (
+                    "search_notes",
+                    json!({"query": "train oslo"}),
+                    json!({"notes": [{"id": 1}], "total": 1}),
+                ),
+                (
+                    "search_notes",
+                    json!({"query": "train", "limit": 1}),
+                    json!({"notes": [{"id": 1}], "total": 2}),
+                ),
+                (
+                    "add_tags",
+                    json!({"id": 2, "tags": ["home", "Travel"]}),
+                    json!({"tags": ["home", "travel"]}),
+                ),
+                (
+                    "remove_tags",
+                    json!({"id": 2, "tags": ["#TRAVEL"]}),
+                    json!({"tags": ["home"]}),
+                ),
                 ("pin_note", note(2), json!({"pinned": true})),
-                ("list_notes", json!({}), json!({"notes": [{"id": 2}, {"id": 1}], "total": 2})),
-                ("list_notes", json!({"tag": "travel"}), json!({"notes": [{"id": 1}]})),
-                ("list_notes", json!({"pinned": false}), json!({"notes": [{"id": 1}]})),
+                (
+                    "list_notes",
+                    json!({}),
+                    json!({"notes": [{"id": 2}, {"id": 1}], "total": 2}),
+                ),
+                (
+                    "list_notes",
+                    json!({"tag": "travel"}),
+                    json!({"notes": [{"id": 1}]}),
+                ),
+                (
+                    "list_notes",
+                    json!({"pinned": false}),
+                    json!({"notes": [{"id": 1}]}),
+                ),
                 ("unpin_note", note(2), json!({"pinned": false})),
-                ("list_notes", json!({"sort": "title"}), json!({"notes": [{"id": 2}, {"id": 1}]})),
-                ("rename_tag", json!({"from": "home", "to": "Travel"}), json!({"changed": 1})),
-                ("rename_tag", json!({"from": "none", "to": "x"}), json!({"error": "No note has the tag"})),
-                ("list_tags", json!({}), json!({"tags": [{"tag": "travel", "notes": 2}]})),
+                (
+                    "list_notes",
+                    json!({"sort": "title"}),
+                    json!({"notes": [{"id": 2}, {"id": 1}]}),
+                ),
+                (
+                    "rename_tag",
+                    json!({"from": "home", "to": "Travel"}),
+                    json!({"changed": 1}),
+                ),
+                (
+                    "rename_tag",
+                    json!({"from": "none", "to": "x"}),
+                    json!({"error": "No note has the tag"}),
+                ),
+                (
+                    "list_tags",
+                    json!({}),
+                    json!({"tags": [{"tag": "travel", "notes": 2}]}),
+                ),
                 (
                     "merge_notes",
                     json!({"into": 1, "from": 2}),
                     json!({"id": 1, "body": "Book the train\nPack\n\n- milk\n- train ticket"}),
                 ),
-                ("merge_notes", json!({"into": 1, "from": 1}), json!({"error": "itself"})),
+                (
+                    "merge_notes",
+                    json!({"into": 1, "from": 1}),
+                    json!({"error": "itself"}),
+                ),
                 ("get_note", note(2), json!({"error": "There is no note 2"})),
                 (
                     "export_notes",
@@ -136,8 +216,16 @@ mod tests {
                         "# Trip to Oslo\n\nNote 1, 2026-03-04T10:00:00Z #travel\n\nBook the train\nPack\n\n- milk\n- train ticket\n\n"
                     ),
                 ),
-                ("delete_note", note(1), json!({"id": 1, "title": "Trip to Oslo"})),
-                ("delete_note", note(1), json!({"error": "There is no note 1"})),
+                (
+                    "delete_note",
+                    note(1),
+                    json!({"id": 1, "title": "Trip to Oslo"}),
+                ),
+                (
+                    "delete_note",
+                    note(1),
+                    json!({"error": "There is no note 1"}),
+                ),
                 ("create_note", json!({"title": "New"}), json!({"id": 3})),
             ],
         );
@@ -148,6 +236,10 @@ mod tests {
         let mut book = super::notebook::Notebook::default();
         let body = format!("{} needle {}", "İß".repeat(60), "ü".repeat(300));
         let note = book.add("t", &body, &[], time::OffsetDateTime::UNIX_EPOCH);
-        assert!(note.excerpt("NEEDLE").contains("needle"), "{}", note.excerpt("NEEDLE"));
+        assert!(
+            note.excerpt("NEEDLE").contains("needle"),
+            "{}",
+            note.excerpt("NEEDLE")
+        );
     }
 }

@@ -32,7 +32,13 @@ pub(super) struct Note {
 }
 
 impl Notebook {
-    pub(super) fn add(&mut self, title: &str, body: &str, tags: &[&str], now: OffsetDateTime) -> &mut Note {
+    pub(super) fn add(
+        &mut self,
+        title: &str,
+        body: &str,
+        tags: &[&str],
+        now: OffsetDateTime,
+    ) -> &mut Note {
         self.last_id += 1;
         let mut note = Note {
             id: self.last_id,
@@ -45,7 +51,9 @@ impl Notebook {
         };
         note.add_tags(tags);
         self.notes.push(note);
-        self.notes.last_mut().expect("a note was added in the line above")
+        self.notes
+            .last_mut()
+            .expect("a note was added in the line above")
     }
 
     /// The note of that number.
@@ -53,7 +61,10 @@ impl Notebook {
     /// # Errors
     /// When there is none, with how to find one.
     pub(super) fn note(&mut self, id: i64) -> Result<&mut Note, String> {
-        self.notes.iter_mut().find(|note| note.id == id).ok_or_else(|| no_note(id))
+        self.notes
+            .iter_mut()
+            .find(|note| note.id == id)
+            .ok_or_else(|| no_note(id))
     }
 
     /// Takes the note of that number out.
@@ -61,15 +72,22 @@ impl Notebook {
     /// # Errors
     /// When there is none, with how to find one.
     pub(super) fn remove(&mut self, id: i64) -> Result<Note, String> {
-        let at = self.notes.iter().position(|note| note.id == id).ok_or_else(|| no_note(id))?;
+        let at = self
+            .notes
+            .iter()
+            .position(|note| note.id == id)
+            .ok_or_else(|| no_note(id))?;
         Ok(self.notes.remove(at))
     }
 
     /// Notes that contain every word of `query`, the ones with more of them in the title first.
     pub(super) fn search(&self, query: &str) -> Vec<&Note> {
         let words: Vec<_> = query.split_whitespace().map(str::to_lowercase).collect();
-        let mut found: Vec<(usize, &Note)> =
-            self.notes.iter().filter_map(|note| Some((note.score(&words)?, note))).collect();
+        let mut found: Vec<(usize, &Note)> = self
+            .notes
+            .iter()
+            .filter_map(|note| Some((note.score(&words)?, note)))
+            .collect();
         found.sort_by_key(|(score, note)| (std::cmp::Reverse(*score), note.id));
         found.into_iter().map(|(_, note)| note).collect()
     }
@@ -89,8 +107,13 @@ impl Notebook {
         for note in &self.notes {
             let tags: String = note.tags.iter().map(|tag| format!(" #{tag}")).collect();
             // Writing to a `String` cannot fail.
-            let _ =
-                write!(document, "# {}\n\nNote {}, {}{tags}\n\n", note.title, note.id, moment::written(note.updated));
+            let _ = write!(
+                document,
+                "# {}\n\nNote {}, {}{tags}\n\n",
+                note.title,
+                note.id,
+                moment::written(note.updated)
+            );
             if !note.body.is_empty() {
                 let _ = write!(document, "{}\n\n", note.body.trim_end());
             }
@@ -105,13 +128,18 @@ impl Note {
     }
 
     pub(super) fn add_tags(&mut self, tags: &[&str]) {
-        self.tags.extend(tags.iter().map(|tag| tag_text(tag)).filter(|tag| !tag.is_empty()));
+        self.tags.extend(
+            tags.iter()
+                .map(|tag| tag_text(tag))
+                .filter(|tag| !tag.is_empty()),
+        );
         self.tags.sort();
         self.tags.dedup();
     }
 
     pub(super) fn remove_tags(&mut self, tags: &[&str]) {
-        self.tags.retain(|tag| tags.iter().all(|gone| tag_text(gone) != *tag));
+        self.tags
+            .retain(|tag| tags.iter().all(|gone| tag_text(gone) != *tag));
     }
 
     /// A piece of the body around the first of the words that stands in it.
@@ -119,9 +147,17 @@ impl Note {
         const BEFORE: usize = 40;
         const LENGTH: usize = 160;
         let words: Vec<_> = query.split_whitespace().collect();
-        let is_match =
-            |(at, _): (usize, char)| words.iter().any(|word| prefix_length(&self.body[at..], word).is_some());
-        let start = self.body.char_indices().position(is_match).unwrap_or_default().saturating_sub(BEFORE);
+        let is_match = |(at, _): (usize, char)| {
+            words
+                .iter()
+                .any(|word| prefix_length(&self.body[at..], word).is_some())
+        };
+        let start = self
+            .body
+            .char_indices()
+            .position(is_match)
+            .unwrap_or_default()
+            .saturating_sub(BEFORE);
         let piece: String = self.body.chars().skip(start).take(LENGTH).collect();
         piece.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -130,7 +166,9 @@ impl Note {
     fn score(&self, words: &[String]) -> Option<usize> {
         let title = self.title.to_lowercase();
         let rest = format!("{}\n{}", self.body.to_lowercase(), self.tags.join("\n"));
-        let everywhere = words.iter().all(|word| title.contains(word) || rest.contains(word));
+        let everywhere = words
+            .iter()
+            .all(|word| title.contains(word) || rest.contains(word));
         everywhere.then(|| words.iter().filter(|word| title.contains(*word)).count())
     }
 }

@@ -11,8 +11,10 @@ use crate::demo::arguments::Arguments;
 use crate::demo::schema::{COUNT, Field, Kind, TEXTS, optional, required, with_default};
 use crate::demo::tool::{Context, Effect, Outcome, Output, Tool};
 
-const TAG_COUNT: &[Field] =
-    &[required("tag", Kind::Text, "The tag."), required("notes", COUNT, "How many notes have it.")];
+const TAG_COUNT: &[Field] = &[
+    required("tag", Kind::Text, "The tag."),
+    required("notes", COUNT, "How many notes have it."),
+];
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
@@ -23,14 +25,23 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             optional("tag", Kind::Text, "Only notes with this tag."),
-            optional("pinned", Kind::Flag, "Only pinned notes (true) or only others (false)."),
+            optional(
+                "pinned",
+                Kind::Flag,
+                "Only pinned notes (true) or only others (false).",
+            ),
             with_default(
                 "sort",
                 Kind::Choice(&["updated", "created", "title"]),
                 "\"updated\"",
                 "The order; times latest first.",
             ),
-            with_default("limit", Kind::Integer(1, 1000), "50", "How many notes to return at most."),
+            with_default(
+                "limit",
+                Kind::Integer(1, 1000),
+                "50",
+                "How many notes to return at most.",
+            ),
         ],
         returns: ENTRIES,
         run: list,
@@ -40,10 +51,15 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Tag note",
         description: "Add tags to a note. Tags that it has already are kept.",
         effect: Effect::Marks,
-        parameters: &[ID, required("tags", TEXTS, "The tags to add, with or without `#`.")],
+        parameters: &[
+            ID,
+            required("tags", TEXTS, "The tags to add, with or without `#`."),
+        ],
         returns: NOTE,
         run: |context, arguments| {
-            edit(context, arguments.integer("id"), |note| note.add_tags(&arguments.texts("tags")))
+            edit(context, arguments.integer("id"), |note| {
+                note.add_tags(&arguments.texts("tags"))
+            })
         },
     },
     Tool {
@@ -54,7 +70,9 @@ pub(super) const TOOLS: &[Tool] = &[
         parameters: &[ID, required("tags", TEXTS, "The tags to take off.")],
         returns: NOTE,
         run: |context, arguments| {
-            edit(context, arguments.integer("id"), |note| note.remove_tags(&arguments.texts("tags")))
+            edit(context, arguments.integer("id"), |note| {
+                note.remove_tags(&arguments.texts("tags"))
+            })
         },
     },
     Tool {
@@ -63,11 +81,18 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "List all tags in use, by name, with the number of notes that carry each.",
         effect: Effect::Reads,
         parameters: &[],
-        returns: &[required("tags", Kind::List(&Kind::Object(TAG_COUNT)), "The tags.")],
+        returns: &[required(
+            "tags",
+            Kind::List(&Kind::Object(TAG_COUNT)),
+            "The tags.",
+        )],
         run: |context, _| {
             let book: Notebook = file(&context.store).read()?;
-            let tags: Vec<_> =
-                book.tags().into_iter().map(|(tag, notes)| json!({ "tag": tag, "notes": notes })).collect();
+            let tags: Vec<_> = book
+                .tags()
+                .into_iter()
+                .map(|(tag, notes)| json!({ "tag": tag, "notes": notes }))
+                .collect();
             Ok(Output::Data(json!({ "tags": tags })))
         },
     },
@@ -99,14 +124,21 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Marks,
         parameters: &[ID],
         returns: NOTE,
-        run: |context, arguments| edit(context, arguments.integer("id"), |note| note.pinned = false),
+        run: |context, arguments| {
+            edit(context, arguments.integer("id"), |note| note.pinned = false)
+        },
     },
     Tool {
         name: "export_notes",
         title: "Export notes",
         description: "Return the whole notebook in full, as one Markdown document or as JSON. The result can be large.",
         effect: Effect::Reads,
-        parameters: &[with_default("format", Kind::Choice(&["markdown", "json"]), "\"markdown\"", "The format.")],
+        parameters: &[with_default(
+            "format",
+            Kind::Choice(&["markdown", "json"]),
+            "\"markdown\"",
+            "The format.",
+        )],
         returns: &[],
         run: |context, arguments| {
             let book: Notebook = file(&context.store).read()?;
@@ -121,13 +153,22 @@ pub(super) const TOOLS: &[Tool] = &[
 fn list(context: &Context, arguments: &Arguments) -> Outcome {
     let mut book: Notebook = file(&context.store).read()?;
     match arguments.text("sort") {
-        "title" => book.notes.sort_by_key(|note| (!note.pinned, note.title.to_lowercase())),
-        "created" => book.notes.sort_by_key(|note| (!note.pinned, Reverse((note.created, note.id)))),
-        _ => book.notes.sort_by_key(|note| (!note.pinned, Reverse((note.updated, note.id)))),
+        "title" => book
+            .notes
+            .sort_by_key(|note| (!note.pinned, note.title.to_lowercase())),
+        "created" => book
+            .notes
+            .sort_by_key(|note| (!note.pinned, Reverse((note.created, note.id)))),
+        _ => book
+            .notes
+            .sort_by_key(|note| (!note.pinned, Reverse((note.updated, note.id)))),
     }
     let pinned = arguments.get("pinned").map(|_| arguments.flag("pinned"));
     let chosen = book.notes.iter().filter(|note| {
-        arguments.optional_text("tag").is_none_or(|tag| note.has_tag(tag)) && pinned.is_none_or(|p| note.pinned == p)
+        arguments
+            .optional_text("tag")
+            .is_none_or(|tag| note.has_tag(tag))
+            && pinned.is_none_or(|p| note.pinned == p)
     });
     Ok(entries(chosen, arguments.size("limit"), ""))
 }
@@ -145,7 +186,10 @@ fn rename_tag(context: &Context, arguments: &Arguments) -> Outcome {
             changed += 1;
         }
         if changed == 0 {
-            return Err(format!("No note has the tag `{}`. list_tags shows which there are.", tag_text(from)));
+            return Err(format!(
+                "No note has the tag `{}`. list_tags shows which there are.",
+                tag_text(from)
+            ));
         }
         Ok(Output::Data(json!({ "changed": changed })))
     })

@@ -40,7 +40,12 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             required("query", Kind::Text, "Words to look for."),
-            with_default("limit", Kind::Integer(1, 100), "10", "How many notes to return at most."),
+            with_default(
+                "limit",
+                Kind::Integer(1, 100),
+                "10",
+                "How many notes to return at most.",
+            ),
         ],
         returns: ENTRIES,
         run: |context, arguments| {
@@ -78,7 +83,11 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Replaces,
         parameters: &[
             required("into", IDENTIFIER, "The id of the note that stays."),
-            required("from", IDENTIFIER, "The id of the note that is added to it and deleted."),
+            required(
+                "from",
+                IDENTIFIER,
+                "The id of the note that is added to it and deleted.",
+            ),
         ],
         returns: NOTE,
         run: merge,
@@ -91,7 +100,8 @@ pub(super) const TOOLS: &[Tool] = &[
         parameters: &[ID],
         returns: NOTE,
         run: |context, arguments| {
-            let gone = file(&context.store).change(|book: &mut Notebook| book.remove(arguments.integer("id")))?;
+            let gone = file(&context.store)
+                .change(|book: &mut Notebook| book.remove(arguments.integer("id")))?;
             Ok(data(&gone))
         },
     },
@@ -100,7 +110,12 @@ pub(super) const TOOLS: &[Tool] = &[
 fn create(context: &Context, arguments: &Arguments) -> Outcome {
     let title = titled(arguments.text("title"))?;
     file(&context.store).change(|book: &mut Notebook| {
-        Ok(data(book.add(title, arguments.text("body"), &arguments.texts("tags"), (context.now)())))
+        Ok(data(book.add(
+            title,
+            arguments.text("body"),
+            &arguments.texts("tags"),
+            (context.now)(),
+        )))
     })
 }
 
@@ -139,7 +154,9 @@ fn merge(context: &Context, arguments: &Arguments) -> Outcome {
         book.note(into)?;
         let gone = book.remove(from)?;
         let note = book.note(into)?;
-        note.body = format!("{}\n\n{}", note.body.trim_end(), gone.body).trim().to_owned();
+        note.body = format!("{}\n\n{}", note.body.trim_end(), gone.body)
+            .trim()
+            .to_owned();
         note.add_tags(&gone.tags.iter().map(String::as_str).collect::<Vec<_>>());
         note.updated = (context.now)();
         Ok(data(note))
@@ -147,7 +164,11 @@ fn merge(context: &Context, arguments: &Arguments) -> Outcome {
 }
 
 /// Changes a note and answers it.
-pub(super) fn edit(context: &Context, id: i64, change: impl FnOnce(&mut super::Note)) -> Result<Output, String> {
+pub(super) fn edit(
+    context: &Context,
+    id: i64,
+    change: impl FnOnce(&mut super::Note),
+) -> Result<Output, String> {
     file(&context.store).change(|book: &mut Notebook| {
         let note = book.note(id)?;
         change(note);
@@ -158,5 +179,9 @@ pub(super) fn edit(context: &Context, id: i64, change: impl FnOnce(&mut super::N
 
 fn titled(title: &str) -> Result<&str, String> {
     let title = title.trim();
-    if title.is_empty() { Err("A note needs a title.".to_owned()) } else { Ok(title) }
+    if title.is_empty() {
+        Err("A note needs a title.".to_owned())
+    } else {
+        Ok(title)
+    }
 }

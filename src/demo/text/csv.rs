@@ -13,13 +13,19 @@ pub(super) fn rows(text: &str, delimiter: char) -> Result<Vec<Vec<String>>, Stri
         if characters.next_if_eq(&'"').is_some() {
             loop {
                 match characters.next() {
-                    None => return Err(format!("The quote in row {} is not closed.", rows.len() + 1)),
+                    None => {
+                        return Err(format!(
+                            "The quote in row {} is not closed.",
+                            rows.len() + 1
+                        ));
+                    }
                     Some('"') if characters.next_if_eq(&'"').is_none() => break,
                     Some(c) => cell.push(c),
                 }
             }
         } else {
-            while let Some(c) = characters.next_if(|c| *c != delimiter && !matches!(c, '\r' | '\n')) {
+            while let Some(c) = characters.next_if(|c| *c != delimiter && !matches!(c, '\r' | '\n'))
+            {
                 cell.push(c);
             }
         }
@@ -33,7 +39,12 @@ pub(super) fn rows(text: &str, delimiter: char) -> Result<Vec<Vec<String>>, Stri
                     rows.push(row);
                 }
             }
-            Some(c) => return Err(format!("Row {} has `{c}` after a closing quote.", rows.len() + 1)),
+            Some(c) => {
+                return Err(format!(
+                    "Row {} has `{c}` after a closing quote.",
+                    rows.len() + 1
+                ));
+            }
         }
         if characters.peek().is_none() {
             return Ok(rows);
@@ -60,7 +71,15 @@ mod tests {
 
     #[test]
     fn a_broken_quote_is_refused() {
-        assert!(rows("a,\"b", ',').unwrap_err().contains("row 1 is not closed"));
-        assert!(rows("a\n\"b\"c", ',').unwrap_err().contains("Row 2 has `c`"));
+        assert!(
+            rows("a,\"b", ',')
+                .unwrap_err()
+                .contains("row 1 is not closed")
+        );
+        assert!(
+            rows("a\n\"b\"c", ',')
+                .unwrap_err()
+                .contains("Row 2 has `c`")
+        );
     }
 }

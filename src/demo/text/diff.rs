@@ -16,10 +16,22 @@ pub(super) fn diff<'a>(old: &'a str, new: &'a str) -> Option<Vec<Change<'a>>> {
     let old: Vec<_> = old.lines().collect();
     let new: Vec<_> = new.lines().collect();
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let tail = old[head..]
+        .iter()
+        .rev()
+        .zip(new[head..].iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
     let mut changes: Vec<_> = old[..head].iter().map(|line| Change::Kept(line)).collect();
-    changes.extend(middle(&old[head..old.len() - tail], &new[head..new.len() - tail])?);
-    changes.extend(old[old.len() - tail..].iter().map(|line| Change::Kept(line)));
+    changes.extend(middle(
+        &old[head..old.len() - tail],
+        &new[head..new.len() - tail],
+    )?);
+    changes.extend(
+        old[old.len() - tail..]
+            .iter()
+            .map(|line| Change::Kept(line)),
+    );
     Some(changes)
 }
 
@@ -45,7 +57,9 @@ fn middle<'a>(old: &[&'a str], new: &[&'a str]) -> Option<Vec<Change<'a>>> {
         if i < old.len() && j < new.len() && old[i] == new[j] {
             changes.push(Change::Kept(old[i]));
             (i, j) = (i + 1, j + 1);
-        } else if j == new.len() || i < old.len() && common[(i + 1) * width + j] >= common[i * width + j + 1] {
+        } else if j == new.len()
+            || i < old.len() && common[(i + 1) * width + j] >= common[i * width + j + 1]
+        {
             changes.push(Change::Removed(old[i]));
             i += 1;
         } else {
@@ -62,7 +76,13 @@ mod tests {
 
     #[test]
     fn a_diff_leads_from_one_text_to_the_other() {
-        for (old, new) in [("", ""), ("a", ""), ("", "a\nb"), ("a\nb\nc", "c\na\nb"), ("x\na\nx\nb", "a\nx\nx\nb\nb")] {
+        for (old, new) in [
+            ("", ""),
+            ("a", ""),
+            ("", "a\nb"),
+            ("a\nb\nc", "c\na\nb"),
+            ("x\na\nx\nb", "a\nx\nx\nb\nb"),
+        ] {
             let changes = diff(old, new).unwrap();
             let side = |skip: fn(&Change<'_>) -> bool| -> Vec<&str> {
                 changes
@@ -71,8 +91,14 @@ mod tests {
                     .map(|(Change::Kept(line) | Change::Removed(line) | Change::Added(line))| *line)
                     .collect()
             };
-            assert_eq!(side(|change| matches!(change, Change::Added(_))), old.lines().collect::<Vec<_>>());
-            assert_eq!(side(|change| matches!(change, Change::Removed(_))), new.lines().collect::<Vec<_>>());
+            assert_eq!(
+                side(|change| matches!(change, Change::Added(_))),
+                old.lines().collect::<Vec<_>>()
+            );
+            assert_eq!(
+                side(|change| matches!(change, Change::Removed(_))),
+                new.lines().collect::<Vec<_>>()
+            );
         }
     }
 
@@ -81,7 +107,13 @@ mod tests {
         let changes = diff("a\nb\nc\nd", "a\nc\nx\nd").unwrap();
         assert_eq!(
             changes,
-            [Change::Kept("a"), Change::Removed("b"), Change::Kept("c"), Change::Added("x"), Change::Kept("d")]
+            [
+                Change::Kept("a"),
+                Change::Removed("b"),
+                Change::Kept("c"),
+                Change::Added("x"),
+                Change::Kept("d")
+            ]
         );
     }
 
@@ -90,7 +122,13 @@ mod tests {
         let long: String = (0..10_000).map(|i| format!("{i}\n")).collect();
         let changed = long.replacen("5000\n", "changed\n", 1);
         let changes = diff(&long, &changed).unwrap();
-        assert_eq!(changes.iter().filter(|change| !matches!(change, Change::Kept(_))).count(), 2);
+        assert_eq!(
+            changes
+                .iter()
+                .filter(|change| !matches!(change, Change::Kept(_)))
+                .count(),
+            2
+        );
         assert!(diff(&long, &long.replace('\n', "x\n")).is_none());
     }
 }

@@ -18,13 +18,21 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             TEXT,
-            with_default("url_safe", Kind::Flag, "false", "Whether to use `-` and `_` and no `=` at the end."),
+            with_default(
+                "url_safe",
+                Kind::Flag,
+                "false",
+                "Whether to use `-` and `_` and no `=` at the end.",
+            ),
         ],
         returns: &[],
         run: |_, arguments| {
             let standard = encode_base64(arguments.text("text").as_bytes());
             Ok(Output::Text(if arguments.flag("url_safe") {
-                standard.trim_end_matches('=').replace('+', "-").replace('/', "_")
+                standard
+                    .trim_end_matches('=')
+                    .replace('+', "-")
+                    .replace('/', "_")
             } else {
                 standard
             }))
@@ -37,7 +45,11 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[TEXT],
         returns: &[],
-        run: |_, arguments| Ok(Output::Text(as_text(decode_base64(arguments.text("text"))?)?)),
+        run: |_, arguments| {
+            Ok(Output::Text(as_text(decode_base64(
+                arguments.text("text"),
+            )?)?))
+        },
     },
     Tool {
         name: "url_encode",
@@ -55,12 +67,21 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             TEXT,
-            with_default("plus_is_space", Kind::Flag, "false", "Whether `+` stands for a space, as in a form's data."),
+            with_default(
+                "plus_is_space",
+                Kind::Flag,
+                "false",
+                "Whether `+` stands for a space, as in a form's data.",
+            ),
         ],
         returns: &[],
         run: |_, arguments| {
             let text = arguments.text("text");
-            let text = if arguments.flag("plus_is_space") { text.replace('+', " ") } else { text.to_owned() };
+            let text = if arguments.flag("plus_is_space") {
+                text.replace('+', " ")
+            } else {
+                text.to_owned()
+            };
             Ok(Output::Text(as_text(decode_percent(&text)?)?))
         },
     },
@@ -73,11 +94,14 @@ pub(super) const TOOLS: &[Tool] = &[
         returns: &[],
         run: |_, arguments| {
             let hash = Sha256::digest(arguments.text("text").as_bytes());
-            Ok(Output::Text(hash.iter().fold(String::new(), |mut hex, byte| {
-                // Writing to a `String` cannot fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })))
+            Ok(Output::Text(hash.iter().fold(
+                String::new(),
+                |mut hex, byte| {
+                    // Writing to a `String` cannot fail.
+                    let _ = write!(hex, "{byte:02x}");
+                    hex
+                },
+            )))
         },
     },
 ];
@@ -89,7 +113,11 @@ fn encode_base64(bytes: &[u8]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for i in 0..4 {
             let digit = BASE64[(bits >> (18 - 6 * i) & 63) as usize];
-            text.push(if i <= chunk.len() { char::from(digit) } else { '=' });
+            text.push(if i <= chunk.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
         }
     }
     text
@@ -98,15 +126,23 @@ fn encode_base64(bytes: &[u8]) -> String {
 fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut known) = (0_u32, 0);
-    for c in text.trim_end().trim_end_matches('=').chars().filter(|c| !c.is_whitespace()) {
+    for c in text
+        .trim_end()
+        .trim_end_matches('=')
+        .chars()
+        .filter(|c| !c.is_whitespace())
+    {
         let standard = match c {
             '-' => '+',
             '_' => '/',
             other => other,
         };
-        let digit = BASE64.iter().position(|digit| char::from(*digit) == standard);
-        let digit =
-            digit.and_then(|digit| u32::try_from(digit).ok()).ok_or_else(|| format!("`{c}` is no digit of base64."))?;
+        let digit = BASE64
+            .iter()
+            .position(|digit| char::from(*digit) == standard);
+        let digit = digit
+            .and_then(|digit| u32::try_from(digit).ok())
+            .ok_or_else(|| format!("`{c}` is no digit of base64."))?;
         bits = (bits << 6 | digit) & 0xff_ffff;
         known += 6;
         if known >= 8 {
@@ -143,7 +179,9 @@ fn decode_percent(text: &str) -> Result<Vec<u8>, String> {
             bytes.push(*first);
             continue;
         }
-        let hex = others.first_chunk::<2>().filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let hex = others
+            .first_chunk::<2>()
+            .filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
         let byte = hex.and_then(|hex| u8::from_str_radix(str::from_utf8(hex).ok()?, 16).ok());
         bytes.push(byte.ok_or("A `%` is not followed by two hexadecimal digits.")?);
         rest = &others[2..];
@@ -167,7 +205,13 @@ mod tests {
 
     #[test]
     fn base64_survives_the_round_trip_at_every_length() {
-        for (text, encoded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+        for (text, encoded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
             assert_eq!(encode_base64(text.as_bytes()), encoded);
             assert_eq!(decode_base64(encoded).unwrap(), text.as_bytes());
         }

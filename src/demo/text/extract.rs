@@ -36,8 +36,16 @@ pub(super) const TOOLS: &[Tool] = &[
                       thousands.",
         effect: Effect::Reads,
         parameters: &[TEXT],
-        returns: &[required("numbers", Kind::List(&Kind::Number), "The numbers.")],
-        run: |_, arguments| Ok(Output::Data(json!({ "numbers": numbers(arguments.text("text")) }))),
+        returns: &[required(
+            "numbers",
+            Kind::List(&Kind::Number),
+            "The numbers.",
+        )],
+        run: |_, arguments| {
+            Ok(Output::Data(
+                json!({ "numbers": numbers(arguments.text("text")) }),
+            ))
+        },
     },
     Tool {
         name: "replace_text",
@@ -49,8 +57,18 @@ pub(super) const TOOLS: &[Tool] = &[
             TEXT,
             required("find", Kind::Text, "What to look for."),
             required("replace", Kind::Text, "What to put there."),
-            with_default("ignore_case", Kind::Flag, "false", "Whether letter case does not matter."),
-            with_default("whole_words", Kind::Flag, "false", "Whether it must stand as a word of its own."),
+            with_default(
+                "ignore_case",
+                Kind::Flag,
+                "false",
+                "Whether letter case does not matter.",
+            ),
+            with_default(
+                "whole_words",
+                Kind::Flag,
+                "false",
+                "Whether it must stand as a word of its own.",
+            ),
         ],
         returns: &[
             required("text", Kind::Text, "The text with the replacements."),
@@ -68,28 +86,39 @@ fn found(items: impl Iterator<Item = String>) -> Output {
 
 fn emails(text: &str) -> impl Iterator<Item = String> + '_ {
     let is_part = |c: char| c.is_alphanumeric() || "@.+-_%".contains(c);
-    text.split(move |c| !is_part(c)).map(|word| word.trim_matches(['.', '-'])).filter_map(|word| {
-        let (local, domain) = word.split_once('@')?;
-        let labels: Vec<_> = domain.split('.').collect();
-        let is_label = |label: &&str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-');
-        let is_domain = labels.len() > 1 && labels.iter().all(is_label);
-        let has_name = labels.last().is_some_and(|top| top.chars().count() > 1 && top.chars().all(char::is_alphabetic));
-        (!local.is_empty() && is_domain && has_name).then(|| word.to_owned())
-    })
+    text.split(move |c| !is_part(c))
+        .map(|word| word.trim_matches(['.', '-']))
+        .filter_map(|word| {
+            let (local, domain) = word.split_once('@')?;
+            let labels: Vec<_> = domain.split('.').collect();
+            let is_label = |label: &&str| {
+                !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+            };
+            let is_domain = labels.len() > 1 && labels.iter().all(is_label);
+            let has_name = labels
+                .last()
+                .is_some_and(|top| top.chars().count() > 1 && top.chars().all(char::is_alphabetic));
+            (!local.is_empty() && is_domain && has_name).then(|| word.to_owned())
+        })
 }
 
 fn urls(text: &str) -> impl Iterator<Item = String> + '_ {
     let starts = text.match_indices("http").filter_map(|(at, _)| {
         let rest = &text[at..];
-        let host = rest.strip_prefix("https://").or_else(|| rest.strip_prefix("http://"))?;
+        let host = rest
+            .strip_prefix("https://")
+            .or_else(|| rest.strip_prefix("http://"))?;
         host.starts_with(char::is_alphanumeric).then_some(rest)
     });
     starts.map(|rest| {
-        let end = rest.find(|c: char| c.is_whitespace() || "<>\"`{}|\\^".contains(c)).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c.is_whitespace() || "<>\"`{}|\\^".contains(c))
+            .unwrap_or(rest.len());
         let mut url = &rest[..end];
         // A closing parenthesis belongs to the link only if it was opened within it.
         while let Some(last) = url.chars().last()
-            && (".,;:!?'*]".contains(last) || last == ')' && url.matches(')').count() > url.matches('(').count())
+            && (".,;:!?'*]".contains(last)
+                || last == ')' && url.matches(')').count() > url.matches('(').count())
         {
             url = &url[..url.len() - last.len_utf8()];
         }
@@ -99,7 +128,12 @@ fn urls(text: &str) -> impl Iterator<Item = String> + '_ {
 
 fn numbers(text: &str) -> Vec<Value> {
     let bytes = text.as_bytes();
-    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let digits = |from: usize| {
+        bytes[from..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count()
+    };
     let mut numbers = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
@@ -120,10 +154,18 @@ fn numbers(text: &str) -> Vec<Value> {
         }
         if matches!(bytes.get(at), Some(b'e' | b'E')) {
             let sign = usize::from(matches!(bytes.get(at + 1), Some(b'-' | b'+')));
-            let exponent = if at + 1 + sign < bytes.len() { digits(at + 1 + sign) } else { 0 };
+            let exponent = if at + 1 + sign < bytes.len() {
+                digits(at + 1 + sign)
+            } else {
+                0
+            };
             at += if exponent > 0 { 1 + sign + exponent } else { 0 };
         }
-        let value = text[start..at].replace(',', "").parse::<f64>().ok().filter(|value| value.is_finite());
+        let value = text[start..at]
+            .replace(',', "")
+            .parse::<f64>()
+            .ok()
+            .filter(|value| value.is_finite());
         numbers.extend(value.map(|value| number(if negative { -value } else { value })));
     }
     numbers
@@ -141,9 +183,15 @@ fn replace(_: &Context, arguments: &Arguments) -> Outcome {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
-        let length = if ignore_case { prefix_length(rest, find) } else { rest.starts_with(find).then_some(find.len()) };
+        let length = if ignore_case {
+            prefix_length(rest, find)
+        } else {
+            rest.starts_with(find).then_some(find.len())
+        };
         let length = length.filter(|length| {
-            !whole_words || !is_word(text[..at].chars().last()) && !is_word(text[at + length..].chars().next())
+            !whole_words
+                || !is_word(text[..at].chars().last())
+                    && !is_word(text[at + length..].chars().next())
         });
         if let Some(length) = length {
             replaced.push_str(arguments.text("replace"));

@@ -67,15 +67,22 @@ mod tests {
 
     #[test]
     fn the_layout_changes_nothing_else() {
-        for json in
-            [r#"{"a":{"":[[],{},[ ]]},"q\"\\":"x\\\" : ,"}"#, " [ 1 , -2.50e+3 ,true,null ] ", "\"a b\"", "7", "{}"]
-        {
+        for json in [
+            r#"{"a":{"":[[],{},[ ]]},"q\"\\":"x\\\" : ,"}"#,
+            " [ 1 , -2.50e+3 ,true,null ] ",
+            "\"a b\"",
+            "7",
+            "{}",
+        ] {
             for indent in [0, 2] {
                 let laid_out = laid_out(json, indent);
                 let value = |json| serde_json::from_str::<Value>(json).unwrap();
                 assert_eq!(value(&laid_out), value(json), "{laid_out}");
             }
         }
-        assert_eq!(laid_out("[1 ,[ ],{\"b\" : 1.00}]", 1), "[\n 1,\n [],\n {\n  \"b\": 1.00\n }\n]");
+        assert_eq!(
+            laid_out("[1 ,[ ],{\"b\" : 1.00}]", 1),
+            "[\n 1,\n [],\n {\n  \"b\": 1.00\n }\n]"
+        );
     }
 }

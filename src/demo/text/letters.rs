@@ -6,7 +6,10 @@ pub(super) fn cased(text: &str, style: &str) -> String {
         "upper" => return text.to_uppercase(),
         "lower" => return text.to_lowercase(),
         "title" => {
-            return text.split_inclusive(char::is_whitespace).map(|word| capital(&word.to_lowercase())).collect();
+            return text
+                .split_inclusive(char::is_whitespace)
+                .map(|word| capital(&word.to_lowercase()))
+                .collect();
         }
         "sentence" => return capital(&text.to_lowercase()),
         _ => {}
@@ -17,7 +20,11 @@ pub(super) fn cased(text: &str, style: &str) -> String {
         "kebab" => words.join("-"),
         "constant" => words.join("_").to_uppercase(),
         "pascal" => words.iter().map(|word| capital(word)).collect(),
-        _ => words.iter().enumerate().map(|(i, word)| if i == 0 { word.clone() } else { capital(word) }).collect(),
+        _ => words
+            .iter()
+            .enumerate()
+            .map(|(i, word)| if i == 0 { word.clone() } else { capital(word) })
+            .collect(),
     }
 }
 
@@ -32,7 +39,10 @@ fn identifier_words(text: &str) -> Vec<String> {
             && before.is_some_and(|before| {
                 before.is_lowercase()
                     || before.is_numeric()
-                    || before.is_uppercase() && characters.get(i + 1).is_some_and(|next| next.is_lowercase())
+                    || before.is_uppercase()
+                        && characters
+                            .get(i + 1)
+                            .is_some_and(|next| next.is_lowercase())
             });
         if begins || !c.is_alphanumeric() {
             words.push(String::new());
@@ -50,7 +60,10 @@ fn identifier_words(text: &str) -> Vec<String> {
 /// With a capital at the beginning.
 pub(super) fn capital(word: &str) -> String {
     let mut characters = word.chars();
-    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
 }
 
 /// Lower-case words without accents, joined by dashes.
@@ -93,7 +106,10 @@ fn plain_letter(c: char) -> &'static str {
     if let Some(at) = ASCII.find(c) {
         return &ASCII[at..=at];
     }
-    PLAIN.iter().find(|(letters, _)| letters.contains(c)).map_or(" ", |(_, plain)| plain)
+    PLAIN
+        .iter()
+        .find(|(letters, _)| letters.contains(c))
+        .map_or(" ", |(_, plain)| plain)
 }
 
 #[cfg(test)]

@@ -20,10 +20,19 @@ pub(super) const TOOLS: &[Tool] = &[
         parameters: &[
             required("old", Kind::Text, "The text before."),
             required("new", Kind::Text, "The text after."),
-            with_default("changes_only", Kind::Flag, "false", "Whether to leave out lines that stayed the same."),
+            with_default(
+                "changes_only",
+                Kind::Flag,
+                "false",
+                "Whether to leave out lines that stayed the same.",
+            ),
         ],
         returns: &[
-            required("diff", Kind::Text, "The lines, each after `+ `, `- ` or two spaces."),
+            required(
+                "diff",
+                Kind::Text,
+                "The lines, each after `+ `, `- ` or two spaces.",
+            ),
             required("added", COUNT, "How many lines are new."),
             required("removed", COUNT, "How many lines are gone."),
             required("same", Kind::Flag, "Whether both have the same lines."),
@@ -37,9 +46,24 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             TEXT,
-            with_default("descending", Kind::Flag, "false", "Whether the last comes first."),
-            with_default("ignore_case", Kind::Flag, "false", "Whether letter case does not matter."),
-            with_default("numeric", Kind::Flag, "false", "Whether to go by the numbers at the beginning."),
+            with_default(
+                "descending",
+                Kind::Flag,
+                "false",
+                "Whether the last comes first.",
+            ),
+            with_default(
+                "ignore_case",
+                Kind::Flag,
+                "false",
+                "Whether letter case does not matter.",
+            ),
+            with_default(
+                "numeric",
+                Kind::Flag,
+                "false",
+                "Whether to go by the numbers at the beginning.",
+            ),
         ],
         returns: &[],
         run: sort,
@@ -51,8 +75,18 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             TEXT,
-            with_default("ignore_case", Kind::Flag, "false", "Whether letter case does not matter."),
-            with_default("trim", Kind::Flag, "false", "Whether white space around a line does not matter."),
+            with_default(
+                "ignore_case",
+                Kind::Flag,
+                "false",
+                "Whether letter case does not matter.",
+            ),
+            with_default(
+                "trim",
+                Kind::Flag,
+                "false",
+                "Whether white space around a line does not matter.",
+            ),
         ],
         returns: &[
             required("text", Kind::Text, "The lines that stay."),
@@ -63,8 +97,9 @@ pub(super) const TOOLS: &[Tool] = &[
 ];
 
 fn compare(_: &Context, arguments: &Arguments) -> Outcome {
-    let changes = diff(arguments.text("old"), arguments.text("new"))
-        .ok_or("The texts differ in too many lines to compare them: more than 4000 on each side.")?;
+    let changes = diff(arguments.text("old"), arguments.text("new")).ok_or(
+        "The texts differ in too many lines to compare them: more than 4000 on each side.",
+    )?;
     let changes_only = arguments.flag("changes_only");
     let mut text = String::new();
     let (mut added, mut removed) = (0, 0);
@@ -83,11 +118,19 @@ fn compare(_: &Context, arguments: &Arguments) -> Outcome {
         };
         text.extend([mark, line, "\n"]);
     }
-    Ok(Output::Data(json!({ "diff": text, "added": added, "removed": removed, "same": added + removed == 0 })))
+    Ok(Output::Data(
+        json!({ "diff": text, "added": added, "removed": removed, "same": added + removed == 0 }),
+    ))
 }
 
 fn sort(_: &Context, arguments: &Arguments) -> Outcome {
-    let key = |line: &str| if arguments.flag("ignore_case") { line.to_lowercase() } else { line.to_owned() };
+    let key = |line: &str| {
+        if arguments.flag("ignore_case") {
+            line.to_lowercase()
+        } else {
+            line.to_owned()
+        }
+    };
     let by_text = |a: &&str, b: &&str| key(a).cmp(&key(b));
     let mut lines: Vec<_> = arguments.text("text").lines().collect();
     if arguments.flag("numeric") {
@@ -108,7 +151,9 @@ fn sort(_: &Context, arguments: &Arguments) -> Outcome {
 
 fn leading_number(line: &str) -> Option<f64> {
     let line = line.trim_start();
-    let end = line.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c))).unwrap_or(line.len());
+    let end = line
+        .find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)))
+        .unwrap_or(line.len());
     line[..end].parse().ok()
 }
 
@@ -119,9 +164,19 @@ fn dedupe(_: &Context, arguments: &Arguments) -> Outcome {
         .iter()
         .copied()
         .filter(|line| {
-            let line = if arguments.flag("trim") { line.trim() } else { line };
-            seen.insert(if arguments.flag("ignore_case") { line.to_lowercase() } else { line.to_owned() })
+            let line = if arguments.flag("trim") {
+                line.trim()
+            } else {
+                line
+            };
+            seen.insert(if arguments.flag("ignore_case") {
+                line.to_lowercase()
+            } else {
+                line.to_owned()
+            })
         })
         .collect();
-    Ok(Output::Data(json!({ "removed": lines.len() - kept.len(), "text": kept.join("\n") })))
+    Ok(Output::Data(
+        json!({ "removed": lines.len() - kept.len(), "text": kept.join("\n") }),
+    ))
 }

@@ -50,14 +50,20 @@ pub(super) fn lorem(paragraphs: usize, words: usize, seed: u64) -> String {
     let mut state = seed;
     // A linear congruential generator with Knuth's constants; its high bits are the good ones.
     let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(state >> 40).unwrap_or_default() % limit
     };
     let mut paragraph = |is_first: bool| {
         let mut text = String::new();
         let mut left_in_sentence = 0;
         for i in 0..words {
-            let word = WORDS[if is_first && i < FIRST { i } else { below(WORDS.len()) }];
+            let word = WORDS[if is_first && i < FIRST {
+                i
+            } else {
+                below(WORDS.len())
+            }];
             if left_in_sentence == 0 {
                 left_in_sentence = 6 + below(9);
                 text.push_str(if i == 0 { "" } else { ". " });
@@ -70,7 +76,10 @@ pub(super) fn lorem(paragraphs: usize, words: usize, seed: u64) -> String {
         }
         text + "."
     };
-    (0..paragraphs).map(|i| paragraph(i == 0)).collect::<Vec<_>>().join("\n\n")
+    (0..paragraphs)
+        .map(|i| paragraph(i == 0))
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 #[cfg(test)]

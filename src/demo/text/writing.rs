@@ -21,8 +21,16 @@ pub(super) const TOOLS: &[Tool] = &[
             required("characters", COUNT, "Characters, white space among them."),
             required("bytes", COUNT, "Bytes in UTF-8."),
             required("lines", COUNT, "Lines."),
-            required("sentences", COUNT, "Sentences, roughly: by their full stops, question and exclamation marks."),
-            required("paragraphs", COUNT, "Paragraphs, as empty lines separate them."),
+            required(
+                "sentences",
+                COUNT,
+                "Sentences, roughly: by their full stops, question and exclamation marks.",
+            ),
+            required(
+                "paragraphs",
+                COUNT,
+                "Paragraphs, as empty lines separate them.",
+            ),
         ],
         run: |_, arguments| Ok(count(arguments.text("text"))),
     },
@@ -36,12 +44,20 @@ pub(super) const TOOLS: &[Tool] = &[
             TEXT,
             required(
                 "style",
-                Kind::Choice(&["upper", "lower", "title", "sentence", "camel", "pascal", "snake", "kebab", "constant"]),
+                Kind::Choice(&[
+                    "upper", "lower", "title", "sentence", "camel", "pascal", "snake", "kebab",
+                    "constant",
+                ]),
                 "The case wanted.",
             ),
         ],
         returns: &[],
-        run: |_, arguments| Ok(Output::Text(cased(arguments.text("text"), arguments.text("style")))),
+        run: |_, arguments| {
+            Ok(Output::Text(cased(
+                arguments.text("text"),
+                arguments.text("style"),
+            )))
+        },
     },
     Tool {
         name: "slugify",
@@ -60,13 +76,21 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             TEXT,
-            required("length", Kind::Integer(1, 1_000_000), "How many characters at most, the mark among them."),
+            required(
+                "length",
+                Kind::Integer(1, 1_000_000),
+                "How many characters at most, the mark among them.",
+            ),
             with_default("mark", Kind::Text, "\"…\"", "What stands for the rest."),
         ],
         returns: &[],
         run: |_, arguments| {
             let (text, mark) = (arguments.text("text"), arguments.text("mark"));
-            Ok(Output::Text(truncated(text, arguments.size("length"), mark)))
+            Ok(Output::Text(truncated(
+                text,
+                arguments.size("length"),
+                mark,
+            )))
         },
     },
     Tool {
@@ -74,9 +98,22 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Wrap text",
         description: "Break the lines of a text so that none is wider than a number of characters; paragraphs stay apart.",
         effect: Effect::Reads,
-        parameters: &[TEXT, with_default("width", Kind::Integer(1, 1000), "80", "Characters in a line.")],
+        parameters: &[
+            TEXT,
+            with_default(
+                "width",
+                Kind::Integer(1, 1000),
+                "80",
+                "Characters in a line.",
+            ),
+        ],
         returns: &[],
-        run: |_, arguments| Ok(Output::Text(wrapped(arguments.text("text"), arguments.size("width")))),
+        run: |_, arguments| {
+            Ok(Output::Text(wrapped(
+                arguments.text("text"),
+                arguments.size("width"),
+            )))
+        },
     },
     Tool {
         name: "edit_distance",
@@ -84,10 +121,21 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Compare two words or short texts: their Levenshtein distance, which is how many letters to insert, \
                       delete or replace, and how alike they are.",
         effect: Effect::Reads,
-        parameters: &[required("a", Kind::Text, "One text."), required("b", Kind::Text, "The other.")],
+        parameters: &[
+            required("a", Kind::Text, "One text."),
+            required("b", Kind::Text, "The other."),
+        ],
         returns: &[
-            required("distance", COUNT, "How many changes turn one into the other."),
-            required("similarity", Kind::Number, "From 0, all different, to 1, the same."),
+            required(
+                "distance",
+                COUNT,
+                "How many changes turn one into the other.",
+            ),
+            required(
+                "similarity",
+                Kind::Number,
+                "From 0, all different, to 1, the same.",
+            ),
         ],
         run: edit_distance,
     },
@@ -98,22 +146,47 @@ pub(super) const TOOLS: &[Tool] = &[
                       gives the same text.",
         effect: Effect::Reads,
         parameters: &[
-            with_default("paragraphs", Kind::Integer(1, 2000), "3", "How many paragraphs."),
-            with_default("words", Kind::Integer(1, 500), "60", "How many words in each."),
-            with_default("seed", Kind::Integer(0, i64::MAX), "1", "Another seed, another text."),
+            with_default(
+                "paragraphs",
+                Kind::Integer(1, 2000),
+                "3",
+                "How many paragraphs.",
+            ),
+            with_default(
+                "words",
+                Kind::Integer(1, 500),
+                "60",
+                "How many words in each.",
+            ),
+            with_default(
+                "seed",
+                Kind::Integer(0, i64::MAX),
+                "1",
+                "Another seed, another text.",
+            ),
         ],
         returns: &[],
         run: |_, arguments| {
             let seed = arguments.integer("seed").unsigned_abs();
-            Ok(Output::Text(lorem(arguments.size("paragraphs"), arguments.size("words"), seed)))
+            Ok(Output::Text(lorem(
+                arguments.size("paragraphs"),
+                arguments.size("words"),
+                seed,
+            )))
         },
     },
 ];
 
 fn count(text: &str) -> Output {
     let paragraphs = text.lines().collect::<Vec<_>>();
-    let paragraphs = paragraphs.split(|line| line.trim().is_empty()).filter(|lines| !lines.is_empty()).count();
-    let sentences = text.split_inclusive(['.', '!', '?', '…']).filter(|s| s.chars().any(char::is_alphanumeric)).count();
+    let paragraphs = paragraphs
+        .split(|line| line.trim().is_empty())
+        .filter(|lines| !lines.is_empty())
+        .count();
+    let sentences = text
+        .split_inclusive(['.', '!', '?', '…'])
+        .filter(|s| s.chars().any(char::is_alphanumeric))
+        .count();
     Output::Data(json!({
         "words": text.split_whitespace().count(),
         "characters": text.chars().count(),
@@ -131,9 +204,16 @@ fn truncated(text: &str, length: usize, mark: &str) -> String {
     let room = length.saturating_sub(mark.chars().count());
     let head: String = text.chars().take(room).collect();
     let ends_a_word = text.chars().nth(room).is_some_and(char::is_whitespace);
-    let end = if ends_a_word { head.len() } else { head.rfind(char::is_whitespace).unwrap_or(head.len()) };
+    let end = if ends_a_word {
+        head.len()
+    } else {
+        head.rfind(char::is_whitespace).unwrap_or(head.len())
+    };
     // A mark longer than the room is itself cut.
-    format!("{}{mark}", head[..end].trim_end()).chars().take(length).collect()
+    format!("{}{mark}", head[..end].trim_end())
+        .chars()
+        .take(length)
+        .collect()
 }
 
 fn wrapped(text: &str, width: usize) -> String {
@@ -159,11 +239,19 @@ fn edit_distance(_: &Context, arguments: &Arguments) -> Outcome {
     let [a, b] = ["a", "b"].map(|name| arguments.text(name).chars().collect::<Vec<_>>());
     let longer = a.len().max(b.len());
     if longer > LONGEST {
-        return Err(format!("The texts may have {LONGEST} characters at most. diff_texts compares longer ones."));
+        return Err(format!(
+            "The texts may have {LONGEST} characters at most. diff_texts compares longer ones."
+        ));
     }
     let distance = levenshtein(&a, &b);
-    let similarity = if longer == 0 { 1.0 } else { 1.0 - distance as f64 / longer as f64 };
-    Ok(Output::Data(json!({ "distance": distance, "similarity": number(similarity) })))
+    let similarity = if longer == 0 {
+        1.0
+    } else {
+        1.0 - distance as f64 / longer as f64
+    };
+    Ok(Output::Data(
+        json!({ "distance": distance, "similarity": number(similarity) }),
+    ))
 }
 
 fn levenshtein(a: &[char], b: &[char]) -> usize {
@@ -187,8 +275,13 @@ mod tests {
     #[test]
     fn a_distance_counts_each_change() {
         let chars = |text: &str| text.chars().collect::<Vec<_>>();
-        for (a, b, distance) in [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("flaw", "lawn", 2), ("über", "uber", 1)]
-        {
+        for (a, b, distance) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("flaw", "lawn", 2),
+            ("über", "uber", 1),
+        ] {
             assert_eq!(levenshtein(&chars(a), &chars(b)), distance, "{a} {b}");
         }
     }

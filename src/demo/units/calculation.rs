@@ -19,8 +19,16 @@ pub(super) const TOOLS: &[Tool] = &[
                       min, max, ...), the constants pi, e and tau, and variables. Angles are in radians.",
         effect: Effect::Reads,
         parameters: &[
-            required("expression", Kind::Text, "What to calculate, e.g. `2 * (3 + x)^2`."),
-            optional("variables", Kind::Map(&Kind::Number), "Values of the names in it."),
+            required(
+                "expression",
+                Kind::Text,
+                "What to calculate, e.g. `2 * (3 + x)^2`.",
+            ),
+            optional(
+                "variables",
+                Kind::Map(&Kind::Number),
+                "Values of the names in it.",
+            ),
         ],
         returns: &[required("result", Kind::Number, "Its value.")],
         run: |_, arguments| {
@@ -49,7 +57,11 @@ pub(super) const TOOLS: &[Tool] = &[
         run: |_, arguments| {
             let of = arguments.number("of");
             let part = of * arguments.number("percent") / 100.0;
-            finite(&[("result", part), ("added", of + part), ("subtracted", of - part)])
+            finite(&[
+                ("result", part),
+                ("added", of + part),
+                ("subtracted", of - part),
+            ])
         },
     },
     Tool {
@@ -62,7 +74,11 @@ pub(super) const TOOLS: &[Tool] = &[
             required("to", Kind::Number, "The value after."),
         ],
         returns: &[
-            required("percent", Kind::Number, "The change in per cent; negative for a fall."),
+            required(
+                "percent",
+                Kind::Number,
+                "The change in per cent; negative for a fall.",
+            ),
             required("difference", Kind::Number, "The change itself."),
         ],
         run: |_, arguments| {
@@ -70,7 +86,10 @@ pub(super) const TOOLS: &[Tool] = &[
             if from == 0.0 {
                 return Err("A change from zero has no percentage.".to_owned());
             }
-            finite(&[("percent", (to - from) / from.abs() * 100.0), ("difference", to - from)])
+            finite(&[
+                ("percent", (to - from) / from.abs() * 100.0),
+                ("difference", to - from),
+            ])
         },
     },
     Tool {
@@ -79,7 +98,11 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Summarise a list of numbers: count, sum, mean (average), median, minimum, maximum, standard \
                       deviation of the whole population, and the most frequent values.",
         effect: Effect::Reads,
-        parameters: &[required("numbers", Kind::List(&Kind::Number), "The numbers.")],
+        parameters: &[required(
+            "numbers",
+            Kind::List(&Kind::Number),
+            "The numbers.",
+        )],
         returns: &[
             required("count", COUNT, "How many there are."),
             required("sum", Kind::Number, "Their sum."),
@@ -88,7 +111,11 @@ pub(super) const TOOLS: &[Tool] = &[
             required("minimum", Kind::Number, "The smallest."),
             required("maximum", Kind::Number, "The largest."),
             required("deviation", Kind::Number, "Their standard deviation."),
-            required("modes", Kind::List(&Kind::Number), "The most frequent ones; none if each is there once."),
+            required(
+                "modes",
+                Kind::List(&Kind::Number),
+                "The most frequent ones; none if each is there once.",
+            ),
         ],
         run: statistics,
     },
@@ -98,11 +125,24 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Write a whole number in another base: binary, octal, decimal, hexadecimal, any from 2 to 36.",
         effect: Effect::Reads,
         parameters: &[
-            required("number", Kind::Text, "The number as it is written, e.g. `ff` or `-101`."),
-            with_default("from", Kind::Integer(2, 36), "10", "The base that it is in."),
+            required(
+                "number",
+                Kind::Text,
+                "The number as it is written, e.g. `ff` or `-101`.",
+            ),
+            with_default(
+                "from",
+                Kind::Integer(2, 36),
+                "10",
+                "The base that it is in.",
+            ),
             required("to", Kind::Integer(2, 36), "The base wanted."),
         ],
-        returns: &[required("result", Kind::Text, "The number in that base, lower case.")],
+        returns: &[required(
+            "result",
+            Kind::Text,
+            "The number in that base, lower case.",
+        )],
         run: convert_base,
     },
     Tool {
@@ -110,14 +150,24 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Prime factors",
         description: "Factor a whole number into primes, and so tell whether it is one.",
         effect: Effect::Reads,
-        parameters: &[required("number", Kind::Integer(2, LARGEST_TO_FACTOR), "The number.")],
+        parameters: &[required(
+            "number",
+            Kind::Integer(2, LARGEST_TO_FACTOR),
+            "The number.",
+        )],
         returns: &[
-            required("factors", Kind::List(&WHOLE), "Its prime factors in ascending order."),
+            required(
+                "factors",
+                Kind::List(&WHOLE),
+                "Its prime factors in ascending order.",
+            ),
             required("prime", Kind::Flag, "Whether it is a prime."),
         ],
         run: |_, arguments| {
             let factors = factors(arguments.integer("number"));
-            Ok(Output::Data(json!({ "prime": factors.len() == 1, "factors": factors })))
+            Ok(Output::Data(
+                json!({ "prime": factors.len() == 1, "factors": factors }),
+            ))
         },
     },
     Tool {
@@ -125,10 +175,22 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Common divisor and multiple",
         description: "Find the greatest common divisor and the least common multiple of whole numbers.",
         effect: Effect::Reads,
-        parameters: &[required("numbers", Kind::List(&Kind::Integer(1, 1_000_000_000)), "The numbers.")],
+        parameters: &[required(
+            "numbers",
+            Kind::List(&Kind::Integer(1, 1_000_000_000)),
+            "The numbers.",
+        )],
         returns: &[
-            required("divisor", WHOLE, "The greatest number that divides all of them."),
-            required("multiple", WHOLE, "The least number that all of them divide."),
+            required(
+                "divisor",
+                WHOLE,
+                "The greatest number that divides all of them.",
+            ),
+            required(
+                "multiple",
+                WHOLE,
+                "The least number that all of them divide.",
+            ),
         ],
         run: common_divisor,
     },
@@ -139,7 +201,11 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[required("number", Kind::Integer(1, 3999), "The number.")],
         returns: &[required("roman", Kind::Text, "The numeral.")],
-        run: |_, arguments| Ok(Output::Data(json!({ "roman": roman(arguments.integer("number")) }))),
+        run: |_, arguments| {
+            Ok(Output::Data(
+                json!({ "roman": roman(arguments.integer("number")) }),
+            ))
+        },
     },
 ];
 
@@ -151,7 +217,12 @@ pub(super) fn finite(results: &[(&str, f64)]) -> Outcome {
     if results.iter().any(|(_, value)| !value.is_finite()) {
         return Err("The result is too large.".to_owned());
     }
-    Ok(Output::Data(Value::Object(results.iter().map(|(name, value)| ((*name).to_owned(), number(*value))).collect())))
+    Ok(Output::Data(Value::Object(
+        results
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), number(*value)))
+            .collect(),
+    )))
 }
 
 fn statistics(_: &Context, arguments: &Arguments) -> Outcome {
@@ -186,14 +257,18 @@ fn statistics(_: &Context, arguments: &Arguments) -> Outcome {
 fn modes(sorted: &[f64]) -> Vec<f64> {
     let runs: Vec<_> = sorted.chunk_by(|a, b| a == b).collect();
     let longest = runs.iter().map(|run| run.len()).max().unwrap_or_default();
-    runs.into_iter().filter(|run| longest > 1 && run.len() == longest).map(|run| run[0]).collect()
+    runs.into_iter()
+        .filter(|run| longest > 1 && run.len() == longest)
+        .map(|run| run[0])
+        .collect()
 }
 
 fn convert_base(_: &Context, arguments: &Arguments) -> Outcome {
     let base = |name| u32::try_from(arguments.integer(name)).unwrap_or(10);
     let (text, from, to) = (arguments.text("number").trim(), base("from"), base("to"));
-    let value = i128::from_str_radix(text, from)
-        .map_err(|_| format!("`{text}` is not a whole number in base {from} of at most 127 bits."))?;
+    let value = i128::from_str_radix(text, from).map_err(|_| {
+        format!("`{text}` is not a whole number in base {from} of at most 127 bits.")
+    })?;
     let mut digits = Vec::new();
     let mut rest = value.unsigned_abs();
     while rest > 0 || digits.is_empty() {
@@ -202,7 +277,9 @@ fn convert_base(_: &Context, arguments: &Arguments) -> Outcome {
         rest /= u128::from(to);
     }
     digits.extend((value < 0).then_some('-'));
-    Ok(Output::Data(json!({ "result": digits.into_iter().rev().collect::<String>() })))
+    Ok(Output::Data(
+        json!({ "result": digits.into_iter().rev().collect::<String>() }),
+    ))
 }
 
 fn factors(number: i64) -> Vec<i64> {
@@ -223,16 +300,26 @@ fn factors(number: i64) -> Vec<i64> {
 }
 
 fn common_divisor(_: &Context, arguments: &Arguments) -> Outcome {
-    let numbers: Vec<i64> = arguments.list("numbers").iter().filter_map(Value::as_i64).collect();
+    let numbers: Vec<i64> = arguments
+        .list("numbers")
+        .iter()
+        .filter_map(Value::as_i64)
+        .collect();
     if numbers.is_empty() {
         return Err("There must be at least one number.".to_owned());
     }
     let divisor = numbers.iter().copied().fold(0, gcd);
     let multiple = numbers
         .iter()
-        .try_fold(1_i64, |all, n| (all / gcd(all, *n)).checked_mul(*n).filter(|all| *all <= 1_000_000_000_000_000))
+        .try_fold(1_i64, |all, n| {
+            (all / gcd(all, *n))
+                .checked_mul(*n)
+                .filter(|all| *all <= 1_000_000_000_000_000)
+        })
         .ok_or("The least common multiple is beyond 10^15.")?;
-    Ok(Output::Data(json!({ "divisor": divisor, "multiple": multiple })))
+    Ok(Output::Data(
+        json!({ "divisor": divisor, "multiple": multiple }),
+    ))
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

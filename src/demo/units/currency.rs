@@ -24,12 +24,20 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             required("amount", Kind::Number, "How much."),
-            required("from", Kind::Text, "The currency it is in, an ISO 4217 code such as EUR."),
+            required(
+                "from",
+                Kind::Text,
+                "The currency it is in, an ISO 4217 code such as EUR.",
+            ),
             required("to", Kind::Text, "The currency wanted."),
         ],
         returns: &[
             required("result", Kind::Number, "The amount in the currency wanted."),
-            required("rate", Kind::Number, "What one unit of the first is in the second."),
+            required(
+                "rate",
+                Kind::Number,
+                "What one unit of the first is in the second.",
+            ),
             DATE_FIELD,
             NOTE_FIELD,
         ],
@@ -41,10 +49,19 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "List all currencies that convert_currency knows and what one unit of a base currency is in each, by \
                       the fixed table of sample rates.",
         effect: Effect::Reads,
-        parameters: &[with_default("base", Kind::Text, "\"EUR\"", "The currency to compare with.")],
+        parameters: &[with_default(
+            "base",
+            Kind::Text,
+            "\"EUR\"",
+            "The currency to compare with.",
+        )],
         returns: &[
             required("base", Kind::Text, "That currency."),
-            required("rates", Kind::Map(&Kind::Number), "The rates by currency code."),
+            required(
+                "rates",
+                Kind::Map(&Kind::Number),
+                "The rates by currency code.",
+            ),
             DATE_FIELD,
             NOTE_FIELD,
         ],
@@ -90,19 +107,32 @@ fn convert(_: &Context, arguments: &Arguments) -> Outcome {
     if !result.is_finite() {
         return Err("The result is too large.".to_owned());
     }
-    Ok(Output::Data(json!({ "result": number(result), "rate": number(to / from), "date": DATE, "note": NOTE })))
+    Ok(Output::Data(
+        json!({ "result": number(result), "rate": number(to / from), "date": DATE, "note": NOTE }),
+    ))
 }
 
 fn list(_: &Context, arguments: &Arguments) -> Outcome {
     let (base, per_euro) = rate(arguments.text("base"))?;
-    let rates: Map<String, Value> =
-        PER_EURO.iter().map(|(code, rate)| ((*code).to_owned(), number(rate / per_euro))).collect();
-    Ok(Output::Data(json!({ "base": base, "rates": rates, "date": DATE, "note": NOTE })))
+    let rates: Map<String, Value> = PER_EURO
+        .iter()
+        .map(|(code, rate)| ((*code).to_owned(), number(rate / per_euro)))
+        .collect();
+    Ok(Output::Data(
+        json!({ "base": base, "rates": rates, "date": DATE, "note": NOTE }),
+    ))
 }
 
 fn rate(code: &str) -> Result<(&'static str, f64), String> {
-    PER_EURO.iter().copied().find(|(known, _)| known.eq_ignore_ascii_case(code.trim())).ok_or_else(|| {
-        let known: Vec<_> = PER_EURO.iter().map(|(code, _)| *code).collect();
-        format!("`{code}` is not in the table of currencies: {}.", known.join(", "))
-    })
+    PER_EURO
+        .iter()
+        .copied()
+        .find(|(known, _)| known.eq_ignore_ascii_case(code.trim()))
+        .ok_or_else(|| {
+            let known: Vec<_> = PER_EURO.iter().map(|(code, _)| *code).collect();
+            format!(
+                "`{code}` is not in the table of currencies: {}.",
+                known.join(", ")
+            )
+        })
 }

@@ -19,8 +19,14 @@ pub(super) enum ExpressionError {
     #[error("there is no function `{name}`; there are {FUNCTIONS}")]
     Function { name: String },
     #[error("{name} takes {wanted}, not {given}")]
-    Arguments { name: String, wanted: &'static str, given: usize },
-    #[error("the result is not a number: a division by zero, or a value outside of a function's range")]
+    Arguments {
+        name: String,
+        wanted: &'static str,
+        given: usize,
+    },
+    #[error(
+        "the result is not a number: a division by zero, or a value outside of a function's range"
+    )]
     NotANumber,
     #[error("the expression is nested too deep")]
     TooDeep,
@@ -34,10 +40,18 @@ const FUNCTIONS: &str = "sqrt, cbrt, abs, floor, ceil, round, ln, log, log2, exp
 /// # Errors
 /// When it is no expression, uses a name that is not there, or has no finite value.
 pub(super) fn evaluate(text: &str, variables: &Map<String, Value>) -> Result<f64, ExpressionError> {
-    let mut parser = Parser { characters: text.chars().collect(), at: 0, depth: 0, variables };
+    let mut parser = Parser {
+        characters: text.chars().collect(),
+        at: 0,
+        depth: 0,
+        variables,
+    };
     let value = parser.sum()?;
     match parser.peek() {
-        Some(found) => Err(ExpressionError::Unexpected { found, at: parser.at + 1 }),
+        Some(found) => Err(ExpressionError::Unexpected {
+            found,
+            at: parser.at + 1,
+        }),
         None if value.is_finite() => Ok(value),
         None => Err(ExpressionError::NotANumber),
     }
@@ -97,7 +111,11 @@ impl Parser<'_> {
 
     fn power(&mut self) -> Result<f64, ExpressionError> {
         let base = self.atom()?;
-        if self.takes('^') { Ok(base.powf(self.signed()?)) } else { Ok(base) }
+        if self.takes('^') {
+            Ok(base.powf(self.signed()?))
+        } else {
+            Ok(base)
+        }
     }
 
     fn atom(&mut self) -> Result<f64, ExpressionError> {
@@ -111,7 +129,10 @@ impl Parser<'_> {
             }
             Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
             Some(c) if c.is_alphabetic() || c == '_' => self.named(),
-            Some(found) => Err(ExpressionError::Unexpected { found, at: self.at + 1 }),
+            Some(found) => Err(ExpressionError::Unexpected {
+                found,
+                at: self.at + 1,
+            }),
         }
     }
 
@@ -121,13 +142,20 @@ impl Parser<'_> {
         if matches!(self.characters.get(self.at), Some('e' | 'E')) {
             let sign = usize::from(matches!(self.characters.get(self.at + 1), Some('+' | '-')));
             // Without digits behind it the letter is a name, and no operator stands before it.
-            if self.characters.get(self.at + 1 + sign).is_some_and(char::is_ascii_digit) {
+            if self
+                .characters
+                .get(self.at + 1 + sign)
+                .is_some_and(char::is_ascii_digit)
+            {
                 self.at += 1 + sign;
                 self.skip(|c| c.is_ascii_digit());
             }
         }
         let text: String = self.characters[start..self.at].iter().collect();
-        text.parse().map_err(|_| ExpressionError::Unexpected { found: self.characters[start], at: start + 1 })
+        text.parse().map_err(|_| ExpressionError::Unexpected {
+            found: self.characters[start],
+            at: start + 1,
+        })
     }
 
     /// A variable, a constant or the call of a function.
@@ -174,7 +202,10 @@ impl Parser<'_> {
                 self.at += 1;
                 Ok(())
             }
-            Some(found) => Err(ExpressionError::Unexpected { found, at: self.at + 1 }),
+            Some(found) => Err(ExpressionError::Unexpected {
+                found,
+                at: self.at + 1,
+            }),
             None => Err(ExpressionError::End),
         }
     }
@@ -187,12 +218,24 @@ impl Parser<'_> {
 }
 
 fn call(name: &str, arguments: &[f64]) -> Result<f64, ExpressionError> {
-    let wrong = |wanted| Err(ExpressionError::Arguments { name: name.to_owned(), wanted, given: arguments.len() });
+    let wrong = |wanted| {
+        Err(ExpressionError::Arguments {
+            name: name.to_owned(),
+            wanted,
+            given: arguments.len(),
+        })
+    };
     match name {
         "min" | "max" if arguments.is_empty() => return wrong("at least one argument"),
         "min" => return Ok(arguments.iter().copied().fold(f64::INFINITY, f64::min)),
         "max" => return Ok(arguments.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
-        "mod" => return if let [a, b] = arguments { Ok(a.rem_euclid(*b)) } else { wrong("two arguments") },
+        "mod" => {
+            return if let [a, b] = arguments {
+                Ok(a.rem_euclid(*b))
+            } else {
+                wrong("two arguments")
+            };
+        }
         _ => {}
     }
     let function: fn(f64) -> f64 = match name {
@@ -212,9 +255,17 @@ fn call(name: &str, arguments: &[f64]) -> Result<f64, ExpressionError> {
         "asin" => f64::asin,
         "acos" => f64::acos,
         "atan" => f64::atan,
-        _ => return Err(ExpressionError::Function { name: name.to_owned() }),
+        _ => {
+            return Err(ExpressionError::Function {
+                name: name.to_owned(),
+            });
+        }
     };
-    if let [value] = arguments { Ok(function(*value)) } else { wrong("one argument") }
+    if let [value] = arguments {
+        Ok(function(*value))
+    } else {
+        wrong("one argument")
+    }
 }
 
 #[cfg(test)]
@@ -260,9 +311,26 @@ mod tests {
             ("2e", unexpected('e', 2)),
             ("1..2", unexpected('1', 1)),
             ("3 $ 4", unexpected('$', 3)),
-            ("y", ExpressionError::Name { name: "y".to_owned() }),
-            ("f(1)", ExpressionError::Function { name: "f".to_owned() }),
-            ("sin(1, 2)", ExpressionError::Arguments { name: "sin".to_owned(), wanted: "one argument", given: 2 }),
+            (
+                "y",
+                ExpressionError::Name {
+                    name: "y".to_owned(),
+                },
+            ),
+            (
+                "f(1)",
+                ExpressionError::Function {
+                    name: "f".to_owned(),
+                },
+            ),
+            (
+                "sin(1, 2)",
+                ExpressionError::Arguments {
+                    name: "sin".to_owned(),
+                    wanted: "one argument",
+                    given: 2,
+                },
+            ),
             ("1 / 0", ExpressionError::NotANumber),
             ("ln(-1)", ExpressionError::NotANumber),
         ] {

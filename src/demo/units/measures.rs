@@ -51,8 +51,16 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "List units",
         description: "List the units that convert_units knows, with their symbols, of one quantity or of all.",
         effect: Effect::Reads,
-        parameters: &[optional("quantity", Kind::Choice(QUANTITIES), "Only units of this quantity.")],
-        returns: &[required("units", Kind::List(&Kind::Object(UNIT)), "The units.")],
+        parameters: &[optional(
+            "quantity",
+            Kind::Choice(QUANTITIES),
+            "Only units of this quantity.",
+        )],
+        returns: &[required(
+            "units",
+            Kind::List(&Kind::Object(UNIT)),
+            "The units.",
+        )],
         run: list,
     },
 ];
@@ -67,8 +75,19 @@ struct Unit {
     zero: f64,
 }
 
-const fn unit(quantity: &'static str, name: &'static str, symbol: &'static str, factor: f64) -> Unit {
-    Unit { quantity, name, symbol, factor, zero: 0.0 }
+const fn unit(
+    quantity: &'static str,
+    name: &'static str,
+    symbol: &'static str,
+    factor: f64,
+) -> Unit {
+    Unit {
+        quantity,
+        name,
+        symbol,
+        factor,
+        zero: 0.0,
+    }
 }
 
 const UNITS: &[Unit] = &[
@@ -91,8 +110,20 @@ const UNITS: &[Unit] = &[
     unit("mass", "ounce", "oz", 0.028_349_523_125),
     unit("mass", "stone", "st", 6.350_293_18),
     unit("temperature", "kelvin", "K", 1.0),
-    Unit { quantity: "temperature", name: "celsius", symbol: "°C", factor: 1.0, zero: 273.15 },
-    Unit { quantity: "temperature", name: "fahrenheit", symbol: "°F", factor: 5.0 / 9.0, zero: 459.67 * 5.0 / 9.0 },
+    Unit {
+        quantity: "temperature",
+        name: "celsius",
+        symbol: "°C",
+        factor: 1.0,
+        zero: 273.15,
+    },
+    Unit {
+        quantity: "temperature",
+        name: "fahrenheit",
+        symbol: "°F",
+        factor: 5.0 / 9.0,
+        zero: 459.67 * 5.0 / 9.0,
+    },
     unit("temperature", "rankine", "°R", 5.0 / 9.0),
     unit("volume", "litre", "l", 1.0),
     unit("volume", "millilitre", "ml", 1e-3),
@@ -147,13 +178,23 @@ const UNITS: &[Unit] = &[
     unit("power", "kilowatt", "kW", 1e3),
     unit("power", "megawatt", "MW", 1e6),
     unit("power", "metric horsepower", "PS", 735.498_75),
-    unit("power", "mechanical horsepower", "hp", 745.699_871_582_270_2),
+    unit(
+        "power",
+        "mechanical horsepower",
+        "hp",
+        745.699_871_582_270_2,
+    ),
     unit("pressure", "pascal", "Pa", 1.0),
     unit("pressure", "kilopascal", "kPa", 1e3),
     unit("pressure", "hectopascal", "hPa", 100.0),
     unit("pressure", "bar", "bar", 1e5),
     unit("pressure", "atmosphere", "atm", 101_325.0),
-    unit("pressure", "pound per square inch", "psi", 6_894.757_293_168),
+    unit(
+        "pressure",
+        "pound per square inch",
+        "psi",
+        6_894.757_293_168,
+    ),
     unit("pressure", "torr", "Torr", 101_325.0 / 760.0),
     unit("angle", "degree", "°", 1.0),
     unit("angle", "radian", "rad", 180.0 / std::f64::consts::PI),
@@ -164,14 +205,19 @@ const UNITS: &[Unit] = &[
 fn convert(_: &Context, arguments: &Arguments) -> Outcome {
     let (from, to) = (find(arguments.text("from"))?, find(arguments.text("to"))?);
     if from.quantity != to.quantity {
-        return Err(format!("{} is a unit of {}, {} one of {}.", from.name, from.quantity, to.name, to.quantity));
+        return Err(format!(
+            "{} is a unit of {}, {} one of {}.",
+            from.name, from.quantity, to.name, to.quantity
+        ));
     }
     let base = arguments.number("value") * from.factor + from.zero;
     let result = (base - to.zero) / to.factor;
     if !result.is_finite() {
         return Err("The result is too large.".to_owned());
     }
-    Ok(Output::Data(json!({ "result": number(result), "unit": to.name, "quantity": to.quantity })))
+    Ok(Output::Data(
+        json!({ "result": number(result), "unit": to.name, "quantity": to.quantity }),
+    ))
 }
 
 fn list(_: &Context, arguments: &Arguments) -> Outcome {
@@ -198,19 +244,30 @@ fn find(text: &str) -> Result<&'static Unit, String> {
 
 /// A name in lower case, singular, in one spelling.
 fn plain_name(name: &str) -> String {
-    let name = name.to_lowercase().replace(['_', '-'], " ").replace("meter", "metre").replace("liter", "litre");
+    let name = name
+        .to_lowercase()
+        .replace(['_', '-'], " ")
+        .replace("meter", "metre")
+        .replace("liter", "litre");
     match name.as_str() {
         "feet" => "foot".to_owned(),
         "inches" => "inch".to_owned(),
         "gallon" | "gallons" => "us gallon".to_owned(),
         "horsepower" => "mechanical horsepower".to_owned(),
-        _ => name.strip_suffix('s').map_or_else(|| name.clone(), str::to_owned),
+        _ => name
+            .strip_suffix('s')
+            .map_or_else(|| name.clone(), str::to_owned),
     }
     .replace("s per ", " per ")
 }
 
 fn plain_symbol(symbol: &str) -> String {
-    symbol.to_lowercase().replace('°', "").replace('²', "2").replace('³', "3").replace('μ', "µ")
+    symbol
+        .to_lowercase()
+        .replace('°', "")
+        .replace('²', "2")
+        .replace('³', "3")
+        .replace('μ', "µ")
 }
 
 #[cfg(test)]

@@ -10,7 +10,11 @@ use crate::demo::tool::{Context, Effect, Outcome, Output, Tool, number};
 const PAYMENT: &[Field] = &[
     required("month", Kind::Integer(1, 1200), "Which payment."),
     required("interest", Kind::Number, "The part that is interest."),
-    required("principal", Kind::Number, "The part that pays the loan back."),
+    required(
+        "principal",
+        Kind::Number,
+        "The part that pays the loan back.",
+    ),
     required("balance", Kind::Number, "What is still owed after it."),
 ];
 
@@ -23,15 +27,32 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             required("principal", Kind::Number, "The sum that is borrowed."),
-            required("annual_rate", Kind::Number, "The yearly interest in per cent."),
-            required("months", Kind::Integer(1, 1200), "How many monthly payments."),
-            with_default("schedule", Kind::Flag, "false", "Whether to list each payment."),
+            required(
+                "annual_rate",
+                Kind::Number,
+                "The yearly interest in per cent.",
+            ),
+            required(
+                "months",
+                Kind::Integer(1, 1200),
+                "How many monthly payments.",
+            ),
+            with_default(
+                "schedule",
+                Kind::Flag,
+                "false",
+                "Whether to list each payment.",
+            ),
         ],
         returns: &[
             required("payment", Kind::Number, "What is paid each month."),
             required("total", Kind::Number, "What is paid in all."),
             required("interest", Kind::Number, "How much of it is interest."),
-            optional("schedule", Kind::List(&Kind::Object(PAYMENT)), "Each payment."),
+            optional(
+                "schedule",
+                Kind::List(&Kind::Object(PAYMENT)),
+                "Each payment.",
+            ),
         ],
         run: loan,
     },
@@ -43,10 +64,24 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             required("principal", Kind::Number, "The sum at the beginning."),
-            required("annual_rate", Kind::Number, "The yearly interest in per cent."),
+            required(
+                "annual_rate",
+                Kind::Number,
+                "The yearly interest in per cent.",
+            ),
             required("years", Kind::Integer(1, 200), "How many years."),
-            with_default("times_per_year", Kind::Integer(1, 365), "1", "How often interest is added in a year."),
-            with_default("monthly_deposit", Kind::Number, "0", "What is put in at the end of each month."),
+            with_default(
+                "times_per_year",
+                Kind::Integer(1, 365),
+                "1",
+                "How often interest is added in a year.",
+            ),
+            with_default(
+                "monthly_deposit",
+                Kind::Number,
+                "0",
+                "What is put in at the end of each month.",
+            ),
         ],
         returns: &[
             required("amount", Kind::Number, "The sum at the end."),
@@ -62,7 +97,12 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         parameters: &[
             required("amount", Kind::Number, "The bill."),
-            with_default("tip_percent", Kind::Number, "0", "The tip in per cent of it."),
+            with_default(
+                "tip_percent",
+                Kind::Number,
+                "0",
+                "The tip in per cent of it.",
+            ),
             with_default("people", Kind::Integer(1, 1000), "1", "How many share it."),
         ],
         returns: &[
@@ -75,17 +115,26 @@ pub(super) const TOOLS: &[Tool] = &[
 ];
 
 fn loan(_: &Context, arguments: &Arguments) -> Outcome {
-    let (principal, annual_rate) = (arguments.number("principal"), arguments.number("annual_rate"));
+    let (principal, annual_rate) = (
+        arguments.number("principal"),
+        arguments.number("annual_rate"),
+    );
     if principal <= 0.0 || annual_rate < 0.0 {
         return Err("`principal` must be more than 0, `annual_rate` not less.".to_owned());
     }
     let rate = annual_rate / 1200.0;
     let months = i32::try_from(arguments.integer("months")).unwrap_or(1);
-    let payment =
-        if rate == 0.0 { principal / f64::from(months) } else { principal * rate / (1.0 - (1.0 + rate).powi(-months)) };
+    let payment = if rate == 0.0 {
+        principal / f64::from(months)
+    } else {
+        principal * rate / (1.0 - (1.0 + rate).powi(-months))
+    };
     let total = payment * f64::from(months);
-    let mut output =
-        finite(&[("payment", cents(payment)), ("total", cents(total)), ("interest", cents(total - principal))])?;
+    let mut output = finite(&[
+        ("payment", cents(payment)),
+        ("total", cents(total)),
+        ("interest", cents(total - principal)),
+    ])?;
     if arguments.flag("schedule")
         && let Output::Data(data) = &mut output
     {
@@ -113,7 +162,10 @@ fn schedule(principal: f64, rate: f64, payment: f64, months: i32) -> Value {
 
 fn compound(_: &Context, arguments: &Arguments) -> Outcome {
     let whole = |name| i32::try_from(arguments.integer(name)).unwrap_or(1);
-    let (principal, deposit) = (arguments.number("principal"), arguments.number("monthly_deposit"));
+    let (principal, deposit) = (
+        arguments.number("principal"),
+        arguments.number("monthly_deposit"),
+    );
     let (years, times) = (whole("years"), whole("times_per_year"));
     let growth = 1.0 + arguments.number("annual_rate") / 100.0 / f64::from(times);
     if growth <= 0.0 {
@@ -129,7 +181,11 @@ fn compound(_: &Context, arguments: &Arguments) -> Outcome {
     };
     let amount = principal * growth.powi(years * times) + deposits;
     let deposited = principal + deposit * f64::from(months);
-    finite(&[("amount", cents(amount)), ("deposited", cents(deposited)), ("interest", cents(amount - deposited))])
+    finite(&[
+        ("amount", cents(amount)),
+        ("deposited", cents(deposited)),
+        ("interest", cents(amount - deposited)),
+    ])
 }
 
 fn split(_: &Context, arguments: &Arguments) -> Outcome {
@@ -144,9 +200,12 @@ fn split(_: &Context, arguments: &Arguments) -> Outcome {
     let in_cents = (total * 100.0).round() as i64;
     let people = arguments.integer("people");
     let share = |cents: i64| number(cents as f64 / 100.0);
-    let shares: Vec<_> =
-        (0..people).map(|person| share(in_cents / people + i64::from(person < in_cents % people))).collect();
-    Ok(Output::Data(json!({ "tip": number(tip), "total": number(total), "shares": shares })))
+    let shares: Vec<_> = (0..people)
+        .map(|person| share(in_cents / people + i64::from(person < in_cents % people)))
+        .collect();
+    Ok(Output::Data(
+        json!({ "tip": number(tip), "total": number(total), "shares": shares }),
+    ))
 }
 
 /// Rounded to two places.

@@ -43,7 +43,11 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
     let taking = async {
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         loop {
-            let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let place = places
+                .clone()
+                .acquire_owned()
+                .await
+                .expect("the semaphore is never closed");
             match listener.accept().await {
                 Ok((stream, _)) => {
                     // An answer must not wait for the acknowledgement of the one before. Without it, all is slower and nothing
@@ -73,10 +77,20 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
     shared.sessions.end_all();
 }
 
-async fn serve(stream: Stalling<TcpStream>, router: Router, tasks: Tasks, _place: OwnedSemaphorePermit) {
+async fn serve(
+    stream: Stalling<TcpStream>,
+    router: Router,
+    tasks: Tasks,
+    _place: OwnedSemaphorePermit,
+) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(MOST_HEADERS).max_buf_size(BUFFER);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(BUFFER);
+    let connection =
+        builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     tokio::select! {
         outcome = connection.as_mut() => {

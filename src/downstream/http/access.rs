@@ -11,8 +11,8 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, ORIGIN,
-    VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
+    AUTHORIZATION, HOST, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -57,11 +57,19 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, NoOrigin> {
         let (scheme, rest) = text.split_once("://").ok_or(NoOrigin)?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
-        let is_scheme =
-            !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-        let is_host =
-            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"/?#@*,".contains(&byte));
-        if is_scheme && is_host { Ok(Self(format!("{scheme}://{rest}").to_ascii_lowercase())) } else { Err(NoOrigin) }
+        let is_scheme = !scheme.is_empty()
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        let is_host = !rest.is_empty()
+            && rest
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !b"/?#@*,".contains(&byte));
+        if is_scheme && is_host {
+            Ok(Self(format!("{scheme}://{rest}").to_ascii_lowercase()))
+        } else {
+            Err(NoOrigin)
+        }
     }
 }
 
@@ -81,9 +89,15 @@ impl Origin {
 impl Access {
     /// Why a request is not let in, if it is not.
     fn refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let host = headers
+            .get(HOST)
+            .and_then(|host| host.to_str().ok())
+            .unwrap_or_default();
         if self.is_loopback {
-            let is_local = is_loopback(host) && uri.authority().is_none_or(|named| is_loopback(named.as_str()));
+            let is_local = is_loopback(host)
+                && uri
+                    .authority()
+                    .is_none_or(|named| is_loopback(named.as_str()));
             if !is_local {
                 return Some(refusal::forbidden(
                     "the `Host` is not this machine: call the server by 127.0.0.1 or localhost",
@@ -91,7 +105,10 @@ impl Access {
             }
         }
         if let Some(origin) = headers.get(ORIGIN) {
-            let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Origin>().ok());
+            let origin = origin
+                .to_str()
+                .ok()
+                .and_then(|origin| origin.parse::<Origin>().ok());
             if !origin.is_some_and(|origin| self.is_allowed(&origin, host)) {
                 return Some(refusal::forbidden(
                     "pages of this `Origin` may not call the server; `--allow-origin` lets them",
@@ -103,15 +120,23 @@ impl Access {
 
     fn is_allowed(&self, origin: &Origin, host: &str) -> bool {
         let authority = origin.authority();
-        let is_own = if self.is_loopback { is_loopback(authority) } else { authority.eq_ignore_ascii_case(host) };
+        let is_own = if self.is_loopback {
+            is_loopback(authority)
+        } else {
+            authority.eq_ignore_ascii_case(host)
+        };
         let is_page = origin.0.starts_with("http://") || origin.0.starts_with("https://");
         is_page && is_own || self.origins.contains(origin)
     }
 
     /// Whether a request shows the token, if there is one.
     pub(super) fn is_authorized(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
-        let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
+        let Some(token) = &self.token else {
+            return true;
+        };
+        let shown = headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok()?.split_once(' '));
         shown.is_some_and(|(scheme, shown)| {
             scheme.eq_ignore_ascii_case("bearer") && is_same_secret(shown.trim(), token.expose())
         })
@@ -126,10 +151,16 @@ impl Access {
 }
 
 /// Lets a request in, or says why not.
-pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+pub(super) async fn check(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let listed = shared.access.listed(request.headers());
-    let is_preflight =
-        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let is_preflight = request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if listed.is_some() && is_preflight {
         // A browser asks without the token whether it may send one.
         let mut allowed = Response::default();
@@ -152,15 +183,23 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, n
 
 /// Whether `authority`, a host with or without a port, is this machine by a name that nobody else can give out.
 fn is_loopback(authority: &str) -> bool {
-    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':').or(rest.is_empty().then_some(""))),
+    let (host, port) = match authority
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((host, rest)) => (
+            host,
+            rest.strip_prefix(':').or(rest.is_empty().then_some("")),
+        ),
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),
             None => (authority, Some("")),
         },
     };
     let is_port = port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-    is_port && (host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()))
+    is_port
+        && (host.eq_ignore_ascii_case("localhost")
+            || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()))
 }
 
 #[cfg(test)]
@@ -169,7 +208,14 @@ mod tests {
 
     #[test]
     fn this_machine_is_known_by_its_own_names_only() {
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.9.9.9:1", "[::1]", "[::1]:8080"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1",
+            "127.9.9.9:1",
+            "[::1]",
+            "[::1]:8080",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
         for host in [
@@ -192,11 +238,28 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_scheme_a_host_and_a_port() {
-        for text in ["https://App.example.com", "http://127.0.0.1:6274", "vscode-webview://abc", "https://a.b/"] {
+        for text in [
+            "https://App.example.com",
+            "http://127.0.0.1:6274",
+            "vscode-webview://abc",
+            "https://a.b/",
+        ] {
             assert!(text.parse::<Origin>().is_ok(), "{text}");
         }
-        assert_eq!("https://App.example.com/".parse(), Ok(Origin("https://app.example.com".to_owned())));
-        for text in ["null", "*", "app.example.com", "https://", "https://a.b/c", "https://*.b", "https://a@b", ""] {
+        assert_eq!(
+            "https://App.example.com/".parse(),
+            Ok(Origin("https://app.example.com".to_owned()))
+        );
+        for text in [
+            "null",
+            "*",
+            "app.example.com",
+            "https://",
+            "https://a.b/c",
+            "https://*.b",
+            "https://a@b",
+            "",
+        ] {
             assert_eq!(text.parse::<Origin>(), Err(NoOrigin), "{text}");
         }
     }

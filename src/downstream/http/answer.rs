@@ -51,17 +51,29 @@ pub(super) struct Question<'a> {
 impl Stream {
     /// A way whose end cancels nothing.
     pub(super) fn new(outbox: Outbox, visit: Option<Visit>) -> Self {
-        Self { outbox, end: End::Nothing, _visit: visit }
+        Self {
+            outbox,
+            end: End::Nothing,
+            _visit: visit,
+        }
     }
 
     /// A way whose end cancels the requests of `session`.
     pub(super) fn cancelling(outbox: Outbox, session: Arc<Session>) -> Self {
-        Self { outbox, end: End::Requests(session), _visit: None }
+        Self {
+            outbox,
+            end: End::Requests(session),
+            _visit: None,
+        }
     }
 
     /// A way whose end is that of the session `id`.
     pub(super) fn ending(outbox: Outbox, shared: Arc<Shared>, id: String, visit: Visit) -> Self {
-        Self { outbox, end: End::Session(shared, id), _visit: Some(visit) }
+        Self {
+            outbox,
+            end: End::Session(shared, id),
+            _visit: Some(visit),
+        }
     }
 
     pub(super) fn outbox(&self) -> &Outbox {
@@ -85,18 +97,33 @@ impl Drop for Stream {
 impl Forms {
     /// What the `Accept` of a request allows; everything where there is none. `None` when there is nothing we have.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut forms = Self { json: false, events: false };
+        let mut forms = Self {
+            json: false,
+            events: false,
+        };
         let mut is_there = false;
         for value in headers.get_all(ACCEPT) {
             is_there = true;
             for part in value.to_str().unwrap_or_default().split(',') {
-                let kind = part.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-                forms.json |= matches!(kind.as_str(), "application/json" | "application/*" | "*/*" | "*");
-                forms.events |= matches!(kind.as_str(), "text/event-stream" | "text/*" | "*/*" | "*");
+                let kind = part
+                    .split(';')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_ascii_lowercase();
+                forms.json |= matches!(
+                    kind.as_str(),
+                    "application/json" | "application/*" | "*/*" | "*"
+                );
+                forms.events |=
+                    matches!(kind.as_str(), "text/event-stream" | "text/*" | "*/*" | "*");
             }
         }
         if !is_there {
-            return Some(Self { json: true, events: true });
+            return Some(Self {
+                json: true,
+                events: true,
+            });
         }
         (forms.json || forms.events).then_some(forms)
     }
@@ -133,7 +160,12 @@ async fn only_json(shared: &Shared, stream: Stream, question: &Question<'_>) -> 
 fn nothing(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response {
     if shared.tasks.stop().is_cancelled() {
         let message = "mcpzip ended before the answer came";
-        return refusal::error(StatusCode::SERVICE_UNAVAILABLE, question.id, ErrorCode::INTERNAL, message);
+        return refusal::error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            question.id,
+            ErrorCode::INTERNAL,
+            message,
+        );
     }
     // A cancelled request is not answered; of what HTTP has to offer, a stream without events says so best.
     body::events(VecDeque::new(), stream)
@@ -142,7 +174,9 @@ fn nothing(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response
 fn whole(frame: Frame, is_modern: bool) -> Response {
     // What a server behind us refuses is no fault of the request that came here.
     let is_own = frame.body.is_empty();
-    let code = frame.error_code().filter(|code| is_own || *code == ErrorCode::MISSING_CAPABILITY);
+    let code = frame
+        .error_code()
+        .filter(|code| is_own || *code == ErrorCode::MISSING_CAPABILITY);
     let status = code.map_or(StatusCode::OK, |code| status(code, is_modern));
     refusal::json(status, body::whole(frame))
 }
@@ -151,7 +185,11 @@ fn whole(frame: Frame, is_modern: bool) -> Response {
 fn status(code: ErrorCode, is_modern: bool) -> StatusCode {
     match code {
         ErrorCode::PARSE | ErrorCode::INVALID_REQUEST => StatusCode::BAD_REQUEST,
-        ErrorCode::HEADER_MISMATCH | ErrorCode::UNSUPPORTED_VERSION | ErrorCode::MISSING_CAPABILITY if is_modern => {
+        ErrorCode::HEADER_MISMATCH
+        | ErrorCode::UNSUPPORTED_VERSION
+        | ErrorCode::MISSING_CAPABILITY
+            if is_modern =>
+        {
             StatusCode::BAD_REQUEST
         }
         ErrorCode::METHOD_NOT_FOUND if is_modern => StatusCode::NOT_FOUND,
@@ -169,14 +207,29 @@ mod tests {
     #[test]
     fn only_an_error_of_our_own_has_a_status_of_its_own() {
         let id = RequestId::parse(&RawValue::from_string("1".to_owned()).unwrap()).unwrap();
-        let own = |code| whole(Frame::error(Some(&id), code, "no", None), true).status().as_u16();
+        let own = |code| {
+            whole(Frame::error(Some(&id), code, "no", None), true)
+                .status()
+                .as_u16()
+        };
         let relayed = |code: i64| {
             let error = format!(r#"{{"code":{code},"message":"no"}}"#);
-            whole(Frame::relayed_error(&id, error.into()), true).status().as_u16()
+            whole(Frame::relayed_error(&id, error.into()), true)
+                .status()
+                .as_u16()
         };
-        assert_eq!((own(ErrorCode::METHOD_NOT_FOUND), relayed(-32601)), (404, 200));
-        assert_eq!((own(ErrorCode::INVALID_PARAMS), relayed(-32602)), (200, 200));
-        assert_eq!((own(ErrorCode::MISSING_CAPABILITY), relayed(-32021)), (400, 400));
+        assert_eq!(
+            (own(ErrorCode::METHOD_NOT_FOUND), relayed(-32601)),
+            (404, 200)
+        );
+        assert_eq!(
+            (own(ErrorCode::INVALID_PARAMS), relayed(-32602)),
+            (200, 200)
+        );
+        assert_eq!(
+            (own(ErrorCode::MISSING_CAPABILITY), relayed(-32021)),
+            (400, 400)
+        );
     }
 
     #[test]
@@ -184,10 +237,17 @@ mod tests {
         #[track_caller]
         fn check(accept: &str, expected: Option<(bool, bool)>) {
             let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_str(accept).unwrap())]);
-            assert_eq!(Forms::of(&headers).map(|forms| (forms.json, forms.events)), expected, "{accept}");
+            assert_eq!(
+                Forms::of(&headers).map(|forms| (forms.json, forms.events)),
+                expected,
+                "{accept}"
+            );
         }
         check("application/json, text/event-stream", Some((true, true)));
-        check("TEXT/EVENT-STREAM;q=0.9,application/json; charset=utf-8", Some((true, true)));
+        check(
+            "TEXT/EVENT-STREAM;q=0.9,application/json; charset=utf-8",
+            Some((true, true)),
+        );
         check("application/json", Some((true, false)));
         check("text/event-stream", Some((false, true)));
         check("*/*", Some((true, true)));

@@ -31,17 +31,28 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// A message as a body.
 pub(super) fn whole(frame: Frame) -> Body {
     let size = frame.len() as u64;
-    Body::new(Whole { pieces: pieces(frame.head, frame.body, frame.tail), left: size })
+    Body::new(Whole {
+        pieces: pieces(frame.head, frame.body, frame.tail),
+        left: size,
+    })
 }
 
 /// A stream of events: `first`, then all that `stream` brings.
 pub(super) fn events(first: VecDeque<Bytes>, stream: Stream) -> Response {
     let next = next(&stream);
     let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
-    let mut response = Response::new(Body::new(Events { pieces: first, next, keep_alive, stream }));
+    let mut response = Response::new(Body::new(Events {
+        pieces: first,
+        next,
+        keep_alive,
+        stream,
+    }));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-transform"),
+    );
     headers.insert(BUFFERING, HeaderValue::from_static("no"));
     response
 }
@@ -60,7 +71,9 @@ fn pieces(head: Vec<u8>, body: Bytes, tail: Vec<u8>) -> VecDeque<Bytes> {
         return VecDeque::from([head.into(), body, tail.into()]);
     }
     let mut all = BytesMut::with_capacity(head.len() + body.len() + tail.len());
-    [&head[..], &body, &tail].into_iter().for_each(|part| all.extend_from_slice(part));
+    [&head[..], &body, &tail]
+        .into_iter()
+        .for_each(|part| all.extend_from_slice(part));
     VecDeque::from([all.freeze()])
 }
 
@@ -73,7 +86,10 @@ impl http_body::Body for Whole {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
         let piece = self.pieces.pop_front();
         self.left -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
         Poll::Ready(piece.map(|piece| Ok(Piece::data(piece))))
@@ -136,13 +152,23 @@ mod tests {
     use super::*;
 
     fn text(pieces: VecDeque<Bytes>) -> String {
-        pieces.into_iter().map(|piece| String::from_utf8(piece.to_vec()).unwrap()).collect()
+        pieces
+            .into_iter()
+            .map(|piece| String::from_utf8(piece.to_vec()).unwrap())
+            .collect()
     }
 
     #[test]
     fn an_event_is_one_line_of_data_however_large() {
-        let frame = |body: String| Frame { head: b"<".to_vec(), body: body.into(), tail: b">".to_vec() };
-        assert_eq!(text(event(frame("{\r\n}".to_owned()))), "event: message\ndata: <{  }>\n\n");
+        let frame = |body: String| Frame {
+            head: b"<".to_vec(),
+            body: body.into(),
+            tail: b">".to_vec(),
+        };
+        assert_eq!(
+            text(event(frame("{\r\n}".to_owned()))),
+            "event: message\ndata: <{  }>\n\n"
+        );
         let large = "x".repeat(COPY_BELOW);
         let pieces = event(frame(large.clone()));
         assert_eq!(pieces.len(), 3);

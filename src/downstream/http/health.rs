@@ -19,8 +19,11 @@ pub(super) async fn live() -> Response {
 /// Every server was asked for its tools once, whatever it said. It stays so: a server that is added later must not take
 /// the others out of service.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    let missing =
-        if shared.was_ready.load(Ordering::Relaxed) { Some(Vec::new()) } else { shared.proxy.refresh().unasked() };
+    let missing = if shared.was_ready.load(Ordering::Relaxed) {
+        Some(Vec::new())
+    } else {
+        shared.proxy.refresh().unasked()
+    };
     let body = match missing {
         Some(servers) if servers.is_empty() => {
             shared.was_ready.store(true, Ordering::Relaxed);

@@ -19,9 +19,15 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -
     }
     let (proxy, sessions) = (shared.proxy.clone(), shared.sessions.count());
     // Reading what the system says of the process may take a moment.
-    let text = shared.tasks.spawn_blocking(move || proxy.metrics(sessions)).await;
+    let text = shared
+        .tasks
+        .spawn_blocking(move || proxy.metrics(sessions))
+        .await;
     let Ok(text) = text else {
-        return refusal::refuse(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "there are no figures");
+        return refusal::refuse(
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+            "there are no figures",
+        );
     };
     let mut response = Response::new(text.into());
     let headers = response.headers_mut();

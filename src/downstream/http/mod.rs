@@ -116,7 +116,11 @@ impl Server {
     /// # Errors
     /// When the address is not to be had, or would be open to everybody.
     pub async fn bind(options: Options, proxy: Arc<Proxy>, tasks: Tasks) -> Result<Self, Error> {
-        let Options { address, token, origins } = options;
+        let Options {
+            address,
+            token,
+            origins,
+        } = options;
         let is_loopback = address.ip().is_loopback();
         if !is_loopback && token.is_none() {
             return Err(Error::Unprotected { address });
@@ -125,7 +129,11 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let outgoing = Room::new(LARGE, SHORT);
-        let access = Access { is_loopback, token, origins };
+        let access = Access {
+            is_loopback,
+            token,
+            origins,
+        };
         let shared = Shared {
             proxy,
             tasks,
@@ -135,7 +143,11 @@ impl Server {
             outgoing,
             was_ready: AtomicBool::new(false),
         };
-        Ok(Self { listener, address, shared: Arc::new(shared) })
+        Ok(Self {
+            listener,
+            address,
+            shared: Arc::new(shared),
+        })
     }
 
     /// The URL that clients are to be given.
@@ -158,7 +170,10 @@ fn router(shared: Arc<Shared>) -> Router {
         .route(sse::STREAM, any(sse::stream))
         .route(sse::MESSAGES, any(sse::message))
         .route("/metrics", any(metrics::metrics))
-        .layer(middleware::from_fn_with_state(shared.clone(), access::check))
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            access::check,
+        ))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
         .fallback(async || nothing_here())

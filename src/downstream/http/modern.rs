@@ -18,7 +18,9 @@ use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision
 /// nobody knows is not of a client that has made a handshake here.
 pub(super) fn is_modern(map: &HeaderMap, envelope: &Envelope<'_>) -> bool {
     let (method, claim) = match envelope {
-        Envelope::Single(Message::Request(request)) => (Some(request.method.as_ref()), claim(request)),
+        Envelope::Single(Message::Request(request)) => {
+            (Some(request.method.as_ref()), claim(request))
+        }
         _ => (None, None),
     };
     let is_handshake = method == Some("initialize");
@@ -57,14 +59,19 @@ pub(super) async fn post(
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let outbox = Outbox::within(shared.outgoing.clone());
     session.receive_envelope(text, envelope, &own(map, &outbox));
-    let question = Question { id: Some(&id), is_modern: true, forms };
+    let question = Question {
+        id: Some(&id),
+        is_modern: true,
+        forms,
+    };
     answer(shared, Stream::cancelling(outbox, session), question).await
 }
 
 /// What must be right before a method is looked for. A revision that is not served is left to the session, which says
 /// which ones are.
 fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
-    let invalid = |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::INVALID_PARAMS, message);
+    let invalid =
+        |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::INVALID_PARAMS, message);
     let Some(claimed) = claim(request) else {
         return Err(invalid(format!("`_meta` must have `{REVISION_KEY}`")));
     };
@@ -73,7 +80,10 @@ fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let params = params(request);
-    let has_capabilities = params.get("_meta").and_then(|raw| Object::parse(raw).ok()?.get(CAPABILITIES_KEY)).is_some();
+    let has_capabilities = params
+        .get("_meta")
+        .and_then(|raw| Object::parse(raw).ok()?.get(CAPABILITIES_KEY))
+        .is_some();
     if !has_capabilities {
         return Err(invalid(format!("`_meta` must have `{CAPABILITIES_KEY}`")));
     }
@@ -88,30 +98,43 @@ fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
     }
     if request.method == "initialize" {
         let message = "`initialize` is no method of this protocol revision".to_owned();
-        return Err(Refusal::of_message(StatusCode::NOT_FOUND, ErrorCode::METHOD_NOT_FOUND, message));
+        return Err(Refusal::of_message(
+            StatusCode::NOT_FOUND,
+            ErrorCode::METHOD_NOT_FOUND,
+            message,
+        ));
     }
     Ok(())
 }
 
 /// Checks that a header is there and says what the body says.
 fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Refusal> {
-    let mismatch = |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, message);
+    let mismatch =
+        |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, message);
     let Some(value) = map.get(header) else {
         return Err(mismatch(format!("the header `{name}` is missing")));
     };
     match value.to_str().ok().and_then(headers::unwrapped) {
         None => Err(mismatch(format!("the header `{name}` cannot be decoded"))),
-        Some(said) if said != body => Err(mismatch(format!("the header `{name}` says `{said}`, the body `{body}`"))),
+        Some(said) if said != body => Err(mismatch(format!(
+            "the header `{name}` says `{said}`, the body `{body}`"
+        ))),
         Some(_) => Ok(()),
     }
 }
 
 /// The revision that a request says it is in; empty where it is no text.
 fn claim(request: &Request<'_>) -> Option<String> {
-    let meta = params(request).get("_meta").and_then(|raw| Object::parse(raw).ok())?;
-    meta.get(REVISION_KEY).map(|raw| crate::mcp::object::text(raw).unwrap_or_default())
+    let meta = params(request)
+        .get("_meta")
+        .and_then(|raw| Object::parse(raw).ok())?;
+    meta.get(REVISION_KEY)
+        .map(|raw| crate::mcp::object::text(raw).unwrap_or_default())
 }
 
 fn params<'a>(request: &Request<'a>) -> Object<'a> {
-    request.params.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default()
+    request
+        .params
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default()
 }

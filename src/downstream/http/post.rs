@@ -31,7 +31,8 @@ const ROOM_TIME: Duration = Duration::from_secs(2);
 /// Takes what a client posts.
 pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> Response {
     let Some(forms) = Forms::of(map) else {
-        let message = "answers are `application/json` or `text/event-stream`; `Accept` allows neither";
+        let message =
+            "answers are `application/json` or `text/event-stream`; `Accept` allows neither";
         return refusal::refuse(StatusCode::NOT_ACCEPTABLE, message);
     };
     let text = match read(&shared.incoming, map, body).await {
@@ -40,7 +41,14 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
     };
     let envelope = match Envelope::parse(&text) {
         Ok(envelope) => envelope,
-        Err(bad) => return refusal::error(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.code, &bad.reason),
+        Err(bad) => {
+            return refusal::error(
+                StatusCode::BAD_REQUEST,
+                bad.id.as_ref(),
+                bad.code,
+                &bad.reason,
+            );
+        }
     };
     if modern::is_modern(map, &envelope) {
         return modern::post(shared, map, &text, envelope, forms).await;
@@ -64,15 +72,26 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
         return accepted();
     }
     drop(text);
-    let question = Question { id: id.as_ref(), is_modern: false, forms };
+    let question = Question {
+        id: id.as_ref(),
+        is_modern: false,
+        forms,
+    };
     answer(shared, Stream::new(outbox, Some(visit)), question).await
 }
 
 /// The exchange of a request by itself.
 pub(super) fn own(map: &HeaderMap, outbox: &Outbox) -> Exchange {
-    let text = |name| map.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let passed = text(headers::TRACE_PARENT).and_then(|parent| Context::parse(parent, text(headers::TRACE_STATE)));
-    Exchange::Own { outbox: outbox.clone(), passed: passed.map(Arc::new) }
+    let text = |name| {
+        map.get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let passed = text(headers::TRACE_PARENT)
+        .and_then(|parent| Context::parse(parent, text(headers::TRACE_STATE)));
+    Exchange::Own {
+        outbox: outbox.clone(),
+        passed: passed.map(Arc::new),
+    }
 }
 
 /// 202, for what is not answered.
@@ -84,18 +103,36 @@ pub(super) fn accepted() -> Response {
 
 /// The body of a request: one JSON text, in the place that it takes in `room`.
 pub(super) async fn read(room: &Room, map: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
-    let kind = map.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+    let kind = map
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    if !kind
+        .split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    {
         let message = "the `Content-Type` of a message is `application/json`";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let length = map.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok()).unwrap_or(0);
+    let length = map
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok())
+        .unwrap_or(0);
     if length > MESSAGE_LIMIT as u64 {
         return Err(too_large());
     }
-    match tokio::time::timeout(BODY_TIME, collect(room, body, usize::try_from(length).unwrap_or(0))).await {
+    match tokio::time::timeout(
+        BODY_TIME,
+        collect(room, body, usize::try_from(length).unwrap_or(0)),
+    )
+    .await
+    {
         Ok(collected) => collected,
-        Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {BODY_TIME:?}"))),
+        Err(_) => Err(Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body did not come within {BODY_TIME:?}"),
+        )),
     }
 }
 
@@ -103,12 +140,23 @@ pub(super) async fn read(room: &Room, map: &HeaderMap, body: Body) -> Result<Byt
 async fn collect(room: &Room, mut body: Body, length: usize) -> Result<Bytes, Refusal> {
     let is_short = (1..=SHORT).contains(&length);
     let total = if is_short { length } else { usize::MAX };
-    let mut place = take(room, if is_short { length.max(LEAST) } else { LEAST }, total).await?;
+    let mut place = take(
+        room,
+        if is_short { length.max(LEAST) } else { LEAST },
+        total,
+    )
+    .await?;
     let mut all = BytesMut::new();
     while let Some(piece) = body.frame().await {
-        let piece =
-            piece.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body is damaged: {error}")))?;
-        let Ok(data) = piece.into_data() else { continue };
+        let piece = piece.map_err(|error| {
+            Refusal::new(
+                StatusCode::BAD_REQUEST,
+                format!("the body is damaged: {error}"),
+            )
+        })?;
+        let Ok(data) = piece.into_data() else {
+            continue;
+        };
         if all.len() + data.len() > MESSAGE_LIMIT {
             return Err(too_large());
         }
@@ -127,7 +175,9 @@ async fn collect(room: &Room, mut body: Body, length: usize) -> Result<Bytes, Re
 }
 
 async fn take(room: &Room, length: usize, total: usize) -> Result<Place, Refusal> {
-    tokio::time::timeout(ROOM_TIME, room.take(length, total)).await.map_err(|_| Refusal::overload())
+    tokio::time::timeout(ROOM_TIME, room.take(length, total))
+        .await
+        .map_err(|_| Refusal::overload())
 }
 
 fn too_large() -> Refusal {
@@ -147,7 +197,11 @@ async fn initialize(
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let outbox = Outbox::within(shared.outgoing.clone());
     session.receive_envelope(text, envelope, &own(map, &outbox));
-    let question = Question { id: Some(id), is_modern: false, forms };
+    let question = Question {
+        id: Some(id),
+        is_modern: false,
+        forms,
+    };
     if session.legacy_revision().is_none() {
         return answer(shared, Stream::new(outbox, None), question).await;
     }
@@ -156,7 +210,8 @@ async fn initialize(
         Err(Full) => return full(Some(id)),
     };
     let mut response = answer(shared, Stream::new(outbox, Some(visit)), question).await;
-    let name = HeaderValue::try_from(name).expect("a random token is made of letters, digits, `-` and `_`");
+    let name = HeaderValue::try_from(name)
+        .expect("a random token is made of letters, digits, `-` and `_`");
     response.headers_mut().insert(headers::SESSION, name);
     response
 }
@@ -164,7 +219,12 @@ async fn initialize(
 /// 503: no place for another session.
 pub(super) fn full(id: Option<&RequestId>) -> Response {
     let message = "there are as many sessions as there may be, and all are in use";
-    refusal::error(StatusCode::SERVICE_UNAVAILABLE, id, ErrorCode::TOO_MANY_REQUESTS, message)
+    refusal::error(
+        StatusCode::SERVICE_UNAVAILABLE,
+        id,
+        ErrorCode::TOO_MANY_REQUESTS,
+        message,
+    )
 }
 
 fn id_of(envelope: &Envelope<'_>) -> Option<RequestId> {
@@ -181,7 +241,9 @@ fn is_answered(envelope: &Envelope<'_>, revision: Option<Revision>) -> bool {
         Envelope::Batch(batch) => {
             !revision.is_some_and(Revision::has_batches)
                 || batch.is_empty()
-                || batch.iter().any(|raw| matches!(Message::parse(raw), Ok(Message::Request(_)) | Err(_)))
+                || batch
+                    .iter()
+                    .any(|raw| matches!(Message::parse(raw), Ok(Message::Request(_)) | Err(_)))
         }
     }
 }

@@ -19,33 +19,60 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Something about the HTTP request, not about a message in it.
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, code: ErrorCode::INVALID_REQUEST, message: message.into(), is_overload: false }
+        Self {
+            status,
+            code: ErrorCode::INVALID_REQUEST,
+            message: message.into(),
+            is_overload: false,
+        }
     }
 
     /// Something that a message says, or fails to say.
     pub(super) fn of_message(status: StatusCode, code: ErrorCode, message: String) -> Self {
-        Self { status, code, message, is_overload: false }
+        Self {
+            status,
+            code,
+            message,
+            is_overload: false,
+        }
     }
 
     /// 503: clients have sent more than can be worked on at once.
     pub(super) fn overload() -> Self {
-        let message = "there is no room for the message: too much is worked on already; send it again later".to_owned();
-        let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::TOO_MANY_REQUESTS);
-        Self { status, code, message, is_overload: true }
+        let message =
+            "there is no room for the message: too much is worked on already; send it again later"
+                .to_owned();
+        let (status, code) = (
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::TOO_MANY_REQUESTS,
+        );
+        Self {
+            status,
+            code,
+            message,
+            is_overload: true,
+        }
     }
 
     /// The answer to the request with this id.
     pub(super) fn answer(&self, id: Option<&RequestId>) -> Response {
         let mut response = error(self.status, id, self.code, &self.message);
         if self.is_overload {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from_static("5"));
         }
         response
     }
 }
 
 /// A JSON-RPC error under an HTTP status.
-pub(super) fn error(status: StatusCode, id: Option<&RequestId>, code: ErrorCode, message: &str) -> Response {
+pub(super) fn error(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    code: ErrorCode,
+    message: &str,
+) -> Response {
     json(status, Frame::error(id, code, message, None).head)
 }
 
@@ -68,14 +95,24 @@ pub(super) fn not_found(message: &str) -> Response {
 
 /// 405, with the methods that are allowed.
 pub(super) fn method_not_allowed(allowed: &'static str) -> Response {
-    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, &format!("the methods here are {allowed}"));
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    let mut response = refuse(
+        StatusCode::METHOD_NOT_ALLOWED,
+        &format!("the methods here are {allowed}"),
+    );
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
 pub(super) fn unauthorized() -> Response {
-    let mut response = refuse(StatusCode::UNAUTHORIZED, "this server wants a token: `Authorization: Bearer TOKEN`");
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    let mut response = refuse(
+        StatusCode::UNAUTHORIZED,
+        "this server wants a token: `Authorization: Bearer TOKEN`",
+    );
+    response
+        .headers_mut()
+        .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
 
@@ -83,6 +120,8 @@ pub(super) fn unauthorized() -> Response {
 pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -63,16 +63,25 @@ pub(super) struct Full;
 impl Sessions {
     /// None yet; what waits for their clients is in `room`.
     pub(super) fn new(room: Room) -> Self {
-        Self { places: Mutex::default(), room }
+        Self {
+            places: Mutex::default(),
+            room,
+        }
     }
 
     /// Keeps `session` from now on; its id, and the first use of it.
     pub(super) fn open(&self, session: Arc<Session>, kind: Kind) -> Result<(String, Visit), Full> {
         let mut places = self.places();
         if places.len() >= MOST {
-            let oldest = places.iter().filter(|(_, place)| !place.is_in_use()).min_by_key(|(_, place)| *place.used());
+            let oldest = places
+                .iter()
+                .filter(|(_, place)| !place.is_in_use())
+                .min_by_key(|(_, place)| *place.used());
             let oldest = oldest.map(|(id, _)| id.clone()).ok_or(Full)?;
-            places.remove(&oldest).iter().for_each(|place| place.close());
+            places
+                .remove(&oldest)
+                .iter()
+                .for_each(|place| place.close());
         }
         let place = Arc::new(Place {
             session,
@@ -90,7 +99,11 @@ impl Sessions {
 
     /// The session with this id.
     pub(super) fn visit(&self, id: &str, kind: Kind) -> Option<Visit> {
-        self.places().get(id).filter(|place| place.kind == kind).cloned().map(Visit::new)
+        self.places()
+            .get(id)
+            .filter(|place| place.kind == kind)
+            .cloned()
+            .map(Visit::new)
     }
 
     /// Ends a session and cancels its requests; whether there was one.
@@ -137,14 +150,21 @@ impl Place {
     pub(super) fn listen(&self) -> Outbox {
         let outbox = Outbox::within(self.room.clone());
         self.session.hear_on(outbox.clone());
-        let before = self.stream.lock().unwrap_or_else(PoisonError::into_inner).replace(outbox.clone());
+        let before = self
+            .stream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(outbox.clone());
         before.iter().for_each(Outbox::close);
         outbox
     }
 
     /// The stream of unasked messages, if it was opened.
     pub(super) fn stream(&self) -> Option<Outbox> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn close(&self) {
@@ -191,7 +211,12 @@ pub(super) fn visit(shared: &Shared, map: &HeaderMap) -> Result<(Visit, String),
     };
     let id = id.to_str().unwrap_or_default();
     let visit = shared.sessions.visit(id, Kind::StreamableHttp);
-    let unknown = || Refusal::new(StatusCode::NOT_FOUND, "there is no such session; begin with `initialize`");
+    let unknown = || {
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            "there is no such session; begin with `initialize`",
+        )
+    };
     let visit = visit.ok_or_else(unknown)?;
     if let Some(version) = map.get(headers::VERSION) {
         let version = version.to_str().unwrap_or_default();
@@ -211,10 +236,16 @@ pub(super) fn stream(shared: &Arc<Shared>, map: &HeaderMap) -> Response {
         return refusal::method_not_allowed("POST");
     }
     if Forms::of(map).is_none_or(|forms| !forms.events) {
-        return refusal::refuse(StatusCode::NOT_ACCEPTABLE, "a GET is answered by `text/event-stream`");
+        return refusal::refuse(
+            StatusCode::NOT_ACCEPTABLE,
+            "a GET is answered by `text/event-stream`",
+        );
     }
     match visit(shared, map) {
-        Ok((visit, _)) => body::events(std::collections::VecDeque::new(), Stream::new(visit.listen(), Some(visit))),
+        Ok((visit, _)) => body::events(
+            std::collections::VecDeque::new(),
+            Stream::new(visit.listen(), Some(visit)),
+        ),
         Err(refusal) => refusal.answer(None),
     }
 }
@@ -234,7 +265,9 @@ pub(super) fn delete(shared: &Shared, map: &HeaderMap) -> Response {
 }
 
 fn is_modern(map: &HeaderMap) -> bool {
-    let version = map.get(headers::VERSION).and_then(|version| Revision::parse(version.to_str().ok()?));
+    let version = map
+        .get(headers::VERSION)
+        .and_then(|version| Revision::parse(version.to_str().ok()?));
     version.is_some_and(Revision::is_modern)
 }
 
@@ -249,7 +282,14 @@ mod tests {
     async fn a_session_ends_when_it_was_unused_for_long() {
         let tasks = Tasks::new();
         let (config, environment) = (Config::default(), Environment::default());
-        let proxy = Proxy::new(config, &Places::default(), environment, &tasks, Start::Everything, Mode::MetaTools);
+        let proxy = Proxy::new(
+            config,
+            &Places::default(),
+            environment,
+            &tasks,
+            Start::Everything,
+            Mode::MetaTools,
+        );
         let session = || Session::new(proxy.clone(), tasks.clone());
         let sessions = Sessions::new(Room::new(0, 0));
         let (unused, visit) = sessions.open(session(), Kind::StreamableHttp).unwrap();

@@ -26,7 +26,10 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
         return refusal::method_not_allowed("GET");
     }
     if Forms::of(request.headers()).is_none_or(|forms| !forms.events) {
-        return refusal::refuse(StatusCode::NOT_ACCEPTABLE, "this is answered by `text/event-stream`");
+        return refusal::refuse(
+            StatusCode::NOT_ACCEPTABLE,
+            "this is answered by `text/event-stream`",
+        );
     }
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let (id, visit) = match shared.sessions.open(session, Kind::Sse) {
@@ -35,7 +38,10 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
     };
     let outbox = visit.listen();
     let endpoint = format!("event: endpoint\ndata: {MESSAGES}?sessionId={id}\n\n");
-    body::events(VecDeque::from([Bytes::from(endpoint)]), Stream::ending(outbox, shared, id, visit))
+    body::events(
+        VecDeque::from([Bytes::from(endpoint)]),
+        Stream::ending(outbox, shared, id, visit),
+    )
 }
 
 /// Takes a message for a session; its answer goes to the stream.
@@ -44,20 +50,43 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     if parts.method != Method::POST {
         return refusal::method_not_allowed("POST");
     }
-    let pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let id = pairs.filter(|(key, _)| *key == "sessionId").map(|(_, value)| value).next_back();
-    let Some(id) = id else { return refusal::bad_request("`sessionId` is missing") };
+    let pairs = parts
+        .uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    let id = pairs
+        .filter(|(key, _)| *key == "sessionId")
+        .map(|(_, value)| value)
+        .next_back();
+    let Some(id) = id else {
+        return refusal::bad_request("`sessionId` is missing");
+    };
     let Some(visit) = shared.sessions.visit(id, Kind::Sse) else {
         return refusal::not_found("there is no such session; its stream has ended");
     };
-    let Some(outbox) = visit.stream() else { return refusal::not_found("the session's stream has ended") };
+    let Some(outbox) = visit.stream() else {
+        return refusal::not_found("the session's stream has ended");
+    };
     let text = match read(&shared.incoming, &parts.headers, body).await {
         Ok(text) => text,
         Err(refusal) => return refusal.answer(None),
     };
     match Envelope::parse(&text) {
-        Ok(envelope) => visit.session().receive_envelope(&text, envelope, &Exchange::Shared(outbox)),
-        Err(bad) => return refusal::error(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.code, &bad.reason),
+        Ok(envelope) => {
+            visit
+                .session()
+                .receive_envelope(&text, envelope, &Exchange::Shared(outbox))
+        }
+        Err(bad) => {
+            return refusal::error(
+                StatusCode::BAD_REQUEST,
+                bad.id.as_ref(),
+                bad.code,
+                &bad.reason,
+            );
+        }
     }
     accepted()
 }

@@ -23,20 +23,34 @@ pub(super) struct Stalling<T> {
 impl<T> Stalling<T> {
     /// `room` is where what waits for clients is, `longest` how long one may take nothing while that is scarce.
     pub(super) fn new(inner: T, room: Room, longest: Duration) -> Self {
-        Self { inner, room, longest, stalled: None }
+        Self {
+            inner,
+            room,
+            longest,
+            stalled: None,
+        }
     }
 
     /// What a write has come to, unless the client has taken nothing for too long.
-    fn judged<R>(&mut self, outcome: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+    fn judged<R>(
+        &mut self,
+        outcome: Poll<io::Result<R>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<R>> {
         if outcome.is_ready() {
             self.stalled = None;
             return outcome;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.longest)));
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.longest)));
         loop {
             ready!(stalled.as_mut().poll(context));
             if self.room.is_scarce() {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "it does not read, and others wait")));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "it does not read, and others wait",
+                )));
             }
             // Looked at again soon: what is not in the way now may be in a moment.
             stalled.as_mut().reset(Instant::now() + self.longest / 10);
@@ -55,7 +69,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stalling<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Stalling<T> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.inner).poll_write(context, bytes);
         self.judged(outcome, context)
     }

@@ -31,7 +31,10 @@ pub(super) struct Extent {
 impl Extent {
     /// Measures JSON text without reading it into values.
     pub(super) fn of(json: &str) -> Self {
-        let mut extent = Self { levels: 0, values: 1 };
+        let mut extent = Self {
+            levels: 0,
+            values: 1,
+        };
         let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
         for byte in json.bytes() {
             match byte {
@@ -62,7 +65,12 @@ pub(super) struct Expansion {
 impl Expansion {
     /// Measures `schema`; nothing when it is too large, or refers to places that only the validator could find.
     pub(super) fn of(schema: &Value) -> Option<Self> {
-        let mut walk = Walk { root: schema, known: HashMap::new(), has_reference: false, has_inner_id: false };
+        let mut walk = Walk {
+            root: schema,
+            known: HashMap::new(),
+            has_reference: false,
+            has_inner_id: false,
+        };
         let expansion = walk.visit(schema, 0)?;
         // An inner `$id` moves what `#/…` means.
         let is_clear = !(walk.has_reference && walk.has_inner_id);
@@ -158,8 +166,20 @@ mod tests {
 
     #[test]
     fn an_extent_passes_over_strings() {
-        assert_eq!(Extent::of(r#"{"a":[1,{"b":"[[,\\\"{"}]}"#), Extent { levels: 3, values: 5 });
-        assert_eq!(Extent::of("7"), Extent { levels: 0, values: 1 });
+        assert_eq!(
+            Extent::of(r#"{"a":[1,{"b":"[[,\\\"{"}]}"#),
+            Extent {
+                levels: 3,
+                values: 5
+            }
+        );
+        assert_eq!(
+            Extent::of("7"),
+            Extent {
+                levels: 0,
+                values: 1
+            }
+        );
     }
 
     #[test]

@@ -30,7 +30,12 @@ pub(super) fn faults<'e>(
     arguments: &Value,
     errors: impl Iterator<Item = ValidationError<'e>>,
 ) -> Vec<Fault> {
-    let mut report = Report { schema, schema_raw, arguments, faults: Vec::new() };
+    let mut report = Report {
+        schema,
+        schema_raw,
+        arguments,
+        faults: Vec::new(),
+    };
     for error in errors {
         report.add(&error, 0);
         if report.faults.len() >= MAX_FAULTS {
@@ -44,7 +49,8 @@ pub(super) fn faults<'e>(
 /// Whether the validator gave up on a pattern rather than found a fault.
 pub(super) fn is_engine_failure(error: &ValidationError<'_>) -> bool {
     match error.kind() {
-        ValidationErrorKind::BacktrackLimitExceeded { .. } | ValidationErrorKind::RegexEngineFailure { .. } => true,
+        ValidationErrorKind::BacktrackLimitExceeded { .. }
+        | ValidationErrorKind::RegexEngineFailure { .. } => true,
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             context.iter().flatten().any(is_engine_failure)
         }
@@ -56,29 +62,41 @@ pub(super) fn is_engine_failure(error: &ValidationError<'_>) -> bool {
 /// The fault of arguments that are no object.
 pub(super) fn not_an_object(sent: &RawValue) -> Fault {
     let value = serde_json::from_str(sent.get()).unwrap_or_default();
-    Fault { path: String::new(), message: format!("the arguments must be an object; got {}", echo(&value)) }
+    Fault {
+        path: String::new(),
+        message: format!("the arguments must be an object; got {}", echo(&value)),
+    }
 }
 
 impl<'r> Report<'r> {
     fn add(&mut self, error: &ValidationError<'_>, nested: usize) {
         use ValidationErrorKind as Kind;
         let path = self.path(error);
-        let place = if path.is_empty() { "the arguments".to_owned() } else { format!("`{path}`") };
+        let place = if path.is_empty() {
+            "the arguments".to_owned()
+        } else {
+            format!("`{path}`")
+        };
         let got = echo(error.instance());
         let says = |what: String| format!("{place} must {what}; got {got}");
         let message = match error.kind() {
             Kind::Required { property } => return self.missing(error, &path, property),
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            Kind::AdditionalProperties { unexpected }
+            | Kind::UnevaluatedProperties { unexpected } => {
                 return self.unknown(error, &path, unexpected);
             }
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 match best(context, error).filter(|_| nested < MAX_NESTED) {
-                    Some(branch) => return branch.iter().for_each(|error| self.add(error, nested + 1)),
+                    Some(branch) => {
+                        return branch.iter().for_each(|error| self.add(error, nested + 1));
+                    }
                     None => says(format!("be {}", self.expected(error))),
                 }
             }
             Kind::Type { .. } => says(format!("be {}", self.expected(error))),
-            Kind::Enum { options } => says(format!("be one of {}", listed(options, error.instance()))),
+            Kind::Enum { options } => {
+                says(format!("be one of {}", listed(options, error.instance())))
+            }
             Kind::Constant { expected_value } => says(format!("be {}", echo(expected_value))),
             Kind::OneOfMultipleValid { .. } => {
                 format!("{place} fits more than one of the alternatives; only one may fit")
@@ -92,7 +110,9 @@ impl<'r> Report<'r> {
             Kind::MaxLength { limit } => says(format!("have at most {limit} characters")),
             Kind::MinItems { limit } => says(format!("have at least {limit} items")),
             Kind::MaxItems { limit } => says(format!("have at most {limit} items")),
-            Kind::Pattern { pattern } => says(format!("match the pattern {}", shortened(pattern, 100))),
+            Kind::Pattern { pattern } => {
+                says(format!("match the pattern {}", shortened(pattern, 100)))
+            }
             Kind::UniqueItems => says("have no item twice".to_owned()),
             _ => format!("{place}: {}", shortened(&error.masked().to_string(), 160)),
         };
@@ -102,8 +122,12 @@ impl<'r> Report<'r> {
     fn missing(&mut self, error: &ValidationError<'_>, path: &str, property: &Value) {
         let name = property.as_str().unwrap_or_default();
         let path = member_path(path, name);
-        let schema = self.parent(error).and_then(|parent| parent.get("properties")?.get(name));
-        let expected = schema.and_then(|schema| self.expression(schema)).map(|text| format!(": {text}"));
+        let schema = self
+            .parent(error)
+            .and_then(|parent| parent.get("properties")?.get(name));
+        let expected = schema
+            .and_then(|schema| self.expression(schema))
+            .map(|text| format!(": {text}"));
         let message = format!("`{path}` is required{}", expected.unwrap_or_default());
         self.push(path, message);
     }
@@ -123,8 +147,15 @@ impl<'r> Report<'r> {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None if known.is_empty() => String::new(),
                 None => {
-                    let more = if known.len() > MAX_LISTED { ", …" } else { "" };
-                    format!("; still free: {}{more}", known[..known.len().min(MAX_LISTED)].join(", "))
+                    let more = if known.len() > MAX_LISTED {
+                        ", …"
+                    } else {
+                        ""
+                    };
+                    format!(
+                        "; still free: {}{more}",
+                        known[..known.len().min(MAX_LISTED)].join(", ")
+                    )
                 }
             };
             let message = format!("`{path}` is not a parameter{hint}");
@@ -133,22 +164,30 @@ impl<'r> Report<'r> {
     }
 
     fn push(&mut self, path: String, message: String) {
-        if self.faults.len() < MAX_FAULTS && !self.faults.iter().any(|known| known.message == message) {
+        if self.faults.len() < MAX_FAULTS
+            && !self.faults.iter().any(|known| known.message == message)
+        {
             self.faults.push(Fault { path, message });
         }
     }
 
     /// The schema that holds the keyword which failed.
     fn parent(&self, error: &ValidationError<'_>) -> Option<&'r Value> {
-        self.schema.pointer(error.schema_path().as_str().rsplit_once('/')?.0)
+        self.schema
+            .pointer(error.schema_path().as_str().rsplit_once('/')?.0)
     }
 
     fn expected(&self, error: &ValidationError<'_>) -> String {
-        self.parent(error).and_then(|schema| self.expression(schema)).unwrap_or_else(|| "of another type".to_owned())
+        self.parent(error)
+            .and_then(|schema| self.expression(schema))
+            .unwrap_or_else(|| "of another type".to_owned())
     }
 
     fn expression(&self, schema: &Value) -> Option<String> {
-        Some(type_expression(&to_raw_value(schema).ok()?, self.schema_raw))
+        Some(type_expression(
+            &to_raw_value(schema).ok()?,
+            self.schema_raw,
+        ))
     }
 
     /// Where the fault is, as `labels[0].name`.
@@ -181,25 +220,36 @@ fn best<'c, 'e>(
     let here = error.instance_path().as_str();
     let fits = |branch: &&Vec<ValidationError<'_>>| {
         !branch.is_empty()
-            && !branch
-                .iter()
-                .any(|e| matches!(e.kind(), ValidationErrorKind::Type { .. }) && e.instance_path().as_str() == here)
+            && !branch.iter().any(|e| {
+                matches!(e.kind(), ValidationErrorKind::Type { .. })
+                    && e.instance_path().as_str() == here
+            })
     };
     // A constant that differs marks another alternative; it counts for more than members that are missing.
     let distance = |branch: &&Vec<ValidationError<'_>>| {
-        let tags = branch.iter().filter(|e| matches!(e.kind(), ValidationErrorKind::Constant { .. })).count();
+        let tags = branch
+            .iter()
+            .filter(|e| matches!(e.kind(), ValidationErrorKind::Constant { .. }))
+            .count();
         (tags, branch.len())
     };
     context.iter().filter(fits).min_by_key(distance)
 }
 
 fn listed(options: &Value, got: &Value) -> String {
-    let Some(values) = options.as_array() else { return "the listed values".to_owned() };
+    let Some(values) = options.as_array() else {
+        return "the listed values".to_owned();
+    };
     let mut shown: Vec<String> = values.iter().take(MAX_LISTED).map(echo).collect();
     if values.len() > MAX_LISTED {
         shown.push(format!("… ({} in all)", values.len()));
-        let near = got.as_str().and_then(|got| nearest(got, values.iter().filter_map(Value::as_str)));
-        if let Some(near) = near.map(|near| echo(&near.into())).filter(|near| !shown.contains(near)) {
+        let near = got
+            .as_str()
+            .and_then(|got| nearest(got, values.iter().filter_map(Value::as_str)));
+        if let Some(near) = near
+            .map(|near| echo(&near.into()))
+            .filter(|near| !shown.contains(near))
+        {
             shown.insert(0, near);
         }
     }
@@ -214,7 +264,10 @@ fn echo(value: &Value) -> String {
         Value::Object(members) if members.len() > MAX_ECHO => String::new(),
         value => value.to_string(),
     };
-    if !json.is_empty() && json.chars().count() <= MAX_ECHO && !json.contains(|c: char| c.is_control()) {
+    if !json.is_empty()
+        && json.chars().count() <= MAX_ECHO
+        && !json.contains(|c: char| c.is_control())
+    {
         return json;
     }
     match value {
@@ -226,7 +279,11 @@ fn echo(value: &Value) -> String {
 }
 
 fn shortened(text: &str, limit: usize) -> String {
-    let mut short: String = text.chars().filter(|c| !c.is_control()).take(limit).collect();
+    let mut short: String = text
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(limit)
+        .collect();
     if text.chars().count() > limit {
         short.push('…');
     }

@@ -34,7 +34,11 @@ pub struct Schema(State);
 
 #[derive(Debug)]
 enum State {
-    Checked { validator: Box<Validator>, schema: Box<RawValue>, limit: Limit },
+    Checked {
+        validator: Box<Validator>,
+        schema: Box<RawValue>,
+        limit: Limit,
+    },
     Unchecked(Unchecked),
 }
 
@@ -133,16 +137,29 @@ impl Schema {
     /// # Errors
     /// What is wrong with them, at most eight faults, after all that could be repaired was.
     pub fn check<'a>(&self, arguments: Option<&'a RawValue>) -> Result<Checked<'a>, Vec<Fault>> {
-        let sent = arguments.filter(|raw| raw.get() != "null").unwrap_or_else(none);
-        let unwrapped = if sent.get().starts_with('{') { None } else { repair::unwrap(sent) };
+        let sent = arguments
+            .filter(|raw| raw.get() != "null")
+            .unwrap_or_else(none);
+        let unwrapped = if sent.get().starts_with('{') {
+            None
+        } else {
+            repair::unwrap(sent)
+        };
         let current = unwrapped.as_deref().unwrap_or(sent);
         if !current.get().starts_with('{') {
             return Err(vec![fault::not_an_object(sent)]);
         }
         let mut repairs = Vec::new();
         if unwrapped.is_some() {
-            let what = if sent.get().starts_with('[') { "an empty array for an object" } else { "JSON as a string" };
-            repairs.push(Repair { path: String::new(), what: what.to_owned() });
+            let what = if sent.get().starts_with('[') {
+                "an empty array for an object"
+            } else {
+                "JSON as a string"
+            };
+            repairs.push(Repair {
+                path: String::new(),
+                what: what.to_owned(),
+            });
         }
         let repaired = match self.faults(current) {
             None => None,
@@ -156,7 +173,14 @@ impl Schema {
 
     /// What is needed to repair or explain `arguments`; nothing when they are valid or cannot be checked.
     fn faults(&self, arguments: &RawValue) -> Option<Faulty<'_>> {
-        let State::Checked { validator, schema, limit } = &self.0 else { return None };
+        let State::Checked {
+            validator,
+            schema,
+            limit,
+        } = &self.0
+        else {
+            return None;
+        };
         if !limit.holds(arguments.get()) {
             return None;
         }
@@ -165,7 +189,12 @@ impl Schema {
             return None;
         }
         let count = count(validator, &value);
-        (count > 0).then_some(Faulty { validator, schema, value, count })
+        (count > 0).then_some(Faulty {
+            validator,
+            schema,
+            value,
+            count,
+        })
     }
 }
 
@@ -179,8 +208,13 @@ struct Faulty<'s> {
 
 impl Faulty<'_> {
     /// The arguments made valid, or what is still wrong with them.
-    fn repair(mut self, sent: &RawValue, repairs: &mut Vec<Repair>) -> Result<Box<RawValue>, Vec<Fault>> {
-        let schema: Value = serde_json::from_str(self.schema.get()).expect("what compiled was read before");
+    fn repair(
+        mut self,
+        sent: &RawValue,
+        repairs: &mut Vec<Repair>,
+    ) -> Result<Box<RawValue>, Vec<Fault>> {
+        let schema: Value =
+            serde_json::from_str(self.schema.get()).expect("what compiled was read before");
         if let Some(repaired) = repair::repair(&Rules::new(&schema), sent, repairs)
             && let Ok(value) = serde_json::from_str(repaired.get())
         {
@@ -193,7 +227,12 @@ impl Faulty<'_> {
                 self.value = value;
             }
         }
-        Err(fault::faults(&schema, self.schema, &self.value, errors(self.validator, &self.value)))
+        Err(fault::faults(
+            &schema,
+            self.schema,
+            &self.value,
+            errors(self.validator, &self.value),
+        ))
     }
 }
 
@@ -205,17 +244,30 @@ fn compile(raw: &RawValue) -> Result<State, Unchecked> {
     {
         return Err(Unchecked::TooLarge);
     }
-    let invalid =
-        |error: &dyn std::fmt::Display| Unchecked::Invalid { reason: error.to_string().chars().take(200).collect() };
+    let invalid = |error: &dyn std::fmt::Display| Unchecked::Invalid {
+        reason: error.to_string().chars().take(200).collect(),
+    };
     let schema: Value = serde_json::from_str(json).map_err(|error| invalid(&error))?;
     let expansion = Expansion::of(&schema).ok_or(Unchecked::TooLarge)?;
     // Who names no draft may have meant an older one: an array of `items`, a boolean `exclusiveMinimum`.
-    let older = if schema.get("$schema").is_none() { &[Draft::Draft7, Draft::Draft4][..] } else { &[] };
+    let older = if schema.get("$schema").is_none() {
+        &[Draft::Draft7, Draft::Draft4][..]
+    } else {
+        &[]
+    };
     let mut failure = None;
     for draft in std::iter::once(None).chain(older.iter().copied().map(Some)) {
-        let options = jsonschema::options().offline().should_validate_formats(false);
-        let options = if let Some(draft) = draft { options.with_draft(draft) } else { options };
-        let linear = PatternOptions::regex().size_limit(MAX_PATTERN_SIZE).dfa_size_limit(MAX_PATTERN_SIZE);
+        let options = jsonschema::options()
+            .offline()
+            .should_validate_formats(false);
+        let options = if let Some(draft) = draft {
+            options.with_draft(draft)
+        } else {
+            options
+        };
+        let linear = PatternOptions::regex()
+            .size_limit(MAX_PATTERN_SIZE)
+            .dfa_size_limit(MAX_PATTERN_SIZE);
         let backtracking = PatternOptions::fancy_regex()
             .backtrack_limit(BACKTRACK_LIMIT)
             .size_limit(MAX_PATTERN_SIZE)
@@ -230,8 +282,16 @@ fn compile(raw: &RawValue) -> Result<State, Unchecked> {
         };
         match built {
             Ok((validator, bytes)) => {
-                let limit = Limit { bytes, values: expansion.values(), levels: expansion.levels() };
-                return Ok(State::Checked { validator: Box::new(validator), schema: raw.to_owned(), limit });
+                let limit = Limit {
+                    bytes,
+                    values: expansion.values(),
+                    levels: expansion.levels(),
+                };
+                return Ok(State::Checked {
+                    validator: Box::new(validator),
+                    schema: raw.to_owned(),
+                    limit,
+                });
             }
             Err(error) => failure = failure.or(Some(error)),
         }
@@ -239,8 +299,13 @@ fn compile(raw: &RawValue) -> Result<State, Unchecked> {
     Err(failure.map_or(Unchecked::Absent, |error| invalid(&error.masked())))
 }
 
-fn errors<'v>(validator: &'v Validator, value: &'v Value) -> impl Iterator<Item = ValidationError<'v>> {
-    validator.iter_errors(value).filter(|error| !fault::is_engine_failure(error))
+fn errors<'v>(
+    validator: &'v Validator,
+    value: &'v Value,
+) -> impl Iterator<Item = ValidationError<'v>> {
+    validator
+        .iter_errors(value)
+        .filter(|error| !fault::is_engine_failure(error))
 }
 
 fn count(validator: &Validator, value: &Value) -> usize {
@@ -252,7 +317,11 @@ fn none<'a>() -> &'a RawValue {
 }
 
 fn member_path(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 fn item_path(path: &str, at: usize) -> String {

@@ -38,7 +38,11 @@ fn empty_object() -> Box<RawValue> {
 }
 
 /// `sent` with every repair made that its schema suggests, or nothing if there is none.
-pub(super) fn repair(rules: &Rules<'_>, sent: &RawValue, repairs: &mut Vec<Repair>) -> Option<Box<RawValue>> {
+pub(super) fn repair(
+    rules: &Rules<'_>,
+    sent: &RawValue,
+    repairs: &mut Vec<Repair>,
+) -> Option<Box<RawValue>> {
     Walk { rules, repairs }.inside(sent, rules.root(), "", 0)
 }
 
@@ -48,7 +52,13 @@ struct Walk<'w, 's> {
 }
 
 impl<'s> Walk<'_, 's> {
-    fn value(&mut self, raw: &RawValue, schema: &'s Value, path: &str, depth: usize) -> Option<Box<RawValue>> {
+    fn value(
+        &mut self,
+        raw: &RawValue,
+        schema: &'s Value,
+        path: &str,
+        depth: usize,
+    ) -> Option<Box<RawValue>> {
         if depth > MAX_DEPTH {
             return None;
         }
@@ -57,11 +67,18 @@ impl<'s> Walk<'_, 's> {
         }
         let (converted, what) = self.convert(raw, schema, 0)?;
         self.note(path, what);
-        self.inside(&converted, schema, path, depth).or(Some(converted))
+        self.inside(&converted, schema, path, depth)
+            .or(Some(converted))
     }
 
     /// Repairs within a value whose kind is right.
-    fn inside(&mut self, raw: &RawValue, schema: &'s Value, path: &str, depth: usize) -> Option<Box<RawValue>> {
+    fn inside(
+        &mut self,
+        raw: &RawValue,
+        schema: &'s Value,
+        path: &str,
+        depth: usize,
+    ) -> Option<Box<RawValue>> {
         let parts = self.rules.parts(schema, raw);
         match raw.get().as_bytes().first() {
             Some(b'{') => self.object(raw, &parts, path, depth),
@@ -75,7 +92,13 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    fn object(&mut self, raw: &RawValue, parts: &Parts<'s>, path: &str, depth: usize) -> Option<Box<RawValue>> {
+    fn object(
+        &mut self,
+        raw: &RawValue,
+        parts: &Parts<'s>,
+        path: &str,
+        depth: usize,
+    ) -> Option<Box<RawValue>> {
         let object = Object::parse(raw).ok()?;
         let mut changed = false;
         let mut members = Vec::with_capacity(object.members().len());
@@ -84,7 +107,8 @@ impl<'s> Walk<'_, 's> {
             let name = meant.unwrap_or(&name);
             let path = member_path(path, name);
             let schema = parts.member(name);
-            let unwanted = |schema| !self.rules.kinds(schema).has(Kinds::NULL) && !parts.is_required(name);
+            let unwanted =
+                |schema| !self.rules.kinds(schema).has(Kinds::NULL) && !parts.is_required(name);
             if value.get() == "null" && schema.is_some_and(unwanted) {
                 self.note(&path, "null for an optional parameter");
                 changed = true;
@@ -93,15 +117,32 @@ impl<'s> Walk<'_, 's> {
             if meant.is_some() {
                 self.note(&path, format!("the spelling {}", key.get()));
             }
-            let key = if meant.is_some() { Value::from(name).to_string() } else { key.get().to_owned() };
+            let key = if meant.is_some() {
+                Value::from(name).to_string()
+            } else {
+                key.get().to_owned()
+            };
             let repaired = schema.and_then(|schema| self.value(value, schema, &path, depth + 1));
             changed |= meant.is_some() || repaired.is_some();
-            members.push(format!("{key}:{}", repaired.as_deref().unwrap_or(value).get()));
+            members.push(format!(
+                "{key}:{}",
+                repaired.as_deref().unwrap_or(value).get()
+            ));
         }
-        if changed { json(&format!("{{{}}}", members.join(","))) } else { None }
+        if changed {
+            json(&format!("{{{}}}", members.join(",")))
+        } else {
+            None
+        }
     }
 
-    fn array(&mut self, raw: &RawValue, parts: &Parts<'s>, path: &str, depth: usize) -> Option<Box<RawValue>> {
+    fn array(
+        &mut self,
+        raw: &RawValue,
+        parts: &Parts<'s>,
+        path: &str,
+        depth: usize,
+    ) -> Option<Box<RawValue>> {
         let items: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
         let repaired: Vec<_> = items
             .iter()
@@ -111,23 +152,38 @@ impl<'s> Walk<'_, 's> {
         if repaired.iter().all(Option::is_none) {
             return None;
         }
-        let items: Vec<_> =
-            items.iter().zip(&repaired).map(|(item, repaired)| repaired.as_deref().unwrap_or(item).get()).collect();
+        let items: Vec<_> = items
+            .iter()
+            .zip(&repaired)
+            .map(|(item, repaired)| repaired.as_deref().unwrap_or(item).get())
+            .collect();
         json(&format!("[{}]", items.join(",")))
     }
 
     /// `raw` as a kind of value that `schema` takes, and what it was.
-    fn convert(&self, raw: &RawValue, schema: &'s Value, nested: usize) -> Option<(Box<RawValue>, &'static str)> {
+    fn convert(
+        &self,
+        raw: &RawValue,
+        schema: &'s Value,
+        nested: usize,
+    ) -> Option<(Box<RawValue>, &'static str)> {
         let kinds = self.rules.kinds(schema);
         let scalar = match Kinds::of(raw) {
             Kinds::STRING => from_text(&text(raw)?, kinds),
-            Kinds::INTEGER | Kinds::FRACTION if kinds.has(Kinds::STRING) && !kinds.has(Kinds::NUMBER) => {
-                Some((json(&format!("\"{}\"", raw.get()))?, "a number for a string"))
+            Kinds::INTEGER | Kinds::FRACTION
+                if kinds.has(Kinds::STRING) && !kinds.has(Kinds::NUMBER) =>
+            {
+                Some((
+                    json(&format!("\"{}\"", raw.get()))?,
+                    "a number for a string",
+                ))
             }
             Kinds::BOOLEAN if kinds.has(Kinds::STRING) => {
                 let word = json(&format!("\"{}\"", raw.get()))?;
                 let parts = self.rules.parts(schema, &word);
-                let listed = parts.literals().is_some_and(|values| values.iter().any(|value| *value == raw.get()));
+                let listed = parts
+                    .literals()
+                    .is_some_and(|values| values.iter().any(|value| *value == raw.get()));
                 listed.then_some((word, "a boolean for a string"))
             }
             _ => None,
@@ -143,13 +199,18 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn note(&mut self, path: &str, what: impl Into<String>) {
-        self.repairs.push(Repair { path: path.to_owned(), what: what.into() });
+        self.repairs.push(Repair {
+            path: path.to_owned(),
+            what: what.into(),
+        });
     }
 }
 
 /// Whether a text may have meant several items: then only its author knows where they part.
 fn is_list(raw: &RawValue) -> bool {
-    text(raw).is_some_and(|text| text.contains([',', ';', '\n']) || text.trim_start().starts_with(['[', '{']))
+    text(raw).is_some_and(|text| {
+        text.contains([',', ';', '\n']) || text.trim_start().starts_with(['[', '{'])
+    })
 }
 
 /// What `content` says in JSON, if that is of a kind in `kinds`.
@@ -164,7 +225,11 @@ fn from_text(content: &str, kinds: Kinds) -> Option<(Box<RawValue>, &'static str
     let kind = Kinds::of(&value);
     if kind == Kinds::STRING {
         let inner = json(&text(&value)?)?;
-        return if Kinds::of(&inner) == Kinds::STRING { None } else { from_text(inner.get(), kinds) };
+        return if Kinds::of(&inner) == Kinds::STRING {
+            None
+        } else {
+            from_text(inner.get(), kinds)
+        };
     }
     if !kinds.has(kind) {
         return None;
@@ -185,17 +250,27 @@ fn integer(raw: &RawValue) -> Option<Box<RawValue>> {
     }
     let number: f64 = raw.get().parse().ok()?;
     // Beyond 2^53 a float no longer names one integer.
-    if number.abs() < 9e15 { json(&format!("{number:.0}")) } else { None }
+    if number.abs() < 9e15 {
+        json(&format!("{number:.0}"))
+    } else {
+        None
+    }
 }
 
 /// The one enum value that `word` is but for its letter case; nothing if it is one as it stands.
 fn other_case(word: &str, parts: &Parts<'_>) -> Option<Box<RawValue>> {
-    let values: Vec<&str> = parts.literals()?.into_iter().filter_map(Value::as_str).collect();
+    let values: Vec<&str> = parts
+        .literals()?
+        .into_iter()
+        .filter_map(Value::as_str)
+        .collect();
     if values.contains(&word) {
         return None;
     }
     let folded = word.trim().to_lowercase();
-    let mut same = values.into_iter().filter(|value| value.to_lowercase() == folded);
+    let mut same = values
+        .into_iter()
+        .filter(|value| value.to_lowercase() == folded);
     match (same.next(), same.next()) {
         (Some(value), None) => json(&Value::from(value).to_string()),
         _ => None,
@@ -209,14 +284,19 @@ fn other_spelling<'s>(name: &str, sent: &Object<'_>, parts: &Parts<'s>) -> Optio
     }
     let folded = fold(name);
     let mut same = parts.names().filter(|known| fold(known) == folded);
-    let (Some(known), None) = (same.next(), same.next()) else { return None };
+    let (Some(known), None) = (same.next(), same.next()) else {
+        return None;
+    };
     let is_only = sent.iter().filter(|(key, _)| fold(key) == folded).count() == 1;
     let wanted = parts.is_closed() || parts.is_required(known);
     (is_only && wanted).then_some(known)
 }
 
 fn fold(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '_' | '-' | ' ' | '.')).flat_map(char::to_lowercase).collect()
+    name.chars()
+        .filter(|c| !matches!(c, '_' | '-' | ' ' | '.'))
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 fn json(text: &str) -> Option<Box<RawValue>> {

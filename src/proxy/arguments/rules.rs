@@ -35,7 +35,8 @@ impl Kinds {
             Some(b'"') => Self::STRING,
             Some(b'[') => Self::ARRAY,
             Some(b'{') => Self::OBJECT,
-            _ => serde_json::from_str(raw.get()).map_or(Self::FRACTION, |value: Value| Self::of_value(&value)),
+            _ => serde_json::from_str(raw.get())
+                .map_or(Self::FRACTION, |value: Value| Self::of_value(&value)),
         }
     }
 
@@ -111,19 +112,29 @@ impl<'s> Rules<'s> {
         for part in &parts.0 {
             kinds = kinds.and(match part.get("type") {
                 Some(Value::String(name)) => Kinds::named(name),
-                Some(Value::Array(names)) => {
-                    names.iter().filter_map(Value::as_str).map(Kinds::named).fold(Kinds::NONE, Kinds::or)
-                }
+                Some(Value::Array(names)) => names
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(Kinds::named)
+                    .fold(Kinds::NONE, Kinds::or),
                 _ => Kinds::ANY,
             });
             if let Some(values) = part.get("enum").and_then(Value::as_array) {
-                kinds = kinds.and(values.iter().map(Kinds::of_value).fold(Kinds::NONE, Kinds::or));
+                kinds = kinds.and(
+                    values
+                        .iter()
+                        .map(Kinds::of_value)
+                        .fold(Kinds::NONE, Kinds::or),
+                );
             }
             if let Some(value) = part.get("const") {
                 kinds = kinds.and(Kinds::of_value(value));
             }
             for branches in branches(part) {
-                let any = branches.iter().map(|b| self.kinds_within(b, depth + 1)).fold(Kinds::NONE, Kinds::or);
+                let any = branches
+                    .iter()
+                    .map(|b| self.kinds_within(b, depth + 1))
+                    .fold(Kinds::NONE, Kinds::or);
                 kinds = kinds.and(any);
             }
         }
@@ -138,7 +149,9 @@ impl<'s> Rules<'s> {
         let mut at = 0;
         while at < parts.0.len() && at < MAX_PARTS {
             for branches in branches(parts.0[at]) {
-                let mut fitting = branches.iter().filter(|branch| self.kinds(branch).has(kind));
+                let mut fitting = branches
+                    .iter()
+                    .filter(|branch| self.kinds(branch).has(kind));
                 let chosen = match (fitting.next(), fitting.next()) {
                     (only, None) => only,
                     _ => branches.iter().find(|branch| self.is_tagged(branch, raw)),
@@ -154,13 +167,24 @@ impl<'s> Rules<'s> {
 
     /// Whether a constant member of `schema`, such as `{"kind": {"const": "file"}}`, is what the object `raw` has.
     fn is_tagged(&self, schema: &'s Value, raw: &RawValue) -> bool {
-        let Ok(Value::Object(value)) = serde_json::from_str(raw.get()) else { return false };
+        let Ok(Value::Object(value)) = serde_json::from_str(raw.get()) else {
+            return false;
+        };
         let mut parts = Parts::default();
         self.gather(schema, &mut parts, 0);
-        let tags = parts.0.iter().filter_map(|part| part.get("properties")?.as_object()).flatten();
+        let tags = parts
+            .0
+            .iter()
+            .filter_map(|part| part.get("properties")?.as_object())
+            .flatten();
         tags.filter_map(|(name, schema)| {
-            let one =
-                schema.get("const").or_else(|| schema.get("enum")?.as_array().filter(|e| e.len() == 1)?.first())?;
+            let one = schema.get("const").or_else(|| {
+                schema
+                    .get("enum")?
+                    .as_array()
+                    .filter(|e| e.len() == 1)?
+                    .first()
+            })?;
             Some(value.get(name) == Some(one))
         })
         .reduce(|all, one| all && one)
@@ -168,15 +192,29 @@ impl<'s> Rules<'s> {
     }
 
     fn gather(&self, schema: &'s Value, parts: &mut Parts<'s>, depth: usize) {
-        let Some(object) = schema.as_object() else { return };
-        if depth > MAX_DEPTH || parts.0.len() >= MAX_PARTS || parts.0.iter().any(|known| std::ptr::eq(*known, object)) {
+        let Some(object) = schema.as_object() else {
+            return;
+        };
+        if depth > MAX_DEPTH
+            || parts.0.len() >= MAX_PARTS
+            || parts.0.iter().any(|known| std::ptr::eq(*known, object))
+        {
             return;
         }
         parts.0.push(object);
-        if let Some(target) = object.get("$ref").and_then(Value::as_str).and_then(|reference| self.resolve(reference)) {
+        if let Some(target) = object
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|reference| self.resolve(reference))
+        {
             self.gather(target, parts, depth + 1);
         }
-        for part in object.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+        for part in object
+            .get("allOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             self.gather(part, parts, depth + 1);
         }
     }
@@ -187,29 +225,53 @@ impl<'s> Rules<'s> {
 }
 
 fn branches(part: &Map<String, Value>) -> impl Iterator<Item = &Vec<Value>> {
-    ["anyOf", "oneOf"].into_iter().filter_map(|keyword| part.get(keyword)?.as_array())
+    ["anyOf", "oneOf"]
+        .into_iter()
+        .filter_map(|keyword| part.get(keyword)?.as_array())
 }
 
 impl<'s> Parts<'s> {
     /// The schema of the member `name`: its own, or that for any other member.
     pub(super) fn member(&self, name: &str) -> Option<&'s Value> {
-        let own = self.0.iter().find_map(|part| part.get("properties")?.get(name));
-        own.or_else(|| self.0.iter().find_map(|part| part.get("additionalProperties").filter(|s| s.is_object())))
+        let own = self
+            .0
+            .iter()
+            .find_map(|part| part.get("properties")?.get(name));
+        own.or_else(|| {
+            self.0
+                .iter()
+                .find_map(|part| part.get("additionalProperties").filter(|s| s.is_object()))
+        })
     }
 
     /// The names of the members that are described.
     pub(super) fn names(&self) -> impl Iterator<Item = &'s str> {
-        self.0.iter().filter_map(|part| part.get("properties")?.as_object()).flatten().map(|(name, _)| name.as_str())
+        self.0
+            .iter()
+            .filter_map(|part| part.get("properties")?.as_object())
+            .flatten()
+            .map(|(name, _)| name.as_str())
     }
 
     pub(super) fn is_required(&self, name: &str) -> bool {
-        self.0.iter().filter_map(|part| part.get("required")?.as_array()).flatten().any(|required| required == name)
+        self.0
+            .iter()
+            .filter_map(|part| part.get("required")?.as_array())
+            .flatten()
+            .any(|required| required == name)
     }
 
     /// Whether members that are not described are refused.
     pub(super) fn is_closed(&self) -> bool {
-        let refused = |keyword| self.0.iter().any(|part| part.get(keyword) == Some(&Value::Bool(false)));
-        let patterns = self.0.iter().any(|part| part.contains_key("patternProperties"));
+        let refused = |keyword| {
+            self.0
+                .iter()
+                .any(|part| part.get(keyword) == Some(&Value::Bool(false)))
+        };
+        let patterns = self
+            .0
+            .iter()
+            .any(|part| part.contains_key("patternProperties"));
         !patterns && (refused("additionalProperties") || refused("unevaluatedProperties"))
     }
 
@@ -226,10 +288,12 @@ impl<'s> Parts<'s> {
 
     /// The values of an enum, if there is one.
     pub(super) fn literals(&self) -> Option<Vec<&'s Value>> {
-        self.0.iter().find_map(|part| match (part.get("const"), part.get("enum")) {
-            (Some(value), _) => Some(vec![value]),
-            (None, Some(Value::Array(values))) => Some(values.iter().collect()),
-            _ => None,
-        })
+        self.0
+            .iter()
+            .find_map(|part| match (part.get("const"), part.get("enum")) {
+                (Some(value), _) => Some(vec![value]),
+                (None, Some(Value::Array(values))) => Some(values.iter().collect()),
+                _ => None,
+            })
     }
 }

@@ -12,7 +12,11 @@ fn outcome(schema: &str, sent: &str) -> String {
     let sent = raw(sent);
     match schema.check(Some(&sent)) {
         Ok(Checked::AsSent(json)) => {
-            assert_eq!(json.get().as_ptr(), sent.get().as_ptr(), "not the bytes that were sent");
+            assert_eq!(
+                json.get().as_ptr(),
+                sent.get().as_ptr(),
+                "not the bytes that were sent"
+            );
             "as sent".to_owned()
         }
         Ok(Checked::Repaired { arguments, repairs }) => {
@@ -21,7 +25,11 @@ fn outcome(schema: &str, sent: &str) -> String {
         }
         Err(faults) => {
             assert!(!faults.is_empty());
-            faults.iter().map(|fault| format!("! {}", fault.message)).collect::<Vec<_>>().join("\n")
+            faults
+                .iter()
+                .map(|fault| format!("! {}", fault.message))
+                .collect::<Vec<_>>()
+                .join("\n")
         }
     }
 }
@@ -66,7 +74,10 @@ fn valid_arguments_leave_as_they_came() {
             (r#"{ "owner" : "\u0061" , "score":1.50e3 }"#, "as sent"),
             (r#"{"owner":"a","since":null,"limit":null}"#, "as sent"),
             (r#"{"owner":"a","max_results":5.0}"#, "as sent"),
-            (r#"{"owner":"a","extra":{"n":18446744073709551617,"s":"\/"}}"#, "as sent"),
+            (
+                r#"{"owner":"a","extra":{"n":18446744073709551617,"s":"\/"}}"#,
+                "as sent",
+            ),
             (r#"{"owner":"5","id":"5"}"#, "as sent"),
         ],
     );
@@ -80,54 +91,135 @@ fn what_can_have_meant_one_thing_is_repaired() {
             // The whole, as a string.
             (r#""{\"owner\":\"a\"}""#, r#"{"owner":"a"}"#),
             (r#""\"{\\\"owner\\\":\\\"a\\\"}\"""#, r#"{"owner":"a"}"#),
-            (r#"" {\"owner\": \"a\", \"draft\": \"true\"} ""#, r#"{"owner":"a","draft":true}"#),
+            (
+                r#"" {\"owner\": \"a\", \"draft\": \"true\"} ""#,
+                r#"{"owner":"a","draft":true}"#,
+            ),
             // Numbers and booleans as strings.
-            (r#"{"owner":"a","max_results":"5"}"#, r#"{"owner":"a","max_results":5}"#),
-            (r#"{"owner":"a","max_results":" 5 "}"#, r#"{"owner":"a","max_results":5}"#),
-            (r#"{"owner":"a","max_results":"5.0"}"#, r#"{"owner":"a","max_results":5}"#),
-            (r#"{"owner":"a","max_results":"1e1"}"#, r#"{"owner":"a","max_results":10}"#),
-            (r#"{"owner":"a","max_results":"\"5\""}"#, r#"{"owner":"a","max_results":5}"#),
-            (r#"{"owner":"a","score":"-1.50"}"#, r#"{"owner":"a","score":-1.50}"#),
-            (r#"{"owner":"a","draft":"true"}"#, r#"{"owner":"a","draft":true}"#),
-            (r#"{"owner":"a","draft":"False"}"#, r#"{"owner":"a","draft":false}"#),
+            (
+                r#"{"owner":"a","max_results":"5"}"#,
+                r#"{"owner":"a","max_results":5}"#,
+            ),
+            (
+                r#"{"owner":"a","max_results":" 5 "}"#,
+                r#"{"owner":"a","max_results":5}"#,
+            ),
+            (
+                r#"{"owner":"a","max_results":"5.0"}"#,
+                r#"{"owner":"a","max_results":5}"#,
+            ),
+            (
+                r#"{"owner":"a","max_results":"1e1"}"#,
+                r#"{"owner":"a","max_results":10}"#,
+            ),
+            (
+                r#"{"owner":"a","max_results":"\"5\""}"#,
+                r#"{"owner":"a","max_results":5}"#,
+            ),
+            (
+                r#"{"owner":"a","score":"-1.50"}"#,
+                r#"{"owner":"a","score":-1.50}"#,
+            ),
+            (
+                r#"{"owner":"a","draft":"true"}"#,
+                r#"{"owner":"a","draft":true}"#,
+            ),
+            (
+                r#"{"owner":"a","draft":"False"}"#,
+                r#"{"owner":"a","draft":false}"#,
+            ),
             (r#"{"owner":"a","limit":"7"}"#, r#"{"owner":"a","limit":7}"#),
-            (r#"{"owner":"a","limit":"null"}"#, r#"{"owner":"a","limit":null}"#),
+            (
+                r#"{"owner":"a","limit":"null"}"#,
+                r#"{"owner":"a","limit":null}"#,
+            ),
             (r#"{"owner":"a","level":"2"}"#, r#"{"owner":"a","level":2}"#),
-            (r#"{"owner":"a","numbers":["1","2"]}"#, r#"{"owner":"a","numbers":[1,2]}"#),
+            (
+                r#"{"owner":"a","numbers":["1","2"]}"#,
+                r#"{"owner":"a","numbers":[1,2]}"#,
+            ),
             // Strings sent as something else.
             (r#"{"owner":5}"#, r#"{"owner":"5"}"#),
             (r#"{"owner":1.50}"#, r#"{"owner":"1.50"}"#),
-            (r#"{"owner":"a","labels":[1,"b"]}"#, r#"{"owner":"a","labels":["1","b"]}"#),
-            (r#"{"owner":"a","answer":true}"#, r#"{"owner":"a","answer":"true"}"#),
+            (
+                r#"{"owner":"a","labels":[1,"b"]}"#,
+                r#"{"owner":"a","labels":["1","b"]}"#,
+            ),
+            (
+                r#"{"owner":"a","answer":true}"#,
+                r#"{"owner":"a","answer":"true"}"#,
+            ),
             // A single value for an array.
-            (r#"{"owner":"a","labels":"bug"}"#, r#"{"owner":"a","labels":["bug"]}"#),
-            (r#"{"owner":"a","labels":7}"#, r#"{"owner":"a","labels":["7"]}"#),
-            (r#"{"owner":"a","numbers":"7"}"#, r#"{"owner":"a","numbers":[7]}"#),
-            (r#"{"owner":"a","filters":{"field":"x"}}"#, r#"{"owner":"a","filters":[{"field":"x"}]}"#),
+            (
+                r#"{"owner":"a","labels":"bug"}"#,
+                r#"{"owner":"a","labels":["bug"]}"#,
+            ),
+            (
+                r#"{"owner":"a","labels":7}"#,
+                r#"{"owner":"a","labels":["7"]}"#,
+            ),
+            (
+                r#"{"owner":"a","numbers":"7"}"#,
+                r#"{"owner":"a","numbers":[7]}"#,
+            ),
+            (
+                r#"{"owner":"a","filters":{"field":"x"}}"#,
+                r#"{"owner":"a","filters":[{"field":"x"}]}"#,
+            ),
             // JSON in a string where an array or an object belongs.
-            (r#"{"owner":"a","labels":"[\"x\", \"y\"]"}"#, r#"{"owner":"a","labels":["x", "y"]}"#),
-            (r#"{"owner":"a","numbers":"[1,\"2\"]"}"#, r#"{"owner":"a","numbers":[1,2]}"#),
-            (r#"{"owner":"a","filter":"{\"field\":\"x\"}"}"#, r#"{"owner":"a","filter":{"field":"x"}}"#),
+            (
+                r#"{"owner":"a","labels":"[\"x\", \"y\"]"}"#,
+                r#"{"owner":"a","labels":["x", "y"]}"#,
+            ),
+            (
+                r#"{"owner":"a","numbers":"[1,\"2\"]"}"#,
+                r#"{"owner":"a","numbers":[1,2]}"#,
+            ),
+            (
+                r#"{"owner":"a","filter":"{\"field\":\"x\"}"}"#,
+                r#"{"owner":"a","filter":{"field":"x"}}"#,
+            ),
             (
                 r#"{"owner":"a","filters":"{\"field\":\"x\",\"count\":\"3\"}"}"#,
                 r#"{"owner":"a","filters":[{"field":"x","count":3}]}"#,
             ),
             // Null for what may be absent.
             (r#"{"owner":"a","draft":null}"#, r#"{"owner":"a"}"#),
-            (r#"{"state":null,"owner":"a","labels":null}"#, r#"{"owner":"a"}"#),
-            (r#"{"owner":"a","filter":{"field":"x","count":null}}"#, r#"{"owner":"a","filter":{"field":"x"}}"#),
+            (
+                r#"{"state":null,"owner":"a","labels":null}"#,
+                r#"{"owner":"a"}"#,
+            ),
+            (
+                r#"{"owner":"a","filter":{"field":"x","count":null}}"#,
+                r#"{"owner":"a","filter":{"field":"x"}}"#,
+            ),
             // Letter case of an enum.
-            (r#"{"owner":"a","state":"OPEN"}"#, r#"{"owner":"a","state":"open"}"#),
-            (r#"{"owner":"a","state":"all "}"#, r#"{"owner":"a","state":"ALL"}"#),
+            (
+                r#"{"owner":"a","state":"OPEN"}"#,
+                r#"{"owner":"a","state":"open"}"#,
+            ),
+            (
+                r#"{"owner":"a","state":"all "}"#,
+                r#"{"owner":"a","state":"ALL"}"#,
+            ),
             (
                 r#"{"owner":"a","filters":[{"field":"x","mode":"Any"}]}"#,
                 r#"{"owner":"a","filters":[{"field":"x","mode":"any"}]}"#,
             ),
             // Names in another spelling.
-            (r#"{"owner":"a","maxResults":5}"#, r#"{"owner":"a","max_results":5}"#),
+            (
+                r#"{"owner":"a","maxResults":5}"#,
+                r#"{"owner":"a","max_results":5}"#,
+            ),
             (r#"{"Owner":"a"}"#, r#"{"owner":"a"}"#),
-            (r#"{"owner":"a","max-results":"5"}"#, r#"{"owner":"a","max_results":5}"#),
-            (r#"{"owner":"a","filter":{"Field":"x"}}"#, r#"{"owner":"a","filter":{"field":"x"}}"#),
+            (
+                r#"{"owner":"a","max-results":"5"}"#,
+                r#"{"owner":"a","max_results":5}"#,
+            ),
+            (
+                r#"{"owner":"a","filter":{"Field":"x"}}"#,
+                r#"{"owner":"a","filter":{"field":"x"}}"#,
+            ),
             // Levels below.
             (
                 r#"{"owner":"a","filters":[{"field":"x"},{"field":1,"count":"2"}]}"#,
@@ -156,31 +248,76 @@ fn what_can_have_meant_more_is_explained() {
             (r#""""#, "! `owner` is required: string"),
             ("7", "! the arguments must be an object; got 7"),
             ("[1]", "! the arguments must be an object; got [1]"),
-            (r#""list the issues""#, "! the arguments must be an object; got \"list the issues\""),
+            (
+                r#""list the issues""#,
+                "! the arguments must be an object; got \"list the issues\"",
+            ),
             (r#"{"owner":null}"#, "! `owner` must be string; got null"),
             (r#"{"owner":true}"#, "! `owner` must be string; got true"),
-            (r#"{"owner":["a"]}"#, "! `owner` must be string; got [\"a\"]"),
+            (
+                r#"{"owner":["a"]}"#,
+                "! `owner` must be string; got [\"a\"]",
+            ),
             (
                 r#"{"owner":"a","state":"opened"}"#,
                 "! `state` must be one of \"open\", \"closed\", \"ALL\"; got \"opened\"",
             ),
-            (r#"{"owner":"a","max_results":"many"}"#, "! `max_results` must be integer; got \"many\""),
-            (r#"{"owner":"a","max_results":"5.5"}"#, "! `max_results` must be integer; got \"5.5\""),
-            (r#"{"owner":"a","max_results":""}"#, "! `max_results` must be integer; got \"\""),
-            (r#"{"owner":"a","max_results":5.5}"#, "! `max_results` must be integer; got 5.5"),
-            (r#"{"owner":"a","max_results":500}"#, "! `max_results` must be at most 100; got 500"),
-            (r#"{"owner":"a","max_results":"0"}"#, "! `max_results` must be integer; got \"0\""),
-            (r#"{"owner":"a","draft":1}"#, "! `draft` must be boolean; got 1"),
-            (r#"{"owner":"a","draft":"yes"}"#, "! `draft` must be boolean; got \"yes\""),
-            (r#"{"owner":"a","labels":"x,y"}"#, "! `labels` must be string[]; got \"x,y\""),
-            (r#"{"owner":"a","labels":["x",{}]}"#, "! `labels[1]` must be string; got {}"),
-            (r#"{"owner":"a","since":5.5,"limit":[]}"#, "! `limit` must be integer|null; got []"),
-            (r#"{"owner":"a","filter":{}}"#, "! `filter.field` is required: string"),
+            (
+                r#"{"owner":"a","max_results":"many"}"#,
+                "! `max_results` must be integer; got \"many\"",
+            ),
+            (
+                r#"{"owner":"a","max_results":"5.5"}"#,
+                "! `max_results` must be integer; got \"5.5\"",
+            ),
+            (
+                r#"{"owner":"a","max_results":""}"#,
+                "! `max_results` must be integer; got \"\"",
+            ),
+            (
+                r#"{"owner":"a","max_results":5.5}"#,
+                "! `max_results` must be integer; got 5.5",
+            ),
+            (
+                r#"{"owner":"a","max_results":500}"#,
+                "! `max_results` must be at most 100; got 500",
+            ),
+            (
+                r#"{"owner":"a","max_results":"0"}"#,
+                "! `max_results` must be integer; got \"0\"",
+            ),
+            (
+                r#"{"owner":"a","draft":1}"#,
+                "! `draft` must be boolean; got 1",
+            ),
+            (
+                r#"{"owner":"a","draft":"yes"}"#,
+                "! `draft` must be boolean; got \"yes\"",
+            ),
+            (
+                r#"{"owner":"a","labels":"x,y"}"#,
+                "! `labels` must be string[]; got \"x,y\"",
+            ),
+            (
+                r#"{"owner":"a","labels":["x",{}]}"#,
+                "! `labels[1]` must be string; got {}",
+            ),
+            (
+                r#"{"owner":"a","since":5.5,"limit":[]}"#,
+                "! `limit` must be integer|null; got []",
+            ),
+            (
+                r#"{"owner":"a","filter":{}}"#,
+                "! `filter.field` is required: string",
+            ),
             (
                 r#"{"owner":"a","filters":[{"field":"x","count":"x"}]}"#,
                 "! `filters[0].count` must be integer; got \"x\"",
             ),
-            (r#"{"owner":"a","lable":["x"]}"#, "! `lable` is not a parameter; did you mean `labels`?"),
+            (
+                r#"{"owner":"a","lable":["x"]}"#,
+                "! `lable` is not a parameter; did you mean `labels`?",
+            ),
             (
                 r#"{"owner":"a","owners":"b"}"#,
                 "! `owners` is not a parameter; still free: answer, draft, extra, filter, filters, id, labels, level, limit, max_results, …",
@@ -209,8 +346,14 @@ fn an_open_schema_keeps_unknown_names() {
         schema,
         &[
             (r#"{"file_path":"a","Line":"x"}"#, "as sent"),
-            (r#"{"filePath":"a","note":null}"#, r#"{"file_path":"a","note":null}"#),
-            (r#"{"filePath":"a","file-path":"b"}"#, "! `file_path` is required: string"),
+            (
+                r#"{"filePath":"a","note":null}"#,
+                r#"{"file_path":"a","note":null}"#,
+            ),
+            (
+                r#"{"filePath":"a","file-path":"b"}"#,
+                "! `file_path` is required: string",
+            ),
         ],
     );
 }
@@ -225,11 +368,26 @@ fn alternatives_are_told_apart_by_kind_or_tag() {
         schema,
         &[
             (r#"{"source":{"kind":"file"}}"#, "as sent"),
-            (r#"{"source":{"kind":"file","line":"3"}}"#, r#"{"source":{"kind":"file","line":3}}"#),
-            (r#"{"source":"{\"kind\":\"url\",\"retry\":\"true\"}"}"#, r#"{"source":{"kind":"url","retry":true}}"#),
-            (r#"{"source":{"kind":"file"},"at":"5"}"#, r#"{"source":{"kind":"file"},"at":5}"#),
-            (r#"{"source":{"kind":"file"},"at":["5"]}"#, r#"{"source":{"kind":"file"},"at":[5]}"#),
-            (r#"{"source":{"kind":"url"}}"#, "! `source.retry` is required: boolean"),
+            (
+                r#"{"source":{"kind":"file","line":"3"}}"#,
+                r#"{"source":{"kind":"file","line":3}}"#,
+            ),
+            (
+                r#"{"source":"{\"kind\":\"url\",\"retry\":\"true\"}"}"#,
+                r#"{"source":{"kind":"url","retry":true}}"#,
+            ),
+            (
+                r#"{"source":{"kind":"file"},"at":"5"}"#,
+                r#"{"source":{"kind":"file"},"at":5}"#,
+            ),
+            (
+                r#"{"source":{"kind":"file"},"at":["5"]}"#,
+                r#"{"source":{"kind":"file"},"at":[5]}"#,
+            ),
+            (
+                r#"{"source":{"kind":"url"}}"#,
+                "! `source.retry` is required: boolean",
+            ),
             (
                 r#"{"source":5}"#,
                 r#"! `source` must be {kind: "file", line?: integer}|{kind: "url", retry: boolean}; got 5"#,
@@ -241,16 +399,31 @@ fn alternatives_are_told_apart_by_kind_or_tag() {
 #[test]
 fn drafts_are_told_apart() {
     let tuple = r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"p":{"type":"array","items":[{"type":"integer"},{"type":"string"}]}}}"#;
-    check(tuple, &[(r#"{"p":[1,"a"]}"#, "as sent"), (r#"{"p":["1","a"]}"#, r#"{"p":[1,"a"]}"#)]);
     check(
-        &tuple.replace(r#""$schema":"http://json-schema.org/draft-07/schema#","#, ""),
+        tuple,
+        &[
+            (r#"{"p":[1,"a"]}"#, "as sent"),
+            (r#"{"p":["1","a"]}"#, r#"{"p":[1,"a"]}"#),
+        ],
+    );
+    check(
+        &tuple.replace(
+            r#""$schema":"http://json-schema.org/draft-07/schema#","#,
+            "",
+        ),
         &[(r#"{"p":["1","a"]}"#, r#"{"p":[1,"a"]}"#)],
     );
     let prefix = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"p":{"type":"array","prefixItems":[{"type":"integer"}],"items":false}}}"#;
     check(prefix, &[(r#"{"p":["1"]}"#, r#"{"p":[1]}"#)]);
     assert!(outcome(prefix, r#"{"p":[1,2]}"#).starts_with("! `p"));
     let draft4 = r#"{"type":"object","properties":{"n":{"type":"integer","minimum":0,"exclusiveMinimum":true}}}"#;
-    check(draft4, &[(r#"{"n":1}"#, "as sent"), (r#"{"n":0}"#, "! `n` must be more than 0; got 0")]);
+    check(
+        draft4,
+        &[
+            (r#"{"n":1}"#, "as sent"),
+            (r#"{"n":0}"#, "! `n` must be more than 0; got 0"),
+        ],
+    );
 }
 
 #[test]
@@ -261,7 +434,13 @@ fn absent_arguments_are_an_empty_object() {
         assert!(matches!(open.check(absent), Ok(Checked::AsSent(json)) if json.get() == "{}"));
     }
     let needy = Schema::compile(Some(&raw(r#"{"type":"object","required":["a"]}"#)));
-    assert_eq!(needy.check(None).unwrap_err(), [Fault { path: "a".into(), message: "`a` is required".into() }]);
+    assert_eq!(
+        needy.check(None).unwrap_err(),
+        [Fault {
+            path: "a".into(),
+            message: "`a` is required".into()
+        }]
+    );
 }
 
 #[test]
@@ -281,23 +460,42 @@ fn without_a_usable_schema_arguments_pass() {
         &large,
     ] {
         let compiled = Schema::compile(Some(&raw(schema)));
-        assert!(compiled.unchecked().is_some(), "{}", &schema[..schema.len().min(100)]);
+        assert!(
+            compiled.unchecked().is_some(),
+            "{}",
+            &schema[..schema.len().min(100)]
+        );
         let sent = raw(r#"{"a": 1}"#);
-        assert!(matches!(compiled.check(Some(&sent)), Ok(Checked::AsSent(json)) if json.get() == sent.get()));
+        assert!(
+            matches!(compiled.check(Some(&sent)), Ok(Checked::AsSent(json)) if json.get() == sent.get())
+        );
         let text = raw(r#""{\"a\": 1}""#);
         assert!(
             matches!(compiled.check(Some(&text)), Ok(Checked::Repaired { arguments, .. }) if arguments.get() == sent.get())
         );
-        assert!(compiled.check(Some(&raw("7"))).is_err(), "a tool takes an object, whatever its schema");
+        assert!(
+            compiled.check(Some(&raw("7"))).is_err(),
+            "a tool takes an object, whatever its schema"
+        );
     }
     assert_eq!(Schema::compile(None).unchecked(), Some(&Unchecked::Absent));
 }
 
 #[test]
 fn what_a_value_cannot_hold_is_not_checked() {
-    let deep = format!(r#"{{"owner":1,"extra":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let deep = format!(
+        r#"{{"owner":1,"extra":{}{}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
     let large = format!(r#"{{"owner":1,"state":"{}"}}"#, "x".repeat(MAX_ARGUMENTS));
-    check(ISSUES, &[(r#"{"owner":1,"score":1e400}"#, "as sent"), (r#"{"owner":1,"id":"\ud800"}"#, "as sent")]);
+    check(
+        ISSUES,
+        &[
+            (r#"{"owner":1,"score":1e400}"#, "as sent"),
+            (r#"{"owner":1,"id":"\ud800"}"#, "as sent"),
+        ],
+    );
     check(ISSUES, &[(&deep, "as sent"), (&large, "as sent")]);
 }
 
@@ -311,8 +509,16 @@ fn a_format_is_no_fault() {
 
 #[test]
 fn a_pattern_cannot_take_long() {
-    let strings = format!(r#"{{"a":["{}"]}}"#, vec!["a".repeat(40) + "!"; 1_000].join(r#"",""#));
-    for pattern in ["^(a+)+$", r"^(?=a)(a+)+$", r"^(a|aa)+(?!b)$", r"^(?!x)(([a-z])+.)+[A-Z]([a-z])+$"] {
+    let strings = format!(
+        r#"{{"a":["{}"]}}"#,
+        vec!["a".repeat(40) + "!"; 1_000].join(r#"",""#)
+    );
+    for pattern in [
+        "^(a+)+$",
+        r"^(?=a)(a+)+$",
+        r"^(a|aa)+(?!b)$",
+        r"^(?!x)(([a-z])+.)+[A-Z]([a-z])+$",
+    ] {
         let schema = format!(
             r#"{{"properties":{{"a":{{"type":"array","items":{{"type":"string","pattern":{}}}}}}}}}"#,
             Value::from(pattern)
@@ -322,11 +528,18 @@ fn a_pattern_cannot_take_long() {
         let sent = raw(&strings);
         let started = Instant::now();
         drop(compiled.check(Some(&sent)));
-        assert!(started.elapsed() < Duration::from_secs(5), "{pattern}: {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{pattern}: {:?}",
+            started.elapsed()
+        );
     }
     let look_ahead = r#"{"properties":{"mail":{"type":"string","pattern":"^(?!\\.)(?!.*\\.\\.)[a-z.]+@[a-z.]+$"}}}"#;
     check(look_ahead, &[(r#"{"mail":"a.b@c.d"}"#, "as sent")]);
-    assert!(outcome(look_ahead, r#"{"mail":"a..b@c.d"}"#).starts_with("! `mail` must match the pattern"));
+    assert!(
+        outcome(look_ahead, r#"{"mail":"a..b@c.d"}"#)
+            .starts_with("! `mail` must match the pattern")
+    );
     let huge = raw(r#"{"properties":{"a":{"pattern":"((a{1000}){1000}){1000}"}}}"#);
     assert!(Schema::compile(Some(&huge)).unchecked().is_some());
 }
@@ -334,7 +547,12 @@ fn a_pattern_cannot_take_long() {
 #[test]
 fn references_that_double_cannot_take_long() {
     let doubling: Vec<_> = (0..40)
-        .map(|n| format!(r##""d{n}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}}"##, n + 1))
+        .map(|n| {
+            format!(
+                r##""d{n}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}}"##,
+                n + 1
+            )
+        })
         .collect();
     let schema = format!(
         r##"{{"properties":{{"a":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{},"d40":{{"type":"integer"}}}}}}"##,
@@ -345,24 +563,47 @@ fn references_that_double_cannot_take_long() {
     for sent in [r#"{"a":5}"#, r#"{"a":{"b":1}}"#, r#"{"a":"x"}"#] {
         drop(compiled.check(Some(&raw(sent))));
     }
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[test]
 fn many_alternatives_for_many_items_cannot_take_long() {
-    let branches: Vec<_> =
-        (0..3_000).map(|n| format!(r#"{{"properties":{{"k":{{"const":{n}}}}},"required":["k"]}}"#)).collect();
-    let wide = format!(r#"{{"properties":{{"a":{{"items":{{"anyOf":[{}]}}}}}}}}"#, branches.join(","));
+    let branches: Vec<_> = (0..3_000)
+        .map(|n| format!(r#"{{"properties":{{"k":{{"const":{n}}}}},"required":["k"]}}"#))
+        .collect();
+    let wide = format!(
+        r#"{{"properties":{{"a":{{"items":{{"anyOf":[{}]}}}}}}}}"#,
+        branches.join(",")
+    );
     let tree = r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"a":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}}}}}"##;
     for (schema, small, large) in [
-        (&*wide, r#"{"a":[{}]}"#.to_owned(), format!(r#"{{"a":[{}]}}"#, vec!["{}"; 10_000].join(","))),
-        (tree, r#"{"a":{"a":7}}"#.to_owned(), format!("{}7{}", r#"{"a":"#.repeat(40), "}".repeat(40))),
+        (
+            &*wide,
+            r#"{"a":[{}]}"#.to_owned(),
+            format!(r#"{{"a":[{}]}}"#, vec!["{}"; 10_000].join(",")),
+        ),
+        (
+            tree,
+            r#"{"a":{"a":7}}"#.to_owned(),
+            format!("{}7{}", r#"{"a":"#.repeat(40), "}".repeat(40)),
+        ),
     ] {
         let compiled = Schema::compile(Some(&raw(schema)));
         let started = Instant::now();
         assert!(compiled.check(Some(&raw(&small))).is_err());
-        assert!(matches!(compiled.check(Some(&raw(&large))), Ok(Checked::AsSent(_))));
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(matches!(
+            compiled.check(Some(&raw(&large))),
+            Ok(Checked::AsSent(_))
+        ));
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            started.elapsed()
+        );
     }
 }
 
@@ -370,30 +611,53 @@ fn many_alternatives_for_many_items_cannot_take_long() {
 fn faults_are_few_and_echo_little() {
     let many: Vec<_> = (0..30).map(|n| format!(r#""unknown_{n}":1"#)).collect();
     let schema = Schema::compile(Some(&raw(ISSUES)));
-    let faults = schema.check(Some(&raw(&format!("{{{}}}", many.join(","))))).unwrap_err();
+    let faults = schema
+        .check(Some(&raw(&format!("{{{}}}", many.join(",")))))
+        .unwrap_err();
     assert_eq!(faults.len(), MAX_FAULTS);
     let secret = "s".repeat(61);
-    let faults = schema.check(Some(&raw(&format!(r#"{{"owner":"a","state":"{secret}"}}"#)))).unwrap_err();
+    let faults = schema
+        .check(Some(&raw(&format!(
+            r#"{{"owner":"a","state":"{secret}"}}"#
+        ))))
+        .unwrap_err();
     assert_eq!(
         faults,
         [Fault {
             path: "state".into(),
-            message: r#"`state` must be one of "open", "closed", "ALL"; got a string of 61 characters"#.into()
+            message:
+                r#"`state` must be one of "open", "closed", "ALL"; got a string of 61 characters"#
+                    .into()
         }]
     );
     let long: Vec<_> = (0..40).map(|n| format!(r#""region-{n}""#)).collect();
-    let schema = format!(r#"{{"properties":{{"r":{{"enum":[{}]}}}}}}"#, long.join(","));
+    let schema = format!(
+        r#"{{"properties":{{"r":{{"enum":[{}]}}}}}}"#,
+        long.join(",")
+    );
     let message = outcome(&schema, r#"{"r":"regoin-33"}"#);
-    assert!(message.starts_with(r#"! `r` must be one of "region-33", "region-0", "#), "{message}");
-    assert!(message.contains(r#""region-9", … (40 in all); got "regoin-33""#), "{message}");
+    assert!(
+        message.starts_with(r#"! `r` must be one of "region-33", "region-0", "#),
+        "{message}"
+    );
+    assert!(
+        message.contains(r#""region-9", … (40 in all); got "regoin-33""#),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_repair_says_where_and_what() {
     let schema = Schema::compile(Some(&raw(ISSUES)));
-    let sent = raw(r#"{"owner":5,"maxResults":"7","filters":[{"field":"x","mode":"ANY"}],"draft":null}"#);
-    let Ok(Checked::Repaired { repairs, .. }) = schema.check(Some(&sent)) else { panic!("nothing was repaired") };
-    let repairs: Vec<_> = repairs.iter().map(|repair| (repair.path.as_str(), repair.what.as_str())).collect();
+    let sent =
+        raw(r#"{"owner":5,"maxResults":"7","filters":[{"field":"x","mode":"ANY"}],"draft":null}"#);
+    let Ok(Checked::Repaired { repairs, .. }) = schema.check(Some(&sent)) else {
+        panic!("nothing was repaired")
+    };
+    let repairs: Vec<_> = repairs
+        .iter()
+        .map(|repair| (repair.path.as_str(), repair.what.as_str()))
+        .collect();
     assert_eq!(
         repairs,
         [

@@ -43,38 +43,57 @@ const CREDENTIALS: &[&str] = &["env", "headers", "oauth", "proxy"];
 /// When it is no object.
 pub(super) fn update(entry: &RawValue) -> Result<Change, String> {
     let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
-    Ok(Change::Update(members.iter().map(|(key, value)| (vec![key.into_owned()], value.get().to_owned())).collect()))
+    Ok(Change::Update(
+        members
+            .iter()
+            .map(|(key, value)| (vec![key.into_owned()], value.get().to_owned()))
+            .collect(),
+    ))
 }
 
 /// Whether an agent may make a change.
 ///
 /// # Errors
 /// Why not, for the agent.
-pub(super) fn permit(change: &Change, name: &str, document: &Document, masker: &Masker) -> Result<(), String> {
+pub(super) fn permit(
+    change: &Change,
+    name: &str,
+    document: &Document,
+    masker: &Masker,
+) -> Result<(), String> {
     let members = document.keys(&["mcpServers", name]);
-    let restriction = RESTRICTIONS.iter().find(|key| members.iter().any(|member| member == *key));
+    let restriction = RESTRICTIONS
+        .iter()
+        .find(|key| members.iter().any(|member| member == *key));
     match change {
         Change::Add(entry) | Change::Put(entry) => {
-            let entry: &RawValue = serde_json::from_str(entry).map_err(|error| error.to_string())?;
+            let entry: &RawValue =
+                serde_json::from_str(entry).map_err(|error| error.to_string())?;
             let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
-            members.iter().try_for_each(|(key, value)| check(&key, value.get()))
+            members
+                .iter()
+                .try_for_each(|(key, value)| check(&key, value.get()))
         }
         Change::Update(entry) => {
             let members = || entry.iter().map(|(keys, value)| (keys[0].as_str(), value));
             members().try_for_each(|(key, value)| check(key, value))?;
-            let moved = members().map(|(key, _)| key).find(|key| DESTINATION.contains(key));
+            let moved = members()
+                .map(|(key, _)| key)
+                .find(|key| DESTINATION.contains(key));
             match (moved, restriction) {
-                (Some(key), Some(restriction)) => {
-                    Err(format!("a person has restricted it by `{restriction}`, so only a person may set `{key}`"))
-                }
-                (Some(key), None) if has_credentials(document, name, masker) => {
-                    Err(format!("it has credentials, so only a person may set `{key}`"))
-                }
+                (Some(key), Some(restriction)) => Err(format!(
+                    "a person has restricted it by `{restriction}`, so only a person may set `{key}`"
+                )),
+                (Some(key), None) if has_credentials(document, name, masker) => Err(format!(
+                    "it has credentials, so only a person may set `{key}`"
+                )),
                 _ => Ok(()),
             }
         }
         Change::Remove => restriction.map_or(Ok(()), |restriction| {
-            Err(format!("a person has restricted it by `{restriction}`, so only a person may remove it"))
+            Err(format!(
+                "a person has restricted it by `{restriction}`, so only a person may remove it"
+            ))
         }),
         Change::Switch { .. } => Ok(()),
     }
@@ -83,18 +102,25 @@ pub(super) fn permit(change: &Change, name: &str, document: &Document, masker: &
 /// Whether an entry holds what only its server may see.
 fn has_credentials(document: &Document, name: &str, masker: &Masker) -> bool {
     let json = document.get(&["mcpServers", name]).unwrap_or_default();
-    let has_own = CREDENTIALS.iter().any(|key| !document.keys(&["mcpServers", name, key]).is_empty());
+    let has_own = CREDENTIALS
+        .iter()
+        .any(|key| !document.keys(&["mcpServers", name, key]).is_empty());
     has_own || json.contains("${") || masker.mask(&json) != json
 }
 
 /// Whether an agent may write this member.
 fn check(key: &str, json: &str) -> Result<(), String> {
     if !SETTABLE.contains(&key) {
-        return Err(format!("`{key}` is not for agents to set; there are {}", SETTABLE.join(", ")));
+        return Err(format!(
+            "`{key}` is not for agents to set; there are {}",
+            SETTABLE.join(", ")
+        ));
     }
     let value: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     match variable_in(&value) {
-        Some(name) => Err(format!("variables such as `${{{name}}}` may hold secrets: a person has to write them")),
+        Some(name) => Err(format!(
+            "variables such as `${{{name}}}` may hold secrets: a person has to write them"
+        )),
         None => Ok(()),
     }
 }
@@ -103,7 +129,10 @@ fn check(key: &str, json: &str) -> Result<(), String> {
 fn variable_in(value: &serde_json::Value) -> Option<String> {
     match value {
         serde_json::Value::String(text) => text.match_indices("${").find_map(|(at, _)| {
-            let name: String = text[at + 2..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let name: String = text[at + 2..]
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
             (!is_inherited(&name)).then_some(name)
         }),
         serde_json::Value::Array(items) => items.iter().find_map(variable_in),
@@ -135,7 +164,8 @@ mod tests {
     }
 
     fn make(change: &Change, name: &str, document: &mut Document) -> Result<(), String> {
-        permit(change, name, document, &Masker::default()).and_then(|()| change.make(name, document))
+        permit(change, name, document, &Masker::default())
+            .and_then(|()| change.make(name, document))
     }
 
     #[track_caller]
@@ -156,17 +186,44 @@ mod tests {
     #[test]
     fn an_agent_changes_what_is_no_bound_of_its_own() {
         let with_timeout = update(r#"{"timeout":"5s"}"#);
-        made(&with_timeout, "plain", r#""x"}, // a"#, r#""x", "timeout": "5s"}, // a"#);
-        made(&with_timeout, "fenced", r#"["rm"]}}"#, r#"["rm"]}, "timeout": "5s"}"#);
-        made(&update(r#"{"command":"y"}"#), "plain", r#""plain": {"command": "x"}"#, r#""plain": {"command": "y"}"#);
-        made(&Change::Switch { disabled: true }, "plain", r#""x"}, // a"#, r#""x", "disabled": true}, // a"#);
-        made(&Change::Remove, "plain", "    \"plain\": {\"command\": \"x\"}, // a note\n", "");
+        made(
+            &with_timeout,
+            "plain",
+            r#""x"}, // a"#,
+            r#""x", "timeout": "5s"}, // a"#,
+        );
+        made(
+            &with_timeout,
+            "fenced",
+            r#"["rm"]}}"#,
+            r#"["rm"]}, "timeout": "5s"}"#,
+        );
+        made(
+            &update(r#"{"command":"y"}"#),
+            "plain",
+            r#""plain": {"command": "x"}"#,
+            r#""plain": {"command": "y"}"#,
+        );
+        made(
+            &Change::Switch { disabled: true },
+            "plain",
+            r#""x"}, // a"#,
+            r#""x", "disabled": true}, // a"#,
+        );
+        made(
+            &Change::Remove,
+            "plain",
+            "    \"plain\": {\"command\": \"x\"}, // a note\n",
+            "",
+        );
         let added = r#""${TOKEN}"}},"#.replace("\"$", "Bearer $");
         made(
             &add(r#"{"command":"z","args":["${HOME}"]}"#),
             "new",
             &added,
-            &format!("{added}\n    \"new\": {{\n      \"command\": \"z\",\n      \"args\": [\"${{HOME}}\"]\n    }},"),
+            &format!(
+                "{added}\n    \"new\": {{\n      \"command\": \"z\",\n      \"args\": [\"${{HOME}}\"]\n    }},"
+            ),
         );
     }
 
@@ -177,11 +234,31 @@ mod tests {
         refused(&Change::Remove, "fenced", "`tools`");
         refused(&update(r#"{"tools":null}"#), "fenced", "not for agents");
         refused(&update(r#"{"trust":"all"}"#), "plain", "not for agents");
-        refused(&update(r#"{"url":"https://evil.example"}"#), "keyed", "credentials");
-        refused(&update(r#"{"env":{"NODE_OPTIONS":"-r evil"}}"#), "keyed", "credentials");
-        refused(&add(r#"{"command":"x","env":{"T":"a ${TOKEN}"}}"#), "new", "${TOKEN}");
-        refused(&add(r#"{"command":"x","args":["\u0024{TOKEN:-x}"]}"#), "new", "${TOKEN}");
-        refused(&add(r#"{"command":"x","oauth":{}}"#), "new", "not for agents");
+        refused(
+            &update(r#"{"url":"https://evil.example"}"#),
+            "keyed",
+            "credentials",
+        );
+        refused(
+            &update(r#"{"env":{"NODE_OPTIONS":"-r evil"}}"#),
+            "keyed",
+            "credentials",
+        );
+        refused(
+            &add(r#"{"command":"x","env":{"T":"a ${TOKEN}"}}"#),
+            "new",
+            "${TOKEN}",
+        );
+        refused(
+            &add(r#"{"command":"x","args":["\u0024{TOKEN:-x}"]}"#),
+            "new",
+            "${TOKEN}",
+        );
+        refused(
+            &add(r#"{"command":"x","oauth":{}}"#),
+            "new",
+            "not for agents",
+        );
         refused(&add(command), "plain", "there is a server");
         refused(&Change::Remove, "nobody", "there is no server");
         refused(&add("[1]"), "new", "object");

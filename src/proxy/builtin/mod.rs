@@ -63,8 +63,17 @@ pub(super) fn tools(management: Management) -> ServerTools {
         Management::Read => &[STATUS, REFRESH, READ_RESULT, STATS, TAIL_LOG, SERVERS_READ],
         Management::Full => &[STATUS, REFRESH, READ_RESULT, STATS, TAIL_LOG, SERVERS_FULL],
     };
-    let listed = Listed { tools: tools.iter().map(|json| json.as_bytes().into()).collect(), ..Listed::default() };
-    Cache::new(None).store(&Key { server: name(), configuration: String::new() }, &listed)
+    let listed = Listed {
+        tools: tools.iter().map(|json| json.as_bytes().into()).collect(),
+        ..Listed::default()
+    };
+    Cache::new(None).store(
+        &Key {
+            server: name(),
+            configuration: String::new(),
+        },
+        &listed,
+    )
 }
 
 /// What the built-in server is called.
@@ -74,12 +83,19 @@ pub(super) fn name() -> ServerName {
 
 impl Proxy {
     /// Runs a built-in tool.
-    pub(super) async fn builtin(&self, tool: Tool, arguments: &Object<'_>, caller: Option<&Caller>) -> Reply {
+    pub(super) async fn builtin(
+        &self,
+        tool: Tool,
+        arguments: &Object<'_>,
+        caller: Option<&Caller>,
+    ) -> Reply {
         if tool == Tool::ReadResult {
             return self.read_result(arguments, caller).await;
         }
         if self.config().management == Management::Off {
-            return Reply::tool_error("the configuration does not let agents look after mcpzip (`management` is off)");
+            return Reply::tool_error(
+                "the configuration does not let agents look after mcpzip (`management` is off)",
+            );
         }
         self.refresh.loaded().await;
         match tool {
@@ -102,17 +118,30 @@ impl Proxy {
 
     /// The usable server of this name, or why there is none.
     fn configured(&self, name: &str) -> Result<ServerName, Reply> {
-        let server = ServerName::new(name).ok().filter(|server| self.config().servers.contains_key(server));
-        server.ok_or_else(|| Reply::tool_error(&format!("there is no server `{name}`; mcpzip__status lists them")))
+        let server = ServerName::new(name)
+            .ok()
+            .filter(|server| self.config().servers.contains_key(server));
+        server.ok_or_else(|| {
+            Reply::tool_error(&format!(
+                "there is no server `{name}`; mcpzip__status lists them"
+            ))
+        })
     }
 
     async fn stats(&self, arguments: &Object<'_>) -> Reply {
-        let days = arguments.get("days").and_then(|raw| raw.get().parse::<u32>().ok());
+        let days = arguments
+            .get("days")
+            .and_then(|raw| raw.get().parse::<u32>().ok());
         let since = days.map(|days| Day::today().minus(days.saturating_sub(1)));
         let statistics = self.statistics.clone();
-        let history = self.tasks.spawn_blocking(move || statistics.history(since)).await;
+        let history = self
+            .tasks
+            .spawn_blocking(move || statistics.history(since))
+            .await;
         match history {
-            Ok(Ok(history)) => Reply::text(&history.total().table(arguments.text("server").as_deref())),
+            Ok(Ok(history)) => {
+                Reply::text(&history.total().table(arguments.text("server").as_deref()))
+            }
             Ok(Err(error)) => {
                 tracing::error!(%error, "no statistics");
                 Reply::tool_error("the statistics cannot be read")

@@ -16,7 +16,9 @@ type Changes = Vec<(String, Change)>;
 impl Proxy {
     /// Lists or changes the configured servers: `{operation, servers?, names?}`.
     pub(super) async fn servers(&self, arguments: &Object<'_>) -> Reply {
-        let operation = arguments.text("operation").unwrap_or_else(|| "list".to_owned());
+        let operation = arguments
+            .text("operation")
+            .unwrap_or_else(|| "list".to_owned());
         if operation == "list" {
             return Reply::text(&self.server_list());
         }
@@ -33,40 +35,72 @@ impl Proxy {
         let Some(path) = config.path.clone() else {
             return Reply::tool_error("this run has no configuration file that could be changed");
         };
-        let names: Vec<ServerName> = changes.iter().filter_map(|(name, _)| ServerName::new(name).ok()).collect();
+        let names: Vec<ServerName> = changes
+            .iter()
+            .filter_map(|(name, _)| ServerName::new(name).ok())
+            .collect();
         let (variables, masker) = (self.variables.clone(), config.masker.clone());
         let changed = self.tasks.spawn_blocking(move || {
-            change_servers(&path, &changes, &variables, false, |change, name, document| {
-                permit(change, name, document, &masker)
-            })
+            change_servers(
+                &path,
+                &changes,
+                &variables,
+                false,
+                |change, name, document| permit(change, name, document, &masker),
+            )
         });
         let changed = changed.await;
         match changed {
             Ok(Ok(changed)) => self.configure(changed.config),
-            Ok(Err(ChangeError::Refused(text))) => return Reply::tool_error(&format!("nothing was changed: {text}")),
+            Ok(Err(ChangeError::Refused(text))) => {
+                return Reply::tool_error(&format!("nothing was changed: {text}"));
+            }
             Ok(Err(error @ (ChangeError::Edit(_) | ChangeError::Configuration(_)))) => {
                 tracing::error!(%error, "the configuration is not changed");
-                return Reply::tool_error("nothing was changed: the configuration file cannot be edited");
+                return Reply::tool_error(
+                    "nothing was changed: the configuration file cannot be edited",
+                );
             }
-            Err(_) => return Reply::tool_error("nothing is known of the change: it ended in a fault inside mcpzip"),
+            Err(_) => {
+                return Reply::tool_error(
+                    "nothing is known of the change: it ended in a fault inside mcpzip",
+                );
+            }
         }
         tracing::info!(operation, ?names, "an agent changed the configuration");
         self.refresh.loaded().await;
-        let running = names.iter().filter(|name| self.config().servers.get(*name).is_some_and(|entry| !entry.disabled));
+        let running = names.iter().filter(|name| {
+            self.config()
+                .servers
+                .get(*name)
+                .is_some_and(|entry| !entry.disabled)
+        });
         join_all(running.map(|name| self.refresh.list(Some(name), REFRESH_LIMIT))).await;
-        self.index.wait_current(std::time::Duration::from_secs(5)).await;
+        self.index
+            .wait_current(std::time::Duration::from_secs(5))
+            .await;
         Reply::text(&self.outcome(&names))
     }
 
     /// How the changed servers stand.
     fn outcome(&self, names: &[ServerName]) -> String {
         let status = self.status();
-        let lines = names.iter().map(|name| match status.servers.iter().find(|known| known.name == name.as_str()) {
-            Some(known) => {
-                let reason = known.reason.as_deref().map(|reason| format!("; {reason}")).unwrap_or_default();
-                format!("{name}: {}, {} tools{reason}", known.state, known.tools)
+        let lines = names.iter().map(|name| {
+            match status
+                .servers
+                .iter()
+                .find(|known| known.name == name.as_str())
+            {
+                Some(known) => {
+                    let reason = known
+                        .reason
+                        .as_deref()
+                        .map(|reason| format!("; {reason}"))
+                        .unwrap_or_default();
+                    format!("{name}: {}, {} tools{reason}", known.state, known.tools)
+                }
+                None => format!("{name}: removed"),
             }
-            None => format!("{name}: removed"),
         });
         lines.collect::<Vec<_>>().join("\n")
     }
@@ -78,7 +112,10 @@ impl Proxy {
             let disabled = if entry.disabled { "; disabled" } else { "" };
             format!("{name}: {}{disabled}", entry.way())
         });
-        let faulty = config.faults.iter().map(|fault| format!("{}: cannot be used: {}", fault.name, fault.fault));
+        let faulty = config
+            .faults
+            .iter()
+            .map(|fault| format!("{}: cannot be used: {}", fault.name, fault.fault));
         let lines: Vec<String> = usable.chain(faulty).collect();
         if lines.is_empty() {
             "no server is configured".to_owned()
@@ -92,8 +129,11 @@ impl Proxy {
 fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
     let changes: Changes = match operation {
         "add" | "update" => {
-            let entries = arguments.get("servers").and_then(|raw| Object::parse(raw).ok());
-            let entries = entries.ok_or_else(|| format!("{operation} needs `servers`: an entry by each name"))?;
+            let entries = arguments
+                .get("servers")
+                .and_then(|raw| Object::parse(raw).ok());
+            let entries = entries
+                .ok_or_else(|| format!("{operation} needs `servers`: an entry by each name"))?;
             let change = |entry: &RawValue| match operation {
                 "add" => Ok(Change::Add(entry.get().to_owned())),
                 _ => update(entry),
@@ -105,15 +145,26 @@ fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
             changes.collect::<Result<_, _>>()?
         }
         "remove" | "enable" | "disable" => {
-            let names = arguments.get("names").and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
+            let names = arguments
+                .get("names")
+                .and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
             let names = names.ok_or_else(|| format!("{operation} needs `names`"))?;
             let change = match operation {
                 "remove" => Change::Remove,
-                _ => Change::Switch { disabled: operation == "disable" },
+                _ => Change::Switch {
+                    disabled: operation == "disable",
+                },
             };
-            names.into_iter().map(|name| (name, change.clone())).collect()
+            names
+                .into_iter()
+                .map(|name| (name, change.clone()))
+                .collect()
         }
-        _ => return Err("`operation` is one of list, add, remove, update, enable and disable".to_owned()),
+        _ => {
+            return Err(
+                "`operation` is one of list, add, remove, update, enable and disable".to_owned(),
+            );
+        }
     };
     if changes.is_empty() || changes.len() > MOST_SERVERS {
         return Err(format!("{operation} needs 1 to {MOST_SERVERS} servers"));

@@ -22,8 +22,13 @@ impl Proxy {
             Ok(server) => server,
             Err(refusal) => return refusal,
         };
-        let wanted = arguments.get("lines").and_then(|raw| raw.get().parse().ok()).unwrap_or(LINES);
-        let Some(logs) = self.logs.clone() else { return Reply::tool_error("no logs are kept in this run") };
+        let wanted = arguments
+            .get("lines")
+            .and_then(|raw| raw.get().parse().ok())
+            .unwrap_or(LINES);
+        let Some(logs) = self.logs.clone() else {
+            return Reply::tool_error("no logs are kept in this run");
+        };
         let path = logs.join(format!("{server}.log"));
         let wanted = wanted.clamp(1, MOST_LINES);
         let tail = self.tasks.spawn_blocking(move || tail(&path, LOOKED_AT));
@@ -33,16 +38,27 @@ impl Proxy {
                 tracing::warn!(%server, %error, "the log cannot be read");
                 return Reply::tool_error(&format!("the log of server `{server}` cannot be read"));
             }
-            Err(_) => return Reply::tool_error(&format!("the log of server `{server}` cannot be read")),
+            Err(_) => {
+                return Reply::tool_error(&format!("the log of server `{server}` cannot be read"));
+            }
         };
         // What we wrote there ourselves has internals in it, which are a person's to read.
-        let lines: Vec<String> =
-            lines.iter().filter(|line| !line.starts_with(OWN_LINE)).map(|line| self.masked(line)).collect();
+        let lines: Vec<String> = lines
+            .iter()
+            .filter(|line| !line.starts_with(OWN_LINE))
+            .map(|line| self.masked(line))
+            .collect();
         let last = &lines[lines.len().saturating_sub(wanted)..];
         if last.is_empty() {
             return Reply::text(&format!("server `{server}` has written nothing to stderr"));
         }
-        Reply::text(&last.iter().map(|line| shortened(line)).collect::<Vec<_>>().join("\n"))
+        Reply::text(
+            &last
+                .iter()
+                .map(|line| shortened(line))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
     }
 }
 

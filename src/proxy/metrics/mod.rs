@@ -25,15 +25,27 @@ impl Proxy {
         let version = env!("CARGO_PKG_VERSION");
         let family = Family::new("mcpzip_build_info", Kind::Gauge, "The version that runs.");
         text.family(&family).sample(&[("version", version)], 1);
-        let family = Family::new("mcpzip_sessions", Kind::Gauge, "Clients with a session over HTTP.");
+        let family = Family::new(
+            "mcpzip_sessions",
+            Kind::Gauge,
+            "Clients with a session over HTTP.",
+        );
         text.family(&family).sample(&[], sessions);
         self.connections(&mut text);
         self.calls(&mut text);
         self.answers(&mut text);
         if let Some(tracer) = self.tracer() {
-            let family = Family::new("mcpzip_spans_exported_total", Kind::Counter, "Spans that a collector has taken.");
+            let family = Family::new(
+                "mcpzip_spans_exported_total",
+                Kind::Counter,
+                "Spans that a collector has taken.",
+            );
             text.family(&family).sample(&[], tracer.exported());
-            let family = Family::new("mcpzip_spans_dropped_total", Kind::Counter, "Spans that could not be sent.");
+            let family = Family::new(
+                "mcpzip_spans_dropped_total",
+                Kind::Counter,
+                "Spans that could not be sent.",
+            );
             text.family(&family).sample(&[], tracer.dropped());
         }
         process::write(&mut text, self.statistics.live().since());
@@ -52,18 +64,34 @@ impl Proxy {
         let help = "Servers of the configuration by the state of their connection.";
         text.family(&Family::new("mcpzip_connections", Kind::Gauge, help));
         for name in ["ready", "connecting", "idle", "failed", "disabled"] {
-            let count = states.iter().filter(|status| word(&status.state) == name).count();
+            let count = states
+                .iter()
+                .filter(|status| word(&status.state) == name)
+                .count();
             text.sample(&[("state", name)], count);
         }
         let help = "Whether a server is connected.";
         text.family(&Family::new("mcpzip_server_connected", Kind::Gauge, help));
         for status in &states {
-            text.sample(&[("server", status.server.as_str())], u8::from(matches!(status.state, State::Ready)));
+            text.sample(
+                &[("server", status.server.as_str())],
+                u8::from(matches!(status.state, State::Ready)),
+            );
         }
         let snapshot = self.catalog.snapshot();
-        text.family(&Family::new("mcpzip_catalog_tools", Kind::Gauge, "Tools that a server is known to have."));
-        for server in snapshot.servers().filter(|server| server.name().as_str() != BUILT_IN_SERVER) {
-            text.sample(&[("server", server.name().as_str())], server.entries().len());
+        text.family(&Family::new(
+            "mcpzip_catalog_tools",
+            Kind::Gauge,
+            "Tools that a server is known to have.",
+        ));
+        for server in snapshot
+            .servers()
+            .filter(|server| server.name().as_str() != BUILT_IN_SERVER)
+        {
+            text.sample(
+                &[("server", server.name().as_str())],
+                server.entries().len(),
+            );
         }
     }
 
@@ -78,11 +106,23 @@ impl Proxy {
             }
         };
         let in_flight = "Calls of tools that are under way.";
-        all("mcpzip_calls_in_flight", Kind::Gauge, in_flight, &|totals| totals.in_flight);
+        all(
+            "mcpzip_calls_in_flight",
+            Kind::Gauge,
+            in_flight,
+            &|totals| totals.in_flight,
+        );
         let sent = "Bytes of arguments that went to a server's tools.";
-        all("mcpzip_sent_bytes_total", Kind::Counter, sent, &|totals| totals.sent);
+        all("mcpzip_sent_bytes_total", Kind::Counter, sent, &|totals| {
+            totals.sent
+        });
         let received = "Bytes of results that came from a server's tools.";
-        all("mcpzip_received_bytes_total", Kind::Counter, received, &|totals| totals.received);
+        all(
+            "mcpzip_received_bytes_total",
+            Kind::Counter,
+            received,
+            &|totals| totals.received,
+        );
         let help = "Calls of tools that have ended, by server and outcome.";
         text.family(&Family::new("mcpzip_calls_total", Kind::Counter, help));
         for (server, totals) in &servers {
@@ -91,7 +131,11 @@ impl Proxy {
             }
         }
         let help = "How long calls of tools took, from sending them to their answer.";
-        text.family(&Family::new("mcpzip_call_duration_seconds", Kind::Histogram, help));
+        text.family(&Family::new(
+            "mcpzip_call_duration_seconds",
+            Kind::Histogram,
+            help,
+        ));
         for (server, totals) in &servers {
             let mut count = 0;
             for (number, times) in totals.times.iter().enumerate() {
@@ -108,18 +152,35 @@ impl Proxy {
     fn answers(&self, text: &mut Text) {
         let live = self.statistics.live();
         let mut one = |name, help, value: u64| {
-            text.family(&Family::new(name, Kind::Counter, help)).sample(&[], value);
+            text.family(&Family::new(name, Kind::Counter, help))
+                .sample(&[], value);
         };
-        one("mcpzip_searches_total", "Searches of agents that were answered.", live.answers(Answer::Search));
+        one(
+            "mcpzip_searches_total",
+            "Searches of agents that were answered.",
+            live.answers(Answer::Search),
+        );
         let cached = self.index.cached.load(Ordering::Relaxed);
-        one("mcpzip_search_cache_hits_total", "Searches that had been answered before.", cached);
+        one(
+            "mcpzip_search_cache_hits_total",
+            "Searches that had been answered before.",
+            cached,
+        );
         let descriptions = live.answers(Answer::Description);
-        one("mcpzip_descriptions_total", "Descriptions of tools that agents asked for.", descriptions);
+        one(
+            "mcpzip_descriptions_total",
+            "Descriptions of tools that agents asked for.",
+            descriptions,
+        );
         one(
             "mcpzip_results_stored_total",
             "Results that were stored, as they were not shown whole.",
             self.results.stored(),
         );
-        one("mcpzip_results_read_total", "Parts of stored results that agents read.", live.answers(Answer::Part));
+        one(
+            "mcpzip_results_read_total",
+            "Parts of stored results that agents read.",
+            live.answers(Answer::Part),
+        );
     }
 }

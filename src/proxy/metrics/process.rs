@@ -8,20 +8,43 @@ use super::text::{Family, Kind, Text};
 pub(super) fn write(text: &mut Text, start: SystemTime) {
     let mut gauge = |name, help, value: Option<u64>| {
         if let Some(value) = value {
-            text.family(&Family::new(name, Kind::Gauge, help)).sample(&[], value);
+            text.family(&Family::new(name, Kind::Gauge, help))
+                .sample(&[], value);
         }
     };
-    gauge("process_resident_memory_bytes", "Memory of the process that is in use.", memory("VmRSS:"));
-    gauge("process_virtual_memory_bytes", "Memory that the process could use.", memory("VmSize:"));
+    gauge(
+        "process_resident_memory_bytes",
+        "Memory of the process that is in use.",
+        memory("VmRSS:"),
+    );
+    gauge(
+        "process_virtual_memory_bytes",
+        "Memory that the process could use.",
+        memory("VmSize:"),
+    );
     gauge("process_open_fds", "Open file descriptors.", descriptors());
-    gauge("process_max_fds", "File descriptors that may be open.", most_descriptors());
+    gauge(
+        "process_max_fds",
+        "File descriptors that may be open.",
+        most_descriptors(),
+    );
     if let Some(time) = time() {
         let help = "Time that processors have spent on the process.";
-        text.family(&Family::new("process_cpu_seconds_total", Kind::Counter, help)).sample(&[], time.as_secs_f64());
+        text.family(&Family::new(
+            "process_cpu_seconds_total",
+            Kind::Counter,
+            help,
+        ))
+        .sample(&[], time.as_secs_f64());
     }
     if let Ok(start) = start.duration_since(UNIX_EPOCH) {
         let help = "When the process started, in seconds since 1970.";
-        text.family(&Family::new("process_start_time_seconds", Kind::Gauge, help)).sample(&[], start.as_secs());
+        text.family(&Family::new(
+            "process_start_time_seconds",
+            Kind::Gauge,
+            help,
+        ))
+        .sample(&[], start.as_secs());
     }
 }
 
@@ -33,7 +56,9 @@ fn memory(key: &str) -> Option<u64> {
 }
 
 fn descriptors() -> Option<u64> {
-    let open = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd")).ok()?;
+    let open = std::fs::read_dir("/proc/self/fd")
+        .or_else(|_| std::fs::read_dir("/dev/fd"))
+        .ok()?;
     // The one that they are read by is not counted.
     Some((open.count() as u64).saturating_sub(1))
 }
@@ -51,7 +76,10 @@ fn most_descriptors() -> Option<u64> {
 #[cfg(unix)]
 fn time() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+    Some(Duration::new(
+        u64::try_from(time.tv_sec).ok()?,
+        u32::try_from(time.tv_nsec).ok()?,
+    ))
 }
 
 #[cfg(not(unix))]

@@ -44,7 +44,12 @@ impl Text {
         };
         self.name = family.name;
         // Writing to memory cannot fail.
-        let _ = writeln!(self.text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help, name = family.name);
+        let _ = writeln!(
+            self.text,
+            "# HELP {name} {}\n# TYPE {name} {kind}",
+            family.help,
+            name = family.name
+        );
         self
     }
 
@@ -58,8 +63,10 @@ impl Text {
         self.text.push_str(self.name);
         self.text.push_str(part);
         if !labels.is_empty() {
-            let labels: Vec<String> =
-                labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+            let labels: Vec<String> = labels
+                .iter()
+                .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+                .collect();
             // Writing to memory cannot fail.
             let _ = write!(self.text, "{{{}}}", labels.join(","));
         }
@@ -73,7 +80,10 @@ impl Text {
 }
 
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -83,8 +93,10 @@ mod tests {
     #[test]
     fn families_and_samples_have_their_form() {
         let mut text = Text::default();
-        text.family(&Family::new("a_total", Kind::Counter, "Of all.")).sample(&[("x", "q\"\\\n"), ("y", "1")], 5);
-        text.family(&Family::new("b", Kind::Histogram, "Time.")).part("_sum", &[], 0.5);
+        text.family(&Family::new("a_total", Kind::Counter, "Of all."))
+            .sample(&[("x", "q\"\\\n"), ("y", "1")], 5);
+        text.family(&Family::new("b", Kind::Histogram, "Time."))
+            .part("_sum", &[], 0.5);
         let expected = "# HELP a_total Of all.\n# TYPE a_total counter\na_total{x=\"q\\\"\\\\\\n\",y=\"1\"} 5\n\
                         # HELP b Time.\n# TYPE b histogram\nb_sum 0.5\n";
         assert_eq!(text.into_string(), expected);

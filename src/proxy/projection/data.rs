@@ -8,7 +8,10 @@ use crate::mcp::Object;
 /// the one fenced block of its text.
 #[must_use]
 pub fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
-    if let Some(structured) = result.get("structuredContent").filter(|raw| raw.get() != "null") {
+    if let Some(structured) = result
+        .get("structuredContent")
+        .filter(|raw| raw.get() != "null")
+    {
         return Some(Cow::Borrowed(structured));
     }
     let texts = texts_of(result);
@@ -25,8 +28,10 @@ pub fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
 
 /// The texts of a result's text blocks.
 pub(in crate::proxy) fn texts_of(result: &Object<'_>) -> Vec<String> {
-    let blocks: Vec<&RawValue> =
-        result.get("content").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let blocks: Vec<&RawValue> = result
+        .get("content")
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default();
     let blocks = blocks.into_iter().filter_map(|raw| Object::parse(raw).ok());
     blocks
         .filter(|block| block.text("type").as_deref() == Some("text"))
@@ -37,7 +42,9 @@ pub(in crate::proxy) fn texts_of(result: &Object<'_>) -> Vec<String> {
 /// A text as JSON; a bare word or number is text that happens to be JSON.
 fn json(text: &str) -> Option<Box<RawValue>> {
     let text = text.trim();
-    (text.starts_with('{') || text.starts_with('[')).then(|| serde_json::from_str(text).ok()).flatten()
+    (text.starts_with('{') || text.starts_with('['))
+        .then(|| serde_json::from_str(text).ok())
+        .flatten()
 }
 
 /// What stands between lines of three backticks.
@@ -59,25 +66,41 @@ mod tests {
     fn check(result: &str, expected: Option<&str>) {
         let raw: &RawValue = serde_json::from_str(result).unwrap();
         let object = Object::parse(raw).unwrap();
-        assert_eq!(data_of(&object).as_deref().map(RawValue::get), expected, "{result}");
+        assert_eq!(
+            data_of(&object).as_deref().map(RawValue::get),
+            expected,
+            "{result}"
+        );
     }
 
     #[test]
     fn the_data_is_found_where_servers_put_it() {
-        check(r#"{"structuredContent":{"a":1e400},"content":[]}"#, Some(r#"{"a":1e400}"#));
+        check(
+            r#"{"structuredContent":{"a":1e400},"content":[]}"#,
+            Some(r#"{"a":1e400}"#),
+        );
         check(
             r#"{"content":[{"type":"text","text":" {\"a\": 1}"},{"type":"text","text":"words"}]}"#,
             Some(r#"{"a": 1}"#),
         );
-        check(r#"{"content":[{"type":"text","text":"Here:\n```json\n[1]\n```\nDone"}]}"#, Some("[1]"));
-        check(r#"{"structuredContent":null,"content":[{"type":"text","text":"[2]"}]}"#, Some("[2]"));
+        check(
+            r#"{"content":[{"type":"text","text":"Here:\n```json\n[1]\n```\nDone"}]}"#,
+            Some("[1]"),
+        );
+        check(
+            r#"{"structuredContent":null,"content":[{"type":"text","text":"[2]"}]}"#,
+            Some("[2]"),
+        );
     }
 
     #[test]
     fn text_is_no_data() {
         check(r#"{"content":[{"type":"text","text":"words"}]}"#, None);
         check(r#"{"content":[{"type":"text","text":"12"}]}"#, None);
-        check(r#"{"content":[{"type":"text","text":"[1]"},{"type":"text","text":"[2]"}]}"#, None);
+        check(
+            r#"{"content":[{"type":"text","text":"[1]"},{"type":"text","text":"[2]"}]}"#,
+            None,
+        );
         check(r#"{"content":[{"type":"image","data":"e30="}]}"#, None);
         check("{}", None);
     }

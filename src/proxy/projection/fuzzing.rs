@@ -27,20 +27,32 @@ const ENDLESS: &[&str] = &[
     "foreach",
     "input",
 ];
-const LARGE: &[&str] = &["*", "path", "=", "[", "implode", "splits", "sub(", "tojson", "@", "ltrim", "rtrim", "{"];
+const LARGE: &[&str] = &[
+    "*", "path", "=", "[", "implode", "splits", "sub(", "tojson", "@", "ltrim", "rtrim", "{",
+];
 
 /// A filter on the first line, a tool's result or data in the rest: the filter is read, and run where it ends for sure.
 pub(crate) fn select(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let (filter, json) = text.split_once('\n').unwrap_or((text, "null"));
     if let Ok(raw) = serde_json::from_str::<&RawValue>(json) {
         let shape = shape_of(raw);
-        assert!(!shape.is_empty() && shape.chars().count() <= 1000, "{} characters", shape.chars().count());
+        assert!(
+            !shape.is_empty() && shape.chars().count() <= 1000,
+            "{} characters",
+            shape.chars().count()
+        );
         if let Some(found) = Object::parse(raw).ok().as_ref().and_then(data_of) {
             assert!(!shape_of(&found).is_empty());
         }
     }
-    let is_tame = filter.len() <= 64 && !ENDLESS.iter().chain(LARGE).any(|word| filter.contains(word));
+    let is_tame = filter.len() <= 64
+        && !ENDLESS
+            .iter()
+            .chain(LARGE)
+            .any(|word| filter.contains(word));
     if is_tame {
         let mut output = Bounded(Vec::new());
         match filtered(filter, json.as_bytes(), &mut output) {
@@ -54,7 +66,11 @@ pub(crate) fn select(data: &[u8]) {
     // The simplest filter gives the data. Reading it takes longer than all else here, and is done once.
     thread_local!(static SAME: Filter = compiled(".").expect("it is jq"));
     let mut same = Vec::new();
-    if !json.trim_start().starts_with('"') && SAME.with(|filter| passed(filter, json.as_bytes(), &mut same)).is_ok() {
+    if !json.trim_start().starts_with('"')
+        && SAME
+            .with(|filter| passed(filter, json.as_bytes(), &mut same))
+            .is_ok()
+    {
         let mut twice = Vec::new();
         SAME.with(|filter| passed(filter, &same, &mut twice))
             .unwrap_or_else(|error| panic!("{error:?}: {}", String::from_utf8_lossy(&same)));

@@ -63,7 +63,9 @@ pub enum Error {
 
 impl Default for Projection {
     fn default() -> Self {
-        Self { places: Semaphore::new(SIDE_BY_SIDE) }
+        Self {
+            places: Semaphore::new(SIDE_BY_SIDE),
+        }
     }
 }
 
@@ -73,8 +75,14 @@ impl Projection {
     /// # Errors
     /// When it fails, puts out nothing, or goes beyond its limits.
     pub async fn select(&self, filter: &str, data: &RawValue) -> Result<String, Error> {
-        let _place = self.places.acquire().await.expect("the semaphore is never closed");
-        tokio::time::timeout(TIME_LIMIT, run(filter, data)).await.unwrap_or(Err(Error::TooLong))
+        let _place = self
+            .places
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        tokio::time::timeout(TIME_LIMIT, run(filter, data))
+            .await
+            .unwrap_or(Err(Error::TooLong))
     }
 }
 
@@ -100,7 +108,11 @@ async fn run(filter: &str, data: &RawValue) -> Result<String, Error> {
     };
     let (mut text, mut said) = (Vec::new(), Vec::new());
     let (mut limited, mut short) = (output.take(OUTPUT_LIMIT + 1), errors.take(4096));
-    let ((), read, _) = tokio::join!(write, limited.read_to_end(&mut text), short.read_to_end(&mut said));
+    let ((), read, _) = tokio::join!(
+        write,
+        limited.read_to_end(&mut text),
+        short.read_to_end(&mut said)
+    );
     read?;
     if text.len() as u64 > OUTPUT_LIMIT {
         return Err(Error::TooMuch);
@@ -108,8 +120,12 @@ async fn run(filter: &str, data: &RawValue) -> Result<String, Error> {
     let status = child.wait().await?;
     match status.code() {
         Some(0) if text.is_empty() => Err(Error::Empty),
-        Some(0) => Ok(String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(&text)).into_owned()),
-        Some(worker::FILTER_FAILED) => Err(Error::Filter(String::from_utf8_lossy(&said).trim().to_owned())),
+        Some(0) => {
+            Ok(String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(&text)).into_owned())
+        }
+        Some(worker::FILTER_FAILED) => Err(Error::Filter(
+            String::from_utf8_lossy(&said).trim().to_owned(),
+        )),
         _ => Err(Error::TooLarge),
     }
 }

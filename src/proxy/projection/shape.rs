@@ -16,8 +16,17 @@ const LONGEST_EXAMPLE: usize = 24;
 /// `{total: 3, items: array[3] of {id: 7, title: "milk", tags: array[0]}}`.
 #[must_use]
 pub fn shape_of(data: &RawValue) -> String {
-    let shape = (1..=DEEPEST).rev().map(|depth| describe(data, depth)).find(|shape| shape.chars().count() <= LONGEST);
-    shape.unwrap_or_else(|| describe(data, 1).chars().take(LONGEST - 1).chain(['…']).collect())
+    let shape = (1..=DEEPEST)
+        .rev()
+        .map(|depth| describe(data, depth))
+        .find(|shape| shape.chars().count() <= LONGEST);
+    shape.unwrap_or_else(|| {
+        describe(data, 1)
+            .chars()
+            .take(LONGEST - 1)
+            .chain(['…'])
+            .collect()
+    })
 }
 
 fn describe(raw: &RawValue, depth: usize) -> String {
@@ -49,7 +58,9 @@ fn object(raw: &RawValue, depth: usize) -> String {
 fn array(raw: &RawValue, depth: usize) -> String {
     let items: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
     match items.first() {
-        Some(first) if depth > 0 => format!("array[{}] of {}", items.len(), describe(first, depth - 1)),
+        Some(first) if depth > 0 => {
+            format!("array[{}] of {}", items.len(), describe(first, depth - 1))
+        }
         _ => format!("array[{}]", items.len()),
     }
 }
@@ -66,9 +77,13 @@ fn string(raw: &RawValue) -> String {
 
 /// A key as a filter writes it.
 fn name(key: &str) -> String {
-    let is_plain =
-        key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !key.starts_with(|c: char| c.is_ascii_digit());
-    if is_plain && !key.is_empty() { key.to_owned() } else { crate::mcp::frame::quoted(key) }
+    let is_plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !key.starts_with(|c: char| c.is_ascii_digit());
+    if is_plain && !key.is_empty() {
+        key.to_owned()
+    } else {
+        crate::mcp::frame::quoted(key)
+    }
 }
 
 #[cfg(test)]
@@ -89,17 +104,29 @@ mod tests {
             r#"{total: 3, items: array[3] of {id: 7, tags: array[0], "a-b": "milk"}, next: null}"#,
         );
         let long = format!(r#"{{"body":"{}"}}"#, "x".repeat(500));
-        check(&long, &format!("{{body: string[500] \"{}\"…}}", "x".repeat(16)));
+        check(
+            &long,
+            &format!("{{body: string[500] \"{}\"…}}", "x".repeat(16)),
+        );
     }
 
     #[test]
     fn a_shape_is_short_whatever_the_data() {
-        let wide: Vec<String> =
-            (0..5000).map(|n| format!(r#""key{n}":{{"inner":[{{"x":"{}"}}]}}"#, "y".repeat(99))).collect();
+        let wide: Vec<String> = (0..5000)
+            .map(|n| format!(r#""key{n}":{{"inner":[{{"x":"{}"}}]}}"#, "y".repeat(99)))
+            .collect();
         let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
-        for json in [format!("{{{}}}", wide.join(",")), deep, format!("[\"{}\"]", "z".repeat(100_000))] {
+        for json in [
+            format!("{{{}}}", wide.join(",")),
+            deep,
+            format!("[\"{}\"]", "z".repeat(100_000)),
+        ] {
             let shape = shape_of(serde_json::from_str(&json).unwrap());
-            assert!(shape.chars().count() <= LONGEST, "{} characters", shape.len());
+            assert!(
+                shape.chars().count() <= LONGEST,
+                "{} characters",
+                shape.len()
+            );
             assert!(!shape.is_empty());
         }
     }

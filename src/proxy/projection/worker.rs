@@ -24,9 +24,16 @@ pub fn run() -> io::Result<i32> {
     limit()?;
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input)?;
-    let line = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let line = input
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(input.len());
     let filter: String = serde_json::from_slice(&input[..line])?;
-    match filtered(&filter, &input[line..], &mut io::BufWriter::new(io::stdout().lock())) {
+    match filtered(
+        &filter,
+        &input[line..],
+        &mut io::BufWriter::new(io::stdout().lock()),
+    ) {
         Ok(()) => Ok(0),
         Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(Stopped::Output(error)) => Err(error),
@@ -46,29 +53,55 @@ pub(super) enum Stopped {
 /// A filter that was read, and with it all that jq defines in its own language.
 pub(super) type Filter = jaq_core::Filter<data::JustLut<Val>>;
 
-pub(super) fn filtered(code: &str, input: &[u8], output: &mut impl io::Write) -> Result<(), Stopped> {
+pub(super) fn filtered(
+    code: &str,
+    input: &[u8],
+    output: &mut impl io::Write,
+) -> Result<(), Stopped> {
     passed(&compiled(code)?, input, output)
 }
 
 pub(super) fn compiled(code: &str) -> Result<Filter, Stopped> {
     let failed = |message: String| Stopped::Filter(message);
-    let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-    let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+    let definitions = jaq_core::defs()
+        .chain(jaq_std::defs())
+        .chain(jaq_json::defs());
+    let functions = jaq_core::funs()
+        .chain(jaq_std::funs())
+        .chain(jaq_json::funs());
     let arena = Arena::default();
     let modules = Loader::new(definitions)
         .load(&arena, File { code, path: () })
-        .map_err(|errors| failed(format!("the filter is no jq: {}", first_load_error(&errors))))?;
-    Compiler::default().with_funs(functions).compile(modules).map_err(|errors| {
-        let names =
-            errors.iter().flat_map(|(_, errors)| errors).map(|(name, what)| format!("no {} `{name}`", what.as_str()));
-        failed(format!("the filter is no jq: {}", names.collect::<Vec<_>>().join(", ")))
-    })
+        .map_err(|errors| {
+            failed(format!(
+                "the filter is no jq: {}",
+                first_load_error(&errors)
+            ))
+        })?;
+    Compiler::default()
+        .with_funs(functions)
+        .compile(modules)
+        .map_err(|errors| {
+            let names = errors
+                .iter()
+                .flat_map(|(_, errors)| errors)
+                .map(|(name, what)| format!("no {} `{name}`", what.as_str()));
+            failed(format!(
+                "the filter is no jq: {}",
+                names.collect::<Vec<_>>().join(", ")
+            ))
+        })
 }
 
 /// Puts out what comes of `input` behind the filter.
-pub(super) fn passed(filter: &Filter, input: &[u8], output: &mut impl io::Write) -> Result<(), Stopped> {
+pub(super) fn passed(
+    filter: &Filter,
+    input: &[u8],
+    output: &mut impl io::Write,
+) -> Result<(), Stopped> {
     let failed = |message: String| Stopped::Filter(message);
-    let value = read::parse_single(input).map_err(|error| failed(format!("the data cannot be read: {error}")))?;
+    let value = read::parse_single(input)
+        .map_err(|error| failed(format!("the data cannot be read: {error}")))?;
     let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     for value in filter.id.run((context, value)).map(unwrap_valr) {
         let value = value.map_err(|error| failed(format!("the filter failed: {error}")))?;
@@ -84,7 +117,9 @@ pub(super) fn passed(filter: &Filter, input: &[u8], output: &mut impl io::Write)
 
 fn first_load_error(errors: &jaq_core::load::Errors<&str, ()>) -> String {
     use jaq_core::load::Error;
-    let Some((_, error)) = errors.first() else { return "it cannot be read".to_owned() };
+    let Some((_, error)) = errors.first() else {
+        return "it cannot be read".to_owned();
+    };
     match error {
         Error::Io(_) => "it must not read files".to_owned(),
         Error::Lex(errors) => errors.first().map_or_else(String::new, |(expected, rest)| {
@@ -103,7 +138,10 @@ fn shortened(text: &str) -> String {
 #[cfg(unix)]
 fn limit() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
-    let to = |limit: u64| Rlimit { current: Some(limit), maximum: Some(limit) };
+    let to = |limit: u64| Rlimit {
+        current: Some(limit),
+        maximum: Some(limit),
+    };
     setrlimit(Resource::As, to(MEMORY))?;
     setrlimit(Resource::Cpu, to(SECONDS))?;
     setrlimit(Resource::Core, to(0))?;
@@ -111,7 +149,10 @@ fn limit() -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix; here the time limit of the caller has to do")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "as on Unix; here the time limit of the caller has to do"
+)]
 fn limit() -> io::Result<()> {
     Ok(())
 }

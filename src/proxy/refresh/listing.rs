@@ -70,9 +70,19 @@ impl Listing {
 
     /// Lists it when there is a place for it, and leaves that to the next server where this one is slow.
     async fn in_turn(&self) -> Result<(), String> {
-        let place = self.refresh.places.acquire().await.expect("the semaphore is never closed");
-        self.state.send_modify(|state| state.progress = Progress::UnderWay);
-        let limit = self.refresh.parts.pool.connected_within(&self.key.server, LIST_LIMIT);
+        let place = self
+            .refresh
+            .places
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        self.state
+            .send_modify(|state| state.progress = Progress::UnderWay);
+        let limit = self
+            .refresh
+            .parts
+            .pool
+            .connected_within(&self.key.server, LIST_LIMIT);
         let mut list = pin!(self.list(limit));
         if let Ok(outcome) = timeout(limit / TURN, &mut list).await {
             return outcome;
@@ -82,12 +92,25 @@ impl Listing {
     }
 
     async fn list(&self, limit: Duration) -> Result<(), String> {
-        let Parts { pool, catalog, cache, index, topics, tasks, .. } = &self.refresh.parts;
+        let Parts {
+            pool,
+            catalog,
+            cache,
+            index,
+            topics,
+            tasks,
+            ..
+        } = &self.refresh.parts;
         let listing = timeout(limit, pool.list(&self.key.server, LIST_LIMIT))
             .await
             .map_err(|_| format!("it did not list its tools within {limit:?}"))?
             .map_err(|error| error.to_string())?;
-        let (key, cache, catalog, topics) = (self.key.clone(), cache.clone(), catalog.clone(), topics.clone());
+        let (key, cache, catalog, topics) = (
+            self.key.clone(),
+            cache.clone(),
+            catalog.clone(),
+            topics.clone(),
+        );
         let pins = self.refresh.parts.pins.clone();
         let stored = tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
@@ -118,7 +141,9 @@ impl Listing {
             topics.note(&snapshot);
             changes(&server, &before, &snapshot)
         });
-        let changes = stored.await.map_err(|_| "its tools could not be kept".to_owned())?;
+        let changes = stored
+            .await
+            .map_err(|_| "its tools could not be kept".to_owned())?;
         index.catalog_changed();
         self.refresh.tell(&changes);
         Ok(())
@@ -133,8 +158,14 @@ fn or_known(
 ) -> Vec<Bytes> {
     list.unwrap_or_else(|error| {
         tracing::warn!(%error, "what was known before is kept");
-        let Some(known) = known else { return Vec::new() };
-        let json = entries(known).as_slice().iter().filter_map(|entry| known.json_of(entry).ok());
-        json.map(|json| Bytes::copy_from_slice(json.get().as_bytes())).collect()
+        let Some(known) = known else {
+            return Vec::new();
+        };
+        let json = entries(known)
+            .as_slice()
+            .iter()
+            .filter_map(|entry| known.json_of(entry).ok());
+        json.map(|json| Bytes::copy_from_slice(json.get().as_bytes()))
+            .collect()
     })
 }

@@ -133,7 +133,13 @@ impl Refresh {
             .iter()
             .filter(|(_, entry)| !entry.disabled)
             .map(|(server, entry)| {
-                (server.clone(), Key { server: server.clone(), configuration: entry.hash.to_string() })
+                (
+                    server.clone(),
+                    Key {
+                        server: server.clone(),
+                        configuration: entry.hash.to_string(),
+                    },
+                )
             })
             .collect();
         let mut fresh = Vec::new();
@@ -143,7 +149,9 @@ impl Refresh {
             let mut watched = self.watched();
             is_first = watched.is_empty();
             watched.retain(|server, known| {
-                let stays = wanted.get(server).is_some_and(|key| key.configuration == known.key.configuration);
+                let stays = wanted
+                    .get(server)
+                    .is_some_and(|key| key.configuration == known.key.configuration);
                 if !stays {
                     known.stop.cancel();
                     gone.push(server.clone());
@@ -155,7 +163,10 @@ impl Refresh {
                     let watched = Watched {
                         key,
                         asked: Arc::default(),
-                        state: watch::Sender::new(State { progress: Progress::NotAsked, rounds: 0 }),
+                        state: watch::Sender::new(State {
+                            progress: Progress::NotAsked,
+                            rounds: 0,
+                        }),
                         stop: CancellationToken::new(),
                     };
                     fresh.push((
@@ -175,19 +186,29 @@ impl Refresh {
             let _ = tokio::time::timeout(PATIENCE, refresh.begun.cancelled()).await;
             let keys: Vec<Key> = fresh.iter().map(|(key, ..)| key.clone()).collect();
             let known = refresh.load(keys).await;
-            let modern = known.iter().filter(|known| known.revision().is_some_and(Revision::is_modern));
+            let modern = known
+                .iter()
+                .filter(|known| known.revision().is_some_and(Revision::is_modern));
             modern.for_each(|known| refresh.parts.pool.remember_modern(known.name()));
             let before = refresh.parts.catalog.snapshot();
             let snapshot = refresh.parts.catalog.update(|servers| {
                 gone.iter().for_each(|server| drop(servers.remove(server)));
-                servers.extend(known.into_iter().map(|tools| (tools.name().clone(), Arc::new(tools))));
+                servers.extend(
+                    known
+                        .into_iter()
+                        .map(|tools| (tools.name().clone(), Arc::new(tools))),
+                );
             });
             refresh.parts.index.catalog_changed();
             refresh.loading.send_modify(|loading| *loading -= 1);
             // At the start there is nothing that a client could have seen before.
             if !is_first {
                 let others = gone.iter().chain(fresh.iter().map(|(key, ..)| &key.server));
-                refresh.tell(&others.flat_map(|server| changes(server, &before, &snapshot)).collect::<Vec<_>>());
+                refresh.tell(
+                    &others
+                        .flat_map(|server| changes(server, &before, &snapshot))
+                        .collect::<Vec<_>>(),
+                );
             }
             for (key, asked, state, stop) in fresh {
                 let due = match (refresh.start, snapshot.server(&key.server)) {
@@ -199,7 +220,12 @@ impl Refresh {
                     asked.notify_one();
                     state.send_modify(|state| state.progress = Progress::UnderWay);
                 }
-                let listing = Listing { refresh: refresh.clone(), key, asked, state };
+                let listing = Listing {
+                    refresh: refresh.clone(),
+                    key,
+                    asked,
+                    state,
+                };
                 refresh.parts.tasks.spawn(listing.run(stop));
             }
         });
@@ -230,7 +256,9 @@ impl Refresh {
             .filter(|(name, _)| server.is_none_or(|server| server == *name))
             .map(|(_, watched)| {
                 let state = watched.state.subscribe();
-                let under_way = u64::from(state.borrow().progress == Progress::UnderWay && state.borrow().rounds == 0);
+                let under_way = u64::from(
+                    state.borrow().progress == Progress::UnderWay && state.borrow().rounds == 0,
+                );
                 let until = state.borrow().rounds + 1;
                 if under_way == 0 {
                     watched.asked.notify_one();
@@ -257,7 +285,9 @@ impl Refresh {
         let missing: Vec<_> = self
             .watched()
             .iter()
-            .filter(|(name, _)| server.is_none_or(|server| server == *name) && snapshot.server(name).is_none())
+            .filter(|(name, _)| {
+                server.is_none_or(|server| server == *name) && snapshot.server(name).is_none()
+            })
             .map(|(_, watched)| watched.state.subscribe())
             .collect();
         let all = async {
@@ -272,7 +302,9 @@ impl Refresh {
     /// The same for somebody who wants to use `server`: where it failed before, it is asked at once, whatever its backoff.
     pub(super) async fn known_now(&self, server: Option<&ServerName>, limit: Duration) {
         let failed = server.filter(|server| {
-            self.watched().get(server).is_some_and(|known| matches!(known.state.borrow().progress, Progress::Failed(_)))
+            self.watched()
+                .get(server)
+                .is_some_and(|known| matches!(known.state.borrow().progress, Progress::Failed(_)))
         });
         match failed {
             Some(server) => self.list(Some(server), limit).await,
@@ -289,7 +321,10 @@ impl Refresh {
     pub async fn loaded(&self) {
         self.begin();
         let mut loading = self.loading.subscribe();
-        loading.wait_for(|loading| *loading == 0).await.expect("the sender lives as long as we do");
+        loading
+            .wait_for(|loading| *loading == 0)
+            .await
+            .expect("the sender lives as long as we do");
     }
 
     /// The servers that are yet to be asked for the first time; `None` while the cache is being read.
@@ -300,20 +335,28 @@ impl Refresh {
         }
         let is_unasked = |state: &State| state.progress == Progress::UnderWay && state.rounds == 0;
         let watched = self.watched();
-        let unasked = watched.iter().filter(|(_, watched)| is_unasked(&watched.state.borrow()));
+        let unasked = watched
+            .iter()
+            .filter(|(_, watched)| is_unasked(&watched.state.borrow()));
         Some(unasked.map(|(name, _)| name.clone()).collect())
     }
 
     /// How far each server's listing is.
     #[must_use]
     pub fn progress(&self) -> BTreeMap<ServerName, Progress> {
-        self.watched().iter().map(|(name, watched)| (name.clone(), watched.state.borrow().progress.clone())).collect()
+        self.watched()
+            .iter()
+            .map(|(name, watched)| (name.clone(), watched.state.borrow().progress.clone()))
+            .collect()
     }
 
     /// Asks those servers again whose lists are older than they said they would be good for.
     pub(super) fn renew(&self) {
         let snapshot = self.parts.catalog.snapshot();
-        for tools in snapshot.servers().filter(|tools| tools.fresh_for().is_some() && !is_fresh(tools)) {
+        for tools in snapshot
+            .servers()
+            .filter(|tools| tools.fresh_for().is_some() && !is_fresh(tools))
+        {
             self.poke(tools.name());
         }
     }
@@ -332,22 +375,37 @@ impl Refresh {
     }
 
     fn keys(&self) -> Vec<Key> {
-        self.watched().values().map(|watched| watched.key.clone()).collect()
+        self.watched()
+            .values()
+            .map(|watched| watched.key.clone())
+            .collect()
     }
 
     /// Takes tools of a server for what they should be.
     pub(super) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
-        let key = self.watched().get(server).map(|watched| watched.key.clone());
+        let key = self
+            .watched()
+            .get(server)
+            .map(|watched| watched.key.clone());
         key.map_or(Ok(()), |key| self.parts.pins.approve(&key, seen))
     }
 
     async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
-        let (cache, pins, all) = (self.parts.cache.clone(), self.parts.pins.clone(), self.keys());
+        let (cache, pins, all) = (
+            self.parts.cache.clone(),
+            self.parts.pins.clone(),
+            self.keys(),
+        );
         let load = move || {
             pins.load(all.iter());
             keys.iter().filter_map(|key| cache.load(key)).collect()
         };
-        let known = self.parts.tasks.spawn_blocking(load).await.unwrap_or_default();
+        let known = self
+            .parts
+            .tasks
+            .spawn_blocking(load)
+            .await
+            .unwrap_or_default();
         let cache = self.parts.cache.clone();
         drop(self.parts.tasks.spawn_blocking(move || cache.tidy()));
         known
@@ -360,19 +418,27 @@ impl Refresh {
 
 /// Whether a list is within the time its server gave it.
 fn is_fresh(tools: &ServerTools) -> bool {
-    let age = SystemTime::now().duration_since(tools.listed_at()).unwrap_or_default();
+    let age = SystemTime::now()
+        .duration_since(tools.listed_at())
+        .unwrap_or_default();
     tools.fresh_for().is_some_and(|limit| age < limit)
 }
 
 /// Which lists are others for `server` now.
 fn changes(server: &ServerName, before: &Snapshot, now: &Snapshot) -> Vec<Change> {
-    let differs = |list: fn(&ServerTools) -> &Entries| match (before.server(server), now.server(server)) {
-        (Some(before), Some(now)) => !list(before).is_same(list(now)),
-        (Some(only), None) | (None, Some(only)) => !list(only).is_empty(),
-        (None, None) => false,
-    };
+    let differs =
+        |list: fn(&ServerTools) -> &Entries| match (before.server(server), now.server(server)) {
+            (Some(before), Some(now)) => !list(before).is_same(list(now)),
+            (Some(only), None) | (None, Some(only)) => !list(only).is_empty(),
+            (None, None) => false,
+        };
     let tools = |snapshot: &Snapshot| -> Vec<_> {
-        snapshot.server(server).iter().flat_map(|known| known.entries()).map(|tool| tool.hash).collect()
+        snapshot
+            .server(server)
+            .iter()
+            .flat_map(|known| known.entries())
+            .map(|tool| tool.hash)
+            .collect()
     };
     let mut changes = Vec::new();
     if tools(before) != tools(now) {

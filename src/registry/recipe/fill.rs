@@ -22,9 +22,16 @@ impl Fill<'_> {
     pub(super) fn named(&self, variables: &[Named]) -> Vec<(String, String)> {
         let value = |variable: &Named| match variable.input.value {
             Some(_) => self.value(&variable.input),
-            None => self.input(&variable.name).into_iter().next().map(|piece| written(vec![piece])),
+            None => self
+                .input(&variable.name)
+                .into_iter()
+                .next()
+                .map(|piece| written(vec![piece])),
         };
-        variables.iter().filter_map(|variable| Some((variable.name.clone(), value(variable)?))).collect()
+        variables
+            .iter()
+            .filter_map(|variable| Some((variable.name.clone(), value(variable)?)))
+            .collect()
     }
 
     pub(super) fn arguments(&self, arguments: &[Argument]) -> Vec<String> {
@@ -32,9 +39,16 @@ impl Fill<'_> {
         for argument in arguments {
             let values: Vec<String> = match argument.input.value {
                 Some(_) => self.value(&argument.input).into_iter().collect(),
-                None => self.input(&label(argument)).into_iter().map(|piece| written(vec![piece])).collect(),
+                None => self
+                    .input(&label(argument))
+                    .into_iter()
+                    .map(|piece| written(vec![piece]))
+                    .collect(),
             };
-            let name = argument.name.as_deref().filter(|_| argument.kind == "named");
+            let name = argument
+                .name
+                .as_deref()
+                .filter(|_| argument.kind == "named");
             match name.map(|name| written(vec![Piece::Literal(name.to_owned())])) {
                 None => line.extend(values),
                 // A flag that nothing follows.
@@ -54,12 +68,15 @@ impl Fill<'_> {
 
     /// What the user says, or else what is usual.
     fn input(&self, name: &str) -> Vec<Piece> {
-        let Some(input) = self.inputs.iter().find(|input| input.name == name) else { return Vec::new() };
+        let Some(input) = self.inputs.iter().find(|input| input.name == name) else {
+            return Vec::new();
+        };
         let given = self.given.get(name).map(Vec::as_slice).unwrap_or_default();
         if input.is_secret {
             // What is no reference stays out of the file.
             let own = given.iter().find(|value| value.contains("${")).cloned();
-            let reference = (input.is_required || !given.is_empty()).then(|| format!("${{{}}}", input.variable));
+            let reference = (input.is_required || !given.is_empty())
+                .then(|| format!("${{{}}}", input.variable));
             return own.or(reference).map(Piece::Written).into_iter().collect();
         }
         match (given, &input.default) {
@@ -75,9 +92,9 @@ impl Fill<'_> {
         let mut pieces = Vec::new();
         while let Some((before, after)) = rest.split_once('{') {
             pieces.push(Piece::Literal(before.to_owned()));
-            let named = after
-                .split_once('}')
-                .and_then(|(name, after)| Some((name, input.variables.as_ref()?.get(name)?, after)));
+            let named = after.split_once('}').and_then(|(name, after)| {
+                Some((name, input.variables.as_ref()?.get(name)?, after))
+            });
             rest = match named {
                 Some((name, inner, after)) => {
                     pieces.push(match &inner.value {

@@ -45,10 +45,17 @@ impl Input {
             is_required,
             is_secret,
             // A secret that everybody knows is none.
-            default: input.default.clone().filter(|default| !is_secret && !default.is_empty()),
+            default: input
+                .default
+                .clone()
+                .filter(|default| !is_secret && !default.is_empty()),
             choices: input.choices.clone().unwrap_or_default(),
             is_repeated,
-            variable: if is_env { name.to_owned() } else { variable(&format!("{server}_{name}")) },
+            variable: if is_env {
+                name.to_owned()
+            } else {
+                variable(&format!("{server}_{name}"))
+            },
             format: input.format.clone().unwrap_or_default(),
         }
     }
@@ -56,7 +63,10 @@ impl Input {
     /// Whether it has to be asked for.
     #[must_use]
     pub fn is_missing(&self, given: &Given) -> bool {
-        self.is_required && self.default.is_none() && !self.is_secret && !given.contains_key(&self.name)
+        self.is_required
+            && self.default.is_none()
+            && !self.is_secret
+            && !given.contains_key(&self.name)
     }
 
     /// What it may be, in words.
@@ -68,7 +78,11 @@ impl Input {
             ([], "filepath") => "a path".to_owned(),
             ([], _) => String::new(),
             (choices, _) => {
-                let choices: Vec<String> = choices.iter().take(20).map(|choice| wire::clean(choice)).collect();
+                let choices: Vec<String> = choices
+                    .iter()
+                    .take(20)
+                    .map(|choice| wire::clean(choice))
+                    .collect();
                 format!("one of {}", choices.join(", "))
             }
         }
@@ -86,13 +100,29 @@ impl Input {
             "boolean" => matches!(value, "true" | "false"),
             _ => true,
         };
-        if is_right { Ok(()) } else { Err(format!("`{}` must be {}", self.name, self.expected())) }
+        if is_right {
+            Ok(())
+        } else {
+            Err(format!("`{}` must be {}", self.name, self.expected()))
+        }
     }
 }
 
 /// A text as the name of a variable.
 fn variable(text: &str) -> String {
-    let name: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+    let name: String = text
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("_{name}")
+    } else {
+        name
+    }
 }

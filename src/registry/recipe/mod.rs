@@ -104,7 +104,12 @@ impl Way {
 
 /// In which ways a server can be used.
 pub(super) fn ways(detail: &Detail) -> Vec<&'static str> {
-    let packages = detail.packages.iter().flatten().filter(|package| is_stdio(package)).filter_map(Way::of);
+    let packages = detail
+        .packages
+        .iter()
+        .flatten()
+        .filter(|package| is_stdio(package))
+        .filter_map(Way::of);
     let remotes = detail.remotes.iter().flatten().map(|_| Way::Remote);
     let mut words: Vec<&'static str> = packages.chain(remotes).map(Way::word).collect();
     words.dedup();
@@ -114,17 +119,32 @@ pub(super) fn ways(detail: &Detail) -> Vec<&'static str> {
 impl<'a> Recipe<'a> {
     pub(super) fn of(detail: &'a Detail, wanted: Option<Way>) -> Result<Self, Unusable> {
         let packages = detail.packages.iter().flatten();
-        let usable =
-            packages.filter(|package| is_stdio(package)).filter_map(|package| Some((Way::of(package)?, package)));
+        let usable = packages
+            .filter(|package| is_stdio(package))
+            .filter_map(|package| Some((Way::of(package)?, package)));
         let mut usable = usable.filter(|(way, _)| wanted.is_none_or(|wanted| wanted == *way));
         let recipe = match usable.next() {
-            Some((way, package)) => Self { way, source: Source::Package(package) },
+            Some((way, package)) => Self {
+                way,
+                source: Source::Package(package),
+            },
             None => {
-                let of_kind = |kind: &str| detail.remotes.iter().flatten().find(|remote| remote.kind == kind);
-                let remote = of_kind("streamable-http").or_else(|| of_kind("http")).or_else(|| of_kind("sse"));
+                let of_kind = |kind: &str| {
+                    detail
+                        .remotes
+                        .iter()
+                        .flatten()
+                        .find(|remote| remote.kind == kind)
+                };
+                let remote = of_kind("streamable-http")
+                    .or_else(|| of_kind("http"))
+                    .or_else(|| of_kind("sse"));
                 let remote = remote.filter(|_| wanted.is_none_or(|wanted| wanted == Way::Remote));
                 let remote = remote.ok_or_else(|| no_way(detail, wanted))?;
-                Self { way: Way::Remote, source: Source::Remote(remote) }
+                Self {
+                    way: Way::Remote,
+                    source: Source::Remote(remote),
+                }
             }
         };
         recipe.check()?;
@@ -142,9 +162,20 @@ impl<'a> Recipe<'a> {
     pub fn inputs(&self, name: &str) -> Vec<Input> {
         let mut inputs: Vec<Input> = Vec::new();
         for (label, input, is_repeated, is_env) in self.slots() {
-            let mut add = |label: &str, input: &wire::Input, is_required: bool, is_repeated: bool, is_env: bool| {
+            let mut add = |label: &str,
+                           input: &wire::Input,
+                           is_required: bool,
+                           is_repeated: bool,
+                           is_env: bool| {
                 if !label.is_empty() && !inputs.iter().any(|known| known.name == label) {
-                    inputs.push(Input::new(label, input, is_required, is_repeated, is_env, name));
+                    inputs.push(Input::new(
+                        label,
+                        input,
+                        is_required,
+                        is_repeated,
+                        is_env,
+                        name,
+                    ));
                 }
             };
             let is_required = input.is_required == Some(true);
@@ -174,13 +205,18 @@ impl<'a> Recipe<'a> {
                 input.check(value)?;
             }
         }
-        let fill = Fill { inputs: &inputs, given };
+        let fill = Fill {
+            inputs: &inputs,
+            given,
+        };
         let mut entry = Entry::default();
         match &self.source {
             Source::Package(package) => {
                 entry.command = Some(self.runner(package));
-                entry.env = fill.named(package.environment_variables.as_deref().unwrap_or_default());
-                let runtime = fill.arguments(package.runtime_arguments.as_deref().unwrap_or_default());
+                entry.env =
+                    fill.named(package.environment_variables.as_deref().unwrap_or_default());
+                let runtime =
+                    fill.arguments(package.runtime_arguments.as_deref().unwrap_or_default());
                 let own = fill.arguments(package.package_arguments.as_deref().unwrap_or_default());
                 entry.args = self.command_line(package, runtime, own, &entry.env);
             }
@@ -198,26 +234,45 @@ impl<'a> Recipe<'a> {
         match &self.source {
             Source::Package(package) => {
                 let env = package.environment_variables.iter().flatten();
-                let arguments =
-                    package.runtime_arguments.iter().flatten().chain(package.package_arguments.iter().flatten());
-                let env = env.map(|variable| (variable.name.clone(), variable.input.clone(), false, true));
-                let arguments = arguments.filter(|argument| !is_bare(argument)).map(|argument| {
-                    (label(argument), argument.input.clone(), argument.is_repeated == Some(true), false)
-                });
+                let arguments = package
+                    .runtime_arguments
+                    .iter()
+                    .flatten()
+                    .chain(package.package_arguments.iter().flatten());
+                let env = env
+                    .map(|variable| (variable.name.clone(), variable.input.clone(), false, true));
+                let arguments = arguments
+                    .filter(|argument| !is_bare(argument))
+                    .map(|argument| {
+                        (
+                            label(argument),
+                            argument.input.clone(),
+                            argument.is_repeated == Some(true),
+                            false,
+                        )
+                    });
                 env.chain(arguments).collect()
             }
             Source::Remote(remote) => {
                 let headers = remote.headers.iter().flatten();
-                let headers = headers.map(|header| (header.name.clone(), header.input.clone(), false, false));
-                std::iter::once((String::new(), url_input(remote), false, false)).chain(headers).collect()
+                let headers =
+                    headers.map(|header| (header.name.clone(), header.input.clone(), false, false));
+                std::iter::once((String::new(), url_input(remote), false, false))
+                    .chain(headers)
+                    .collect()
             }
         }
     }
 
     fn runner(&self, package: &Package) -> &'static str {
         let runners = self.way.runners();
-        let hinted = package.runtime_hint.as_deref().and_then(|hint| runners.iter().find(|runner| **runner == hint));
-        hinted.or(runners.first()).expect("every package has a runner")
+        let hinted = package
+            .runtime_hint
+            .as_deref()
+            .and_then(|hint| runners.iter().find(|runner| **runner == hint));
+        hinted
+            .or(runners.first())
+            .expect("every package has a runner")
     }
 
     fn command_line(
@@ -227,12 +282,19 @@ impl<'a> Recipe<'a> {
         own: Vec<String>,
         env: &[(String, String)],
     ) -> Vec<String> {
-        let version = package.version.as_deref().filter(|version| !version.is_empty());
+        let version = package
+            .version
+            .as_deref()
+            .filter(|version| !version.is_empty());
         let identifier = |mark: &str| match version {
             Some(version) => format!("{}{mark}{version}", package.identifier),
             None => package.identifier.clone(),
         };
-        let has = |flags: &[&str]| runtime.iter().any(|argument| flags.contains(&argument.as_str()));
+        let has = |flags: &[&str]| {
+            runtime
+                .iter()
+                .any(|argument| flags.contains(&argument.as_str()))
+        };
         let mut line: Vec<String> = Vec::new();
         let mut put = |texts: &[&str]| line.extend(texts.iter().map(|text| (*text).to_owned()));
         match self.way {
@@ -268,7 +330,9 @@ impl<'a> Recipe<'a> {
                 }
                 // The container gets none of the variables but by name.
                 for (name, _) in env {
-                    let is_there = runtime.iter().any(|text| text == name || text.starts_with(&format!("{name}=")));
+                    let is_there = runtime
+                        .iter()
+                        .any(|text| text == name || text.starts_with(&format!("{name}=")));
                     if !is_there {
                         put(&["-e", name]);
                     }
@@ -285,47 +349,78 @@ impl<'a> Recipe<'a> {
 
     /// Whether everything is what it has to be, so that nothing of it is an option or a path.
     fn check(&self) -> Result<(), Unusable> {
-        let odd = |what: &str, text: &str| Err(Unusable::Odd(format!("{what} `{}`", wire::clean(text))));
+        let odd =
+            |what: &str, text: &str| Err(Unusable::Odd(format!("{what} `{}`", wire::clean(text))));
         match &self.source {
             Source::Package(package) => {
                 if !is_identifier(self.way, &package.identifier) {
                     return odd("the package's name is", &package.identifier);
                 }
-                if let Some(version) = package.version.as_deref().filter(|version| !version.is_empty())
+                if let Some(version) = package
+                    .version
+                    .as_deref()
+                    .filter(|version| !version.is_empty())
                     && !wire::is_version(version)
                 {
                     return odd("the package's version is", version);
                 }
-                if let Some(hint) = package.runtime_hint.as_deref().filter(|hint| !hint.is_empty())
+                if let Some(hint) = package
+                    .runtime_hint
+                    .as_deref()
+                    .filter(|hint| !hint.is_empty())
                     && !self.way.runners().contains(&hint)
                 {
-                    return Err(Unusable::NoWay(format!("it wants to be run by `{}`", wire::clean(hint))));
+                    return Err(Unusable::NoWay(format!(
+                        "it wants to be run by `{}`",
+                        wire::clean(hint)
+                    )));
                 }
                 for variable in package.environment_variables.iter().flatten() {
                     if !is_variable(&variable.name) {
                         return odd("a variable's name is", &variable.name);
                     }
                 }
-                for argument in package.runtime_arguments.iter().chain(&package.package_arguments).flatten() {
+                for argument in package
+                    .runtime_arguments
+                    .iter()
+                    .chain(&package.package_arguments)
+                    .flatten()
+                {
                     if !matches!(argument.kind.as_str(), "named" | "positional") {
                         return odd("an argument is of the type", &argument.kind);
                     }
                     let is_asked = argument.input.value.is_none() && !is_bare(argument);
-                    if is_asked && argument.input.is_required == Some(true) && label(argument).is_empty() {
-                        return Err(Unusable::Odd("it needs an argument that has no name".to_owned()));
+                    if is_asked
+                        && argument.input.is_required == Some(true)
+                        && label(argument).is_empty()
+                    {
+                        return Err(Unusable::Odd(
+                            "it needs an argument that has no name".to_owned(),
+                        ));
                     }
                 }
             }
             Source::Remote(remote) => {
-                let host = remote.url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', ':', '#']).next());
+                let host = remote
+                    .url
+                    .split("://")
+                    .nth(1)
+                    .and_then(|rest| rest.split(['/', '?', ':', '#']).next());
                 let is_local = matches!(host, Some("localhost" | "127.0.0.1"));
-                let is_http = remote.url.starts_with("https://") || is_local && remote.url.starts_with("http://");
-                let has_odd = remote.url.contains(|c: char| c.is_whitespace() || c.is_control());
-                if !is_http || has_odd || host.is_none_or(|host| host.is_empty() || host.contains('@')) {
+                let is_http = remote.url.starts_with("https://")
+                    || is_local && remote.url.starts_with("http://");
+                let has_odd = remote
+                    .url
+                    .contains(|c: char| c.is_whitespace() || c.is_control());
+                if !is_http
+                    || has_odd
+                    || host.is_none_or(|host| host.is_empty() || host.contains('@'))
+                {
                     return odd("its URL is", &remote.url);
                 }
                 for header in remote.headers.iter().flatten() {
-                    let is_part = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+                    let is_part =
+                        |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
                     if header.name.is_empty() || !header.name.chars().all(is_part) {
                         return odd("a header's name is", &header.name);
                     }
@@ -334,8 +429,15 @@ impl<'a> Recipe<'a> {
         }
         for (_, input, ..) in self.slots() {
             let texts = [&input.value, &input.default].into_iter().flatten();
-            let inner = input.variables.iter().flatten().flat_map(|(_, inner)| [&inner.value, &inner.default]);
-            if let Some(text) = texts.chain(inner.flatten()).find(|text| text.contains(|c: char| c.is_control())) {
+            let inner = input
+                .variables
+                .iter()
+                .flatten()
+                .flat_map(|(_, inner)| [&inner.value, &inner.default]);
+            if let Some(text) = texts
+                .chain(inner.flatten())
+                .find(|text| text.contains(|c: char| c.is_control()))
+            {
                 return odd("a value has control characters in it,", text);
             }
         }
@@ -360,8 +462,13 @@ impl Entry {
     /// The command, or the URL, as it would be shown.
     #[must_use]
     pub fn target(&self) -> String {
-        let command = self.command.into_iter().chain(self.args.iter().map(String::as_str));
-        self.url.clone().unwrap_or_else(|| command.collect::<Vec<_>>().join(" "))
+        let command = self
+            .command
+            .into_iter()
+            .chain(self.args.iter().map(String::as_str));
+        self.url
+            .clone()
+            .unwrap_or_else(|| command.collect::<Vec<_>>().join(" "))
     }
 
     /// Its variables, or its headers.
@@ -381,7 +488,10 @@ fn url_input(remote: &wire::Remote) -> wire::Input {
 
 /// By what an argument is called.
 fn label(argument: &Argument) -> String {
-    let name = argument.name.as_deref().map(|name| name.trim_start_matches('-'));
+    let name = argument
+        .name
+        .as_deref()
+        .map(|name| name.trim_start_matches('-'));
     let label = match argument.kind.as_str() {
         "named" => name.or(argument.value_hint.as_deref()),
         _ => argument.value_hint.as_deref().or(name),
@@ -392,26 +502,33 @@ fn label(argument: &Argument) -> String {
 /// Whether a named argument is a mere flag.
 fn is_bare(argument: &Argument) -> bool {
     let input = &argument.input;
-    let asks =
-        input.value.is_some() || input.default.is_some() || input.choices.is_some() || argument.value_hint.is_some();
+    let asks = input.value.is_some()
+        || input.default.is_some()
+        || input.choices.is_some()
+        || argument.value_hint.is_some();
     argument.kind == "named" && !asks && input.format.is_none() && input.description.is_none()
 }
 
 fn is_stdio(package: &Package) -> bool {
-    package.transport.as_ref().is_none_or(|transport| transport.kind == "stdio")
+    package
+        .transport
+        .as_ref()
+        .is_none_or(|transport| transport.kind == "stdio")
 }
 
 fn is_identifier(way: Way, identifier: &str) -> bool {
     let is_word = |word: &str, more: &str| {
         word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
             && !word.contains("..")
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+            && word
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || more.contains(c))
     };
     let is_right = match way {
         Way::Npm => match identifier.strip_prefix('@') {
-            Some(scoped) => {
-                scoped.split_once('/').is_some_and(|(scope, name)| is_word(scope, "-._~") && is_word(name, "-._~"))
-            }
+            Some(scoped) => scoped
+                .split_once('/')
+                .is_some_and(|(scope, name)| is_word(scope, "-._~") && is_word(name, "-._~")),
             None => is_word(identifier, "-._~"),
         },
         Way::Pypi | Way::Nuget => is_word(identifier, "-._"),
@@ -430,27 +547,56 @@ fn is_variable(name: &str) -> bool {
 /// An image with its tag; in the older form its place and version stand beside it.
 fn image(package: &Package) -> String {
     let identifier = &package.identifier;
-    let has_host = identifier.split_once('/').is_some_and(|(first, _)| first.contains(['.', ':']));
-    let base = package.registry_base_url.as_deref().and_then(|base| base.split_once("://")).map(|(_, host)| host);
-    let base = base.map(|host| host.trim_end_matches('/')).filter(|host| !has_host && is_identifier(Way::Oci, host));
+    let has_host = identifier
+        .split_once('/')
+        .is_some_and(|(first, _)| first.contains(['.', ':']));
+    let base = package
+        .registry_base_url
+        .as_deref()
+        .and_then(|base| base.split_once("://"))
+        .map(|(_, host)| host);
+    let base = base
+        .map(|host| host.trim_end_matches('/'))
+        .filter(|host| !has_host && is_identifier(Way::Oci, host));
     let place = match base {
         Some(host) if host != "docker.io" => format!("{host}/{identifier}"),
         _ => identifier.clone(),
     };
-    let has_tag = identifier.contains('@') || identifier.rsplit('/').next().is_some_and(|last| last.contains(':'));
-    match package.version.as_deref().filter(|version| !version.is_empty()) {
+    let has_tag = identifier.contains('@')
+        || identifier
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.contains(':'));
+    match package
+        .version
+        .as_deref()
+        .filter(|version| !version.is_empty())
+    {
         Some(version) if !has_tag => format!("{place}:{version}"),
         _ => place,
     }
 }
 
 fn no_way(detail: &Detail, wanted: Option<Way>) -> Unusable {
-    let kinds = detail.packages.iter().flatten().map(|package| match is_stdio(package) {
-        true => wire::clean(&package.registry_type),
-        false => format!("{} as a server of its own", wire::clean(&package.registry_type)),
-    });
-    let kinds: Vec<String> = kinds.chain(detail.remotes.iter().flatten().map(|_| "remote".to_owned())).collect();
-    let there = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
+    let kinds = detail
+        .packages
+        .iter()
+        .flatten()
+        .map(|package| match is_stdio(package) {
+            true => wire::clean(&package.registry_type),
+            false => format!(
+                "{} as a server of its own",
+                wire::clean(&package.registry_type)
+            ),
+        });
+    let kinds: Vec<String> = kinds
+        .chain(detail.remotes.iter().flatten().map(|_| "remote".to_owned()))
+        .collect();
+    let there = if kinds.is_empty() {
+        "nothing".to_owned()
+    } else {
+        kinds.join(", ")
+    };
     Unusable::NoWay(match wanted {
         Some(way) => format!("there is no {} among what it has: {there}", way.word()),
         None => format!("what it has is {there}"),

@@ -4,7 +4,9 @@ use super::*;
 
 /// Puts more members into an object.
 fn extend(object: &mut serde_json::Value, members: serde_json::Value) {
-    let serde_json::Value::Object(members) = members else { panic!("no object: {members}") };
+    let serde_json::Value::Object(members) = members else {
+        panic!("no object: {members}")
+    };
     object.as_object_mut().unwrap().extend(members);
 }
 
@@ -15,8 +17,7 @@ fn detail(members: serde_json::Value) -> Detail {
 }
 
 fn package(kind: &str, identifier: &str, members: serde_json::Value) -> Detail {
-    let mut package =
-        json!({ "registryType": kind, "identifier": identifier, "version": "1.2.0", "transport": { "type": "stdio" } });
+    let mut package = json!({ "registryType": kind, "identifier": identifier, "version": "1.2.0", "transport": { "type": "stdio" } });
     extend(&mut package, members);
     detail(json!({ "packages": [package] }))
 }
@@ -25,31 +26,65 @@ fn package(kind: &str, identifier: &str, members: serde_json::Value) -> Detail {
 fn gives(detail: &Detail, given: &[(&str, &str)], expected: &str) {
     let mut inputs = Given::new();
     for (name, value) in given {
-        inputs.entry((*name).to_owned()).or_default().push((*value).to_owned());
+        inputs
+            .entry((*name).to_owned())
+            .or_default()
+            .push((*value).to_owned());
     }
     let recipe = Recipe::of(detail, None).unwrap();
-    assert_eq!(recipe.entry("srv", &inputs).unwrap().text().to_json(), expected);
+    assert_eq!(
+        recipe.entry("srv", &inputs).unwrap().text().to_json(),
+        expected
+    );
 }
 
 #[test]
 fn each_kind_of_package_has_its_runner() {
     for (kind, identifier, expected) in [
-        ("npm", "@a/b", r#"{"command":"npx","args":["-y","@a/b@1.2.0"]}"#),
+        (
+            "npm",
+            "@a/b",
+            r#"{"command":"npx","args":["-y","@a/b@1.2.0"]}"#,
+        ),
         ("pypi", "a-b", r#"{"command":"uvx","args":["a-b@1.2.0"]}"#),
-        ("oci", "docker.io/a/b:9", r#"{"command":"docker","args":["run","-i","--rm","docker.io/a/b:9"]}"#),
-        ("oci", "a/b", r#"{"command":"docker","args":["run","-i","--rm","a/b:1.2.0"]}"#),
-        ("nuget", "A.B", r#"{"command":"dnx","args":["A.B@1.2.0","--yes"]}"#),
+        (
+            "oci",
+            "docker.io/a/b:9",
+            r#"{"command":"docker","args":["run","-i","--rm","docker.io/a/b:9"]}"#,
+        ),
+        (
+            "oci",
+            "a/b",
+            r#"{"command":"docker","args":["run","-i","--rm","a/b:1.2.0"]}"#,
+        ),
+        (
+            "nuget",
+            "A.B",
+            r#"{"command":"dnx","args":["A.B@1.2.0","--yes"]}"#,
+        ),
     ] {
         gives(&package(kind, identifier, json!({})), &[], expected);
     }
-    let older = package("oci", "a/b", json!({ "registryBaseUrl": "https://ghcr.io" }));
-    gives(&older, &[], r#"{"command":"docker","args":["run","-i","--rm","ghcr.io/a/b:1.2.0"]}"#);
+    let older = package(
+        "oci",
+        "a/b",
+        json!({ "registryBaseUrl": "https://ghcr.io" }),
+    );
+    gives(
+        &older,
+        &[],
+        r#"{"command":"docker","args":["run","-i","--rm","ghcr.io/a/b:1.2.0"]}"#,
+    );
     let hinted = package(
         "oci",
         "a/b",
         json!({ "runtimeHint": "podman", "environmentVariables": [{ "name": "K", "default": "v" }] }),
     );
-    gives(&hinted, &[], r#"{"command":"podman","args":["run","-i","--rm","-e","K","a/b:1.2.0"],"env":{"K":"v"}}"#);
+    gives(
+        &hinted,
+        &[],
+        r#"{"command":"podman","args":["run","-i","--rm","-e","K","a/b:1.2.0"],"env":{"K":"v"}}"#,
+    );
 }
 
 #[test]
@@ -77,8 +112,10 @@ fn arguments_and_variables_are_put_where_they_belong() {
     );
     let recipe = Recipe::of(&whole, None).unwrap();
     let inputs = recipe.inputs("srv");
-    let names: Vec<(&str, bool, bool)> =
-        inputs.iter().map(|input| (input.name.as_str(), input.is_required, input.is_secret)).collect();
+    let names: Vec<(&str, bool, bool)> = inputs
+        .iter()
+        .map(|input| (input.name.as_str(), input.is_required, input.is_secret))
+        .collect();
     assert_eq!(
         names,
         [
@@ -130,32 +167,65 @@ fn a_remote_server_comes_after_packages_and_when_it_is_asked_for() {
     gives(&both, &[], r#"{"command":"uvx","args":["p@2"]}"#);
     assert_eq!(ways(&both), ["pypi", "remote"]);
     let remote = Recipe::of(&both, Some(Way::Remote)).unwrap();
-    let entry = remote.entry("my-srv", &Given::from([("X-Region".to_owned(), vec!["eu".to_owned()])])).unwrap();
+    let entry = remote
+        .entry(
+            "my-srv",
+            &Given::from([("X-Region".to_owned(), vec!["eu".to_owned()])]),
+        )
+        .unwrap();
     assert_eq!(
         entry.text().to_json(),
         r#"{"url":"https://r.example/main/mcp","headers":{"X-Key":"${MY_SRV_X_KEY}","X-Region":"eu"}}"#
     );
     let refused = Recipe::of(&both, Some(Way::Npm)).unwrap_err().to_string();
-    assert!(refused.contains("no npm among what it has: mcpb, npm as a server of its own, pypi, remote"), "{refused}");
-    let only_sse = detail(json!({ "remotes": [{ "type": "sse", "url": "https://r.example/sse" }] }));
-    gives(&only_sse, &[], r#"{"type":"sse","url":"https://r.example/sse"}"#);
+    assert!(
+        refused
+            .contains("no npm among what it has: mcpb, npm as a server of its own, pypi, remote"),
+        "{refused}"
+    );
+    let only_sse =
+        detail(json!({ "remotes": [{ "type": "sse", "url": "https://r.example/sse" }] }));
+    gives(
+        &only_sse,
+        &[],
+        r#"{"type":"sse","url":"https://r.example/sse"}"#,
+    );
 }
 
 #[test]
 fn the_users_variables_are_out_of_a_registrys_reach() {
     for (value, variables, expected) in [
         ("${AWS_SECRET}", json!({}), "$${AWS_SECRET}"),
-        ("${x}", json!({ "x": { "default": "{AWS_SECRET}" } }), "$${AWS_SECRET}"),
-        ("{x}{AWS_SECRET}", json!({ "x": { "value": "$" } }), "$${AWS_SECRET}"),
-        ("$${x}", json!({ "x": { "default": "${AWS_SECRET}" } }), "$$$${AWS_SECRET}"),
+        (
+            "${x}",
+            json!({ "x": { "default": "{AWS_SECRET}" } }),
+            "$${AWS_SECRET}",
+        ),
+        (
+            "{x}{AWS_SECRET}",
+            json!({ "x": { "value": "$" } }),
+            "$${AWS_SECRET}",
+        ),
+        (
+            "$${x}",
+            json!({ "x": { "default": "${AWS_SECRET}" } }),
+            "$$$${AWS_SECRET}",
+        ),
     ] {
         let hostile = package(
             "npm",
             "p",
             json!({ "environmentVariables": [{ "name": "X", "value": value, "variables": variables }] }),
         );
-        let entry = Recipe::of(&hostile, None).unwrap().entry("srv", &Given::new()).unwrap();
-        assert_eq!(entry.env, [("X".to_owned(), expected.to_owned())], "{value}");
+        let entry = Recipe::of(&hostile, None)
+            .unwrap()
+            .entry("srv", &Given::new())
+            .unwrap();
+        assert_eq!(
+            entry.env,
+            [("X".to_owned(), expected.to_owned())],
+            "{value}"
+        );
     }
 }
 
@@ -172,11 +242,25 @@ fn what_is_no_name_is_not_run() {
         ("npm", "p", json!({ "version": "1 || evil" })),
         ("npm", "p", json!({ "version": "../2" })),
         ("npm", "p", json!({ "runtimeHint": "/bin/sh" })),
-        ("npm", "p", json!({ "environmentVariables": [{ "name": "A=B", "value": "x" }] })),
-        ("npm", "p", json!({ "environmentVariables": [{ "name": "A", "value": "x\u{0}y" }] })),
-        ("npm", "p", json!({ "packageArguments": [{ "type": "shell", "value": "x" }] })),
+        (
+            "npm",
+            "p",
+            json!({ "environmentVariables": [{ "name": "A=B", "value": "x" }] }),
+        ),
+        (
+            "npm",
+            "p",
+            json!({ "environmentVariables": [{ "name": "A", "value": "x\u{0}y" }] }),
+        ),
+        (
+            "npm",
+            "p",
+            json!({ "packageArguments": [{ "type": "shell", "value": "x" }] }),
+        ),
     ] {
-        let told = Recipe::of(&package(kind, identifier, members), None).unwrap_err().to_string();
+        let told = Recipe::of(&package(kind, identifier, members), None)
+            .unwrap_err()
+            .to_string();
         assert!(!told.contains(|c: char| c.is_control()), "{told:?}");
     }
     for url in [

@@ -103,9 +103,19 @@ impl Reranker {
             .redirect(Policy::none())
             .referer(false);
         // No certificates are loaded for what needs none.
-        let builder = if model.base_url.starts_with("http://") { builder.tls_certs_only([]) } else { builder };
+        let builder = if model.base_url.starts_with("http://") {
+            builder.tls_certs_only([])
+        } else {
+            builder
+        };
         let client = builder.build().map_err(|source| Error::Client { source })?;
-        Ok(Self { model, key, client, known: Mutex::default(), health: Mutex::default() })
+        Ok(Self {
+            model,
+            key,
+            client,
+            known: Mutex::default(),
+            health: Mutex::default(),
+        })
     }
 
     /// What it asks.
@@ -128,7 +138,8 @@ impl Reranker {
             return None;
         }
         let limit = self.model.timeout;
-        let asked = tokio::time::timeout(limit, order.get_or_try_init(|| self.ask(query, tools))).await;
+        let asked =
+            tokio::time::timeout(limit, order.get_or_try_init(|| self.ask(query, tools))).await;
         match asked.unwrap_or(Err(Error::Late { limit })) {
             Ok(order) => {
                 *self.health() = Health::default();
@@ -142,8 +153,16 @@ impl Reranker {
     }
 
     async fn ask(&self, query: &str, tools: &[String]) -> Result<Arc<[usize]>, Error> {
-        let said = provider::ask(&self.client, &self.model, self.key.as_ref(), &order::question(query, tools)).await?;
-        order::parse(&said, tools.len()).map(Arc::from).ok_or(Error::Unreadable)
+        let said = provider::ask(
+            &self.client,
+            &self.model,
+            self.key.as_ref(),
+            &order::question(query, tools),
+        )
+        .await?;
+        order::parse(&said, tools.len())
+            .map(Arc::from)
+            .ok_or(Error::Unreadable)
     }
 
     /// The place of the order. Its key is all that the model would see, so nothing of an older catalog is ever found;
@@ -173,7 +192,9 @@ impl Reranker {
     }
 
     fn is_resting(&self) -> bool {
-        self.health().rests_until.is_some_and(|until| Instant::now() < until)
+        self.health()
+            .rests_until
+            .is_some_and(|until| Instant::now() < until)
     }
 
     fn failed(&self, error: &Error) {
@@ -184,7 +205,9 @@ impl Reranker {
         }
         let is_first = health.failures == 1;
         drop(health);
-        let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+        let source = std::error::Error::source(error)
+            .map(ToString::to_string)
+            .unwrap_or_default();
         if is_first {
             tracing::warn!(%error, source, "hits stay in the local order");
         } else {
@@ -199,6 +222,8 @@ impl Reranker {
 
 impl std::fmt::Debug for Reranker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reranker").field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("Reranker")
+            .field("model", &self.model)
+            .finish_non_exhaustive()
     }
 }

@@ -22,18 +22,32 @@ pub(super) async fn ask(
     question: &str,
 ) -> Result<String, Error> {
     let request = request(client, model, key, question);
-    let exchange = |source: reqwest::Error| Error::Exchange { source: source.without_url() };
+    let exchange = |source: reqwest::Error| Error::Exchange {
+        source: source.without_url(),
+    };
     let mut response = request.send().await.map_err(exchange)?;
     if !response.status().is_success() {
-        return Err(Error::Status { status: response.status().as_u16() });
+        return Err(Error::Status {
+            status: response.status().as_u16(),
+        });
     }
     let body = read(&mut response).await?;
     let body: Value = serde_json::from_slice(&body).map_err(|_| Error::Unreadable)?;
     said(model.provider, &body).ok_or(Error::Unreadable)
 }
 
-fn request(client: &Client, model: &LanguageModel, key: Option<&Secret<String>>, question: &str) -> RequestBuilder {
-    let LanguageModel { provider, model: name, base_url, .. } = model;
+fn request(
+    client: &Client,
+    model: &LanguageModel,
+    key: Option<&Secret<String>>,
+    question: &str,
+) -> RequestBuilder {
+    let LanguageModel {
+        provider,
+        model: name,
+        base_url,
+        ..
+    } = model;
     let key = key.map(|key| key.expose().as_str());
     let (path, header, body) = match provider {
         Provider::Gemini => (
@@ -64,7 +78,9 @@ fn request(client: &Client, model: &LanguageModel, key: Option<&Secret<String>>,
             }),
         ),
     };
-    let mut request = client.post(format!("{base_url}/{path}")).header("content-type", "application/json");
+    let mut request = client
+        .post(format!("{base_url}/{path}"))
+        .header("content-type", "application/json");
     if *provider == Provider::Anthropic {
         request = request.header("anthropic-version", "2023-06-01");
     }
@@ -76,7 +92,9 @@ fn request(client: &Client, model: &LanguageModel, key: Option<&Secret<String>>,
 
 async fn read(response: &mut Response) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|source| Error::Exchange { source: source.without_url() })? {
+    while let Some(chunk) = response.chunk().await.map_err(|source| Error::Exchange {
+        source: source.without_url(),
+    })? {
         if body.len() + chunk.len() > LONGEST {
             return Err(Error::TooLong);
         }
@@ -88,9 +106,19 @@ async fn read(response: &mut Response) -> Result<Vec<u8>, Error> {
 /// The text of an answer.
 fn said(provider: Provider, body: &Value) -> Option<String> {
     let parts = match provider {
-        Provider::OpenAi => return body["choices"][0]["message"]["content"].as_str().map(str::to_owned),
+        Provider::OpenAi => {
+            return body["choices"][0]["message"]["content"]
+                .as_str()
+                .map(str::to_owned);
+        }
         Provider::Anthropic => &body["content"],
         Provider::Gemini => &body["candidates"][0]["content"]["parts"],
     };
-    Some(parts.as_array()?.iter().filter_map(|part| part["text"].as_str()).collect())
+    Some(
+        parts
+            .as_array()?
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
+    )
 }

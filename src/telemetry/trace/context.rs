@@ -40,27 +40,50 @@ impl Context {
     pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let mut parts = parent.trim().split('-');
         let version = bytes::<1>(parts.next()?)?;
-        let (trace, span, flags) = (bytes(parts.next()?)?, bytes(parts.next()?)?, bytes::<1>(parts.next()?)?);
+        let (trace, span, flags) = (
+            bytes(parts.next()?)?,
+            bytes(parts.next()?)?,
+            bytes::<1>(parts.next()?)?,
+        );
         let is_whole = version != [0] || parts.next().is_none();
         let is_valid = version != [0xff] && trace != [0; 16] && span != [0; 8] && is_whole;
-        let state = state.map(str::trim).filter(|state| !state.is_empty()).map(str::to_owned);
-        is_valid.then_some(Self { trace, span, flags: flags[0], state })
+        let state = state
+            .map(str::trim)
+            .filter(|state| !state.is_empty())
+            .map(str::to_owned);
+        is_valid.then_some(Self {
+            trace,
+            span,
+            flags: flags[0],
+            state,
+        })
     }
 
     /// What a request's `_meta` says (2026-07-28, basic/index, "Trace context").
     #[must_use]
     pub fn of_meta(meta: &Object<'_>) -> Option<Self> {
-        Self::parse(&meta.text("traceparent")?, meta.text("tracestate").as_deref())
+        Self::parse(
+            &meta.text("traceparent")?,
+            meta.text("tracestate").as_deref(),
+        )
     }
 
     /// The context of a new span: in the trace of `parent`, or in one that begins; whether it is recorded, `sample` says.
     pub(super) fn below(parent: Option<&Self>, sample: impl FnOnce([u8; 16]) -> bool) -> Self {
         let random: [u8; 24] = random_bytes();
         let (own_trace, span) = random.split_at(16);
-        let trace = parent.map_or_else(|| own_trace.try_into().expect("it is cut there"), |parent| parent.trace);
+        let trace = parent.map_or_else(
+            || own_trace.try_into().expect("it is cut there"),
+            |parent| parent.trace,
+        );
         let flags = if sample(trace) { SAMPLED } else { 0 };
         let span = span.try_into().expect("eight of 24 bytes are left");
-        Self { trace, span, flags, state: parent.and_then(|parent| parent.state().map(str::to_owned)) }
+        Self {
+            trace,
+            span,
+            flags,
+            state: parent.and_then(|parent| parent.state().map(str::to_owned)),
+        }
     }
 
     /// Whether its trace is recorded.
@@ -77,22 +100,35 @@ impl Context {
     /// The value of `traceparent`.
     #[must_use]
     pub fn parent(&self) -> String {
-        format!("00-{}-{}-{:02x}", hex(&self.trace), hex(&self.span), self.flags)
+        format!(
+            "00-{}-{}-{:02x}",
+            hex(&self.trace),
+            hex(&self.span),
+            self.flags
+        )
     }
 
     /// The value of `tracestate`, where there is one that a header can carry.
     #[must_use]
     pub fn state(&self) -> Option<&str> {
-        let is_fit =
-            |state: &&str| state.len() <= LONGEST_STATE && state.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        let is_fit = |state: &&str| {
+            state.len() <= LONGEST_STATE && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        };
         self.state.as_deref().filter(is_fit)
     }
 
     /// Members for `_meta`, without braces.
     #[must_use]
     pub fn members(&self) -> String {
-        let state = self.state.as_ref().map(|state| format!(r#","tracestate":{}"#, quoted(state)));
-        format!(r#""traceparent":"{}"{}"#, self.parent(), state.unwrap_or_default())
+        let state = self
+            .state
+            .as_ref()
+            .map(|state| format!(r#","tracestate":{}"#, quoted(state)));
+        format!(
+            r#""traceparent":"{}"{}"#,
+            self.parent(),
+            state.unwrap_or_default()
+        )
     }
 }
 
@@ -115,16 +151,21 @@ impl fmt::Display for Context {
 
 /// Small letters and digits, two for each byte.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to memory cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to memory cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// The bytes that `text` has in small letters and digits; capitals are none (W3C Trace Context, section 3.2.2.1).
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let is_hex = text.len() == 2 * N && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_hex = text.len() == 2 * N
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let mut bytes = [0; N];
     for (at, byte) in bytes.iter_mut().enumerate() {
         *byte = is_hex.then(|| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok())??;
@@ -142,8 +183,14 @@ mod tests {
     fn a_context_is_read_and_written_as_the_specification_has_it() {
         let context = Context::parse(PARENT, Some("rojo=1,congo=2")).unwrap();
         assert!(context.is_sampled());
-        assert_eq!((context.parent().as_str(), context.state()), (PARENT, Some("rojo=1,congo=2")));
-        assert_eq!(context.members(), format!(r#""traceparent":"{PARENT}","tracestate":"rojo=1,congo=2""#));
+        assert_eq!(
+            (context.parent().as_str(), context.state()),
+            (PARENT, Some("rojo=1,congo=2"))
+        );
+        assert_eq!(
+            context.members(),
+            format!(r#""traceparent":"{PARENT}","tracestate":"rojo=1,congo=2""#)
+        );
         let later = format!("01{}-more", &PARENT[2..]);
         assert_eq!(Context::parse(&later, None).unwrap().parent(), PARENT);
         for odd in [
@@ -171,8 +218,14 @@ mod tests {
     fn a_child_is_in_the_trace_of_its_parent() {
         let parent = Context::parse(PARENT, Some("a=1")).unwrap();
         let child = Context::below(Some(&parent), |_| false);
-        assert_eq!((child.trace, child.state(), child.is_sampled()), (parent.trace, Some("a=1"), false));
+        assert_eq!(
+            (child.trace, child.state(), child.is_sampled()),
+            (parent.trace, Some("a=1"), false)
+        );
         assert_ne!(child.span, parent.span);
-        assert_ne!(Context::below(None, |_| true).trace, Context::below(None, |_| true).trace);
+        assert_ne!(
+            Context::below(None, |_| true).trace,
+            Context::below(None, |_| true).trace
+        );
     }
 }

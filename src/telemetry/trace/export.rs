@@ -41,7 +41,12 @@ enum Sent {
 
 impl Waiting {
     pub(super) fn new(spans: mpsc::Receiver<Record>) -> Self {
-        Self { spans, batch: Vec::new(), client: None, is_failing: false }
+        Self {
+            spans,
+            batch: Vec::new(),
+            client: None,
+            is_failing: false,
+        }
     }
 }
 
@@ -112,7 +117,9 @@ impl Tracer {
         }
         let more = async {
             while waiting.batch.len() < self.options.batch {
-                let Some(span) = waiting.spans.recv().await else { return };
+                let Some(span) = waiting.spans.recv().await else {
+                    return;
+                };
                 waiting.batch.push(span);
             }
         };
@@ -124,7 +131,9 @@ impl Tracer {
         let count = batch.len();
         let resource = self.options.resource.clone();
         // Where it delays no message.
-        let body = tasks.spawn_blocking(move || otlp::request(&resource, &batch)).await;
+        let body = tasks
+            .spawn_blocking(move || otlp::request(&resource, &batch))
+            .await;
         let body = body.expect("writing to memory does not panic");
         for attempt in 1..=MOST_ATTEMPTS {
             match self.post(waiting, body.clone()).await {
@@ -143,7 +152,10 @@ impl Tracer {
                     self.drop_spans(count);
                     // Said once, not with every batch.
                     if !std::mem::replace(&mut waiting.is_failing, true) {
-                        tracing::warn!(reason, "the collector does not take our traces; calls go on as ever");
+                        tracing::warn!(
+                            reason,
+                            "the collector does not take our traces; calls go on as ever"
+                        );
                     }
                     return;
                 }
@@ -158,16 +170,27 @@ impl Tracer {
                 Err(error) => return Sent::Refused(words(&error)),
             }
         }
-        let Some(client) = &waiting.client else { return Sent::Refused("there is no client".to_owned()) };
+        let Some(client) = &waiting.client else {
+            return Sent::Refused("there is no client".to_owned());
+        };
         let mut headers = HeaderMap::new();
         for (name, value) in &self.options.headers {
-            if let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(value.expose())) {
+            if let (Ok(name), Ok(mut value)) = (
+                HeaderName::try_from(name),
+                HeaderValue::try_from(value.expose()),
+            ) {
                 value.set_sensitive(true);
                 headers.insert(name, value);
             }
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let response = match client.post(&self.options.endpoint).headers(headers).body(body).send().await {
+        let response = match client
+            .post(&self.options.endpoint)
+            .headers(headers)
+            .body(body)
+            .send()
+            .await
+        {
             Ok(response) => response,
             Err(error) => return Sent::Later(words(&error), None),
         };
@@ -175,7 +198,10 @@ impl Tracer {
         if status.is_success() {
             return Sent::Taken;
         }
-        let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let seconds = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
         let reason = status.to_string();
         // What may be tried again (OTLP specification, "Retryable Response Codes").
         match status {
@@ -194,22 +220,38 @@ fn client(endpoint: &str, timeout: Duration) -> reqwest::Result<Client> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = Url::parse(endpoint).ok();
     let is_plain = url.as_ref().is_some_and(|url| url.scheme() == "http");
-    let is_local = matches!(url.as_ref().and_then(Url::host_str), Some("localhost" | "127.0.0.1" | "[::1]"));
+    let is_local = matches!(
+        url.as_ref().and_then(Url::host_str),
+        Some("localhost" | "127.0.0.1" | "[::1]")
+    );
     let builder = Client::builder()
         .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
         .timeout(timeout)
         .referer(false)
         .redirect(reqwest::redirect::Policy::none());
     // What is on this machine is reached directly, and no certificates are loaded for what needs none.
-    let builder = if is_local { builder.no_proxy() } else { builder };
-    let builder = if is_plain && is_local { builder.tls_certs_only([]) } else { builder };
+    let builder = if is_local {
+        builder.no_proxy()
+    } else {
+        builder
+    };
+    let builder = if is_plain && is_local {
+        builder.tls_certs_only([])
+    } else {
+        builder
+    };
     builder.build()
 }
 
 /// An error with its causes, without the URL, which may hold a key.
 fn words(error: &reqwest::Error) -> String {
     let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
-    let mut text = if error.is_timeout() { "no answer in time" } else { "it cannot be reached" }.to_owned();
+    let mut text = if error.is_timeout() {
+        "no answer in time"
+    } else {
+        "it cannot be reached"
+    }
+    .to_owned();
     while let Some(cause) = source {
         text.push_str(": ");
         text.push_str(&cause.to_string());

@@ -105,8 +105,15 @@ impl Tracer {
 
     /// Begins a span of this name, in the trace of `parent` if there is one.
     #[must_use]
-    pub fn span(self: &Arc<Self>, parent: Option<&Context>, kind: Kind, name: impl FnOnce() -> String) -> Span {
-        let context = Arc::new(Context::below(parent, |trace| is_recorded(self.options.sampler, parent, trace)));
+    pub fn span(
+        self: &Arc<Self>,
+        parent: Option<&Context>,
+        kind: Kind,
+        name: impl FnOnce() -> String,
+    ) -> Span {
+        let context = Arc::new(Context::below(parent, |trace| {
+            is_recorded(self.options.sampler, parent, trace)
+        }));
         let record = context.is_sampled().then(|| {
             let now = SystemTime::now();
             Box::new(Record {
@@ -120,13 +127,22 @@ impl Tracer {
                 message: None,
             })
         });
-        Span { tracer: self.clone(), context, record, since: Instant::now(), sent_as: OnceLock::new() }
+        Span {
+            tracer: self.clone(),
+            context,
+            record,
+            since: Instant::now(),
+            sent_as: OnceLock::new(),
+        }
     }
 
     /// What this process is called in traces.
     #[must_use]
     pub fn service(&self) -> &str {
-        self.options.resource.get("service.name").map_or("", String::as_str)
+        self.options
+            .resource
+            .get("service.name")
+            .map_or("", String::as_str)
     }
 
     /// How many spans a collector has taken.
@@ -197,10 +213,16 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        let Some(mut record) = self.record.take() else { return };
+        let Some(mut record) = self.record.take() else {
+            return;
+        };
         if let Some((id, revision)) = self.sent_as.get() {
-            record.attributes.insert("jsonrpc.request.id", Value::Text(id.to_string()));
-            record.attributes.insert("mcp.protocol.version", (*revision).into());
+            record
+                .attributes
+                .insert("jsonrpc.request.id", Value::Text(id.to_string()));
+            record
+                .attributes
+                .insert("mcp.protocol.version", (*revision).into());
         }
         record.end = record.start + self.since.elapsed();
         if self.tracer.queue.try_send(*record).is_err() {
@@ -229,7 +251,9 @@ impl From<i64> for Value {
 
 /// A text that may be a client's, cut where it is too long to be kept.
 fn bounded(mut text: String) -> String {
-    let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let end = (0..=LONGEST_TEXT.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
     text.truncate(end.unwrap_or(0));
     text.shrink_to_fit();
     text
@@ -240,7 +264,11 @@ fn is_recorded(sampler: Sampler, parent: Option<&Context>, trace: [u8; 16]) -> b
     match parent {
         Some(parent) if sampler.follows_parent => parent.is_sampled(),
         _ => {
-            let random = u64::from_be_bytes(trace[8..].try_into().expect("half of sixteen bytes are eight"));
+            let random = u64::from_be_bytes(
+                trace[8..]
+                    .try_into()
+                    .expect("half of sixteen bytes are eight"),
+            );
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -259,10 +287,15 @@ mod tests {
 
     #[test]
     fn a_share_of_the_traces_is_recorded_and_others_as_they_began() {
-        let sampler = |follows_parent, share| Sampler { follows_parent, share };
+        let sampler = |follows_parent, share| Sampler {
+            follows_parent,
+            share,
+        };
         let recorded = |sampler, parent: Option<&Context>| {
             (0..4000)
-                .filter(|_| Context::below(parent, |trace| is_recorded(sampler, parent, trace)).is_sampled())
+                .filter(|_| {
+                    Context::below(parent, |trace| is_recorded(sampler, parent, trace)).is_sampled()
+                })
                 .count()
         };
         assert_eq!(recorded(sampler(true, 1.0), None), 4000);
@@ -272,7 +305,19 @@ mod tests {
         let parent = |text| Context::parse(text, None).unwrap();
         let yes = parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
         let no = parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00");
-        assert_eq!((recorded(sampler(true, 0.0), Some(&yes)), recorded(sampler(true, 1.0), Some(&no))), (4000, 0));
-        assert_eq!((recorded(sampler(false, 0.0), Some(&yes)), recorded(sampler(false, 1.0), Some(&no))), (0, 4000));
+        assert_eq!(
+            (
+                recorded(sampler(true, 0.0), Some(&yes)),
+                recorded(sampler(true, 1.0), Some(&no))
+            ),
+            (4000, 0)
+        );
+        assert_eq!(
+            (
+                recorded(sampler(false, 0.0), Some(&yes)),
+                recorded(sampler(false, 1.0), Some(&no))
+            ),
+            (0, 4000)
+        );
     }
 }

@@ -17,11 +17,25 @@ const STATUS_ERROR: u8 = 2;
 /// The body of an `ExportTraceServiceRequest`.
 pub(super) fn request(resource: &BTreeMap<String, String>, records: &[Record]) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let own = [("service.version", version), ("telemetry.sdk.name", SCOPE), ("telemetry.sdk.language", "rust")];
-    let own = own.into_iter().filter(|(key, _)| !resource.contains_key(*key));
-    let texts = resource.iter().map(|(key, value)| (key.as_str(), value.as_str())).chain(own);
-    let mut attributes: Vec<Json> = texts.map(|(key, value)| attribute(key, &value.into())).collect();
-    attributes.push(attribute("process.pid", &Value::Number(std::process::id().into())));
+    let own = [
+        ("service.version", version),
+        ("telemetry.sdk.name", SCOPE),
+        ("telemetry.sdk.language", "rust"),
+    ];
+    let own = own
+        .into_iter()
+        .filter(|(key, _)| !resource.contains_key(*key));
+    let texts = resource
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .chain(own);
+    let mut attributes: Vec<Json> = texts
+        .map(|(key, value)| attribute(key, &value.into()))
+        .collect();
+    attributes.push(attribute(
+        "process.pid",
+        &Value::Number(std::process::id().into()),
+    ));
     let spans: Vec<Json> = records.iter().map(span).collect();
     let scope = json!({ "name": SCOPE, "version": version });
     json!({
@@ -32,7 +46,11 @@ pub(super) fn request(resource: &BTreeMap<String, String>, records: &[Record]) -
 
 fn span(record: &Record) -> Json {
     let context = &record.context;
-    let attributes: Vec<Json> = record.attributes.iter().map(|(key, value)| attribute(key, value)).collect();
+    let attributes: Vec<Json> = record
+        .attributes
+        .iter()
+        .map(|(key, value)| attribute(key, value))
+        .collect();
     let mut span = json!({
         "traceId": hex(&context.trace),
         "spanId": hex(&context.span),
@@ -72,7 +90,10 @@ fn attribute(key: &str, value: &Value) -> Json {
 
 fn nanoseconds(time: SystemTime) -> String {
     // A clock before 1970 is no clock.
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
+    time.duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos()
+        .to_string()
 }
 
 #[cfg(test)]
@@ -96,13 +117,19 @@ mod tests {
             kind: Kind::Client,
             start,
             end: start + Duration::from_secs(1),
-            attributes: BTreeMap::from([("error.type", "timeout".into()), ("server.port", Value::Number(443))]),
+            attributes: BTreeMap::from([
+                ("error.type", "timeout".into()),
+                ("server.port", Value::Number(443)),
+            ]),
             message: Some("too \"late\"".to_owned()),
         };
         let resource = BTreeMap::from([("service.name".to_owned(), "s".to_owned())]);
         let json: Json = serde_json::from_str(&request(&resource, &[record])).unwrap();
         let all = &json["resourceSpans"][0];
-        assert_eq!(all["resource"]["attributes"][0], json!({ "key": "service.name", "value": { "stringValue": "s" } }));
+        assert_eq!(
+            all["resource"]["attributes"][0],
+            json!({ "key": "service.name", "value": { "stringValue": "s" } })
+        );
         assert_eq!(
             all["scopeSpans"][0]["spans"][0],
             json!({

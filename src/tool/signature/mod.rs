@@ -28,15 +28,36 @@ const REQUIRED: usize = 150;
 /// The description keeps this much, however long the signature.
 const SENTENCE: usize = 16;
 
-const OPTIONAL_FULL: Detail = Detail { literals: 70, members: Members::All };
-const OPTIONAL_SHORT: Detail = Detail { literals: 24, members: Members::None };
+const OPTIONAL_FULL: Detail = Detail {
+    literals: 70,
+    members: Members::All,
+};
+const OPTIONAL_SHORT: Detail = Detail {
+    literals: 24,
+    members: Members::None,
+};
 /// From all there is to the least, for required parameters.
 const REQUIRED_STEPS: [Detail; 5] = [
-    Detail { literals: 400, members: Members::All },
-    Detail { literals: 400, members: Members::Few },
-    Detail { literals: 400, members: Members::Required },
-    Detail { literals: 100, members: Members::Required },
-    Detail { literals: 24, members: Members::None },
+    Detail {
+        literals: 400,
+        members: Members::All,
+    },
+    Detail {
+        literals: 400,
+        members: Members::Few,
+    },
+    Detail {
+        literals: 400,
+        members: Members::Required,
+    },
+    Detail {
+        literals: 100,
+        members: Members::Required,
+    },
+    Detail {
+        literals: 24,
+        members: Members::None,
+    },
 ];
 
 /// A tool's name, parameters and hint, ready to be written at any length.
@@ -52,21 +73,33 @@ impl Signature {
     #[must_use]
     pub fn of(server: &ServerName, definition: &Definition<'_>) -> Self {
         Self {
-            name: format!("{server}{SEPARATOR}{}", visible(definition.name.as_str()).replace('\n', " ")),
-            members: definition.input_schema.map(reader::parameters).unwrap_or_default(),
+            name: format!(
+                "{server}{SEPARATOR}{}",
+                visible(definition.name.as_str()).replace('\n', " ")
+            ),
+            members: definition
+                .input_schema
+                .map(reader::parameters)
+                .unwrap_or_default(),
             label: definition.hints.label(),
         }
     }
 
     /// The signature in about `tokens` tokens. Required parameters are kept beyond that, up to about `required`.
     fn render(&self, tokens: usize, required: usize) -> String {
-        let (needed, optional) = self.members.split_at(self.members.partition_point(|member| member.required));
+        let (needed, optional) = self
+            .members
+            .split_at(self.members.partition_point(|member| member.required));
         let frame = estimate(&self.name) + 1 + self.label.map_or(0, |_| 3);
         let mut detail = REQUIRED_STEPS[0];
         for step in REQUIRED_STEPS {
             detail = step;
             if frame + cost(needed, step)
-                <= if matches!(step.members, Members::All | Members::Few) { tokens } else { required }
+                <= if matches!(step.members, Members::All | Members::Few) {
+                    tokens
+                } else {
+                    required
+                }
             {
                 break;
             }
@@ -138,13 +171,23 @@ fn written(member: &Member, detail: Detail) -> String {
 }
 
 fn cost(members: &[Member], detail: Detail) -> usize {
-    members.iter().map(|member| estimate(&written(member, detail)) + 1).sum()
+    members
+        .iter()
+        .map(|member| estimate(&written(member, detail)) + 1)
+        .sum()
 }
 
 /// The type expression of `schema` as signatures write it; its local references lead into `root`.
 #[must_use]
 pub fn type_expression(schema: &RawValue, root: &RawValue) -> String {
-    reader::type_of(schema, root, Detail { literals: 200, members: Members::Few })
+    reader::type_of(
+        schema,
+        root,
+        Detail {
+            literals: 200,
+            members: Members::Few,
+        },
+    )
 }
 
 /// The JSON pointer in a schema's reference into itself; `None` for a reference to anything else.
@@ -171,12 +214,24 @@ pub fn render_hits<'a, 'd: 'a>(
     // The estimate can be a little low, for words in capitals above all.
     let tokens = tokens - tokens / 20;
     let tools: Vec<_> = tools.into_iter().collect();
-    let mut hits: Vec<_> = tools.iter().map(|(server, definition)| render_hit(server, definition)).collect();
+    let mut hits: Vec<_> = tools
+        .iter()
+        .map(|(server, definition)| render_hit(server, definition))
+        .collect();
     let costs: Vec<_> = hits.iter().map(|hit| estimate(hit) + 1).collect();
     if costs.iter().sum::<usize>() > tokens {
         let limit = fair_limit(&costs, tokens);
-        for (at, (server, definition)) in tools.iter().enumerate().filter(|(at, _)| costs[*at] > limit) {
-            hits[at] = hit(server, definition, limit.saturating_sub(1), limit.saturating_sub(SENTENCE + 2));
+        for (at, (server, definition)) in tools
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| costs[*at] > limit)
+        {
+            hits[at] = hit(
+                server,
+                definition,
+                limit.saturating_sub(1),
+                limit.saturating_sub(SENTENCE + 2),
+            );
         }
     }
     hits
@@ -208,7 +263,11 @@ fn hit(server: &ServerName, definition: &Definition<'_>, tokens: usize, required
     let reserved = whole.min(SENTENCE.max(tokens / 3));
     let line = signature.render(tokens.saturating_sub(reserved), required);
     let room = tokens.saturating_sub(estimate(&line)).max(SENTENCE);
-    let sentence = if whole <= room { sentence } else { cut(&sentence, usize::MAX, room - 2) };
+    let sentence = if whole <= room {
+        sentence
+    } else {
+        cut(&sentence, usize::MAX, room - 2)
+    };
     format!("{line}\n  {sentence}")
 }
 

@@ -20,13 +20,17 @@ const MAX_DEPTH: usize = 10;
 
 /// The members of the object that `schema` describes, required ones first.
 pub(super) fn parameters(schema: &RawValue) -> Vec<Member> {
-    Reader::new(schema).members(schema, 1, 0).unwrap_or_default()
+    Reader::new(schema)
+        .members(schema, 1, 0)
+        .unwrap_or_default()
 }
 
 /// The type expression of `schema`, whose local references lead into `root`.
 pub(super) fn type_of(schema: &RawValue, root: &RawValue, detail: Detail) -> String {
     let mut out = String::new();
-    Reader::new(root).shape(schema, 1, 0).write(detail, &mut out);
+    Reader::new(root)
+        .shape(schema, 1, 0)
+        .write(detail, &mut out);
     out
 }
 
@@ -46,7 +50,10 @@ fn resolve<'a>(root: &'a RawValue, reference: &str) -> Option<&'a RawValue> {
 /// The JSON pointer in a local reference, whose fragment may be percent-encoded: `#/$defs/List%3Cstring%3E`.
 pub(super) fn pointer(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
-    percent_decode_str(fragment).decode_utf8().ok().map(Cow::into_owned)
+    percent_decode_str(fragment)
+        .decode_utf8()
+        .ok()
+        .map(Cow::into_owned)
 }
 
 fn items(raw: &RawValue) -> Option<Vec<&RawValue>> {
@@ -60,7 +67,10 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(root: &'a RawValue) -> Self {
-        Self { root, bytes_left: Cell::new(MAX_BYTES) }
+        Self {
+            root,
+            bytes_left: Cell::new(MAX_BYTES),
+        }
     }
 
     /// The members of `schema`, while there is something left to spend on reading.
@@ -74,7 +84,11 @@ impl<'a> Reader<'a> {
     }
 
     fn resolve(&self, reference: &str) -> Option<&'a RawValue> {
-        self.bytes_left.set(self.bytes_left.get().saturating_sub(2 * self.root.get().len()));
+        self.bytes_left.set(
+            self.bytes_left
+                .get()
+                .saturating_sub(2 * self.root.get().len()),
+        );
         resolve(self.root, reference)
     }
 
@@ -85,11 +99,23 @@ impl<'a> Reader<'a> {
             Err(shape) => return shape,
         };
         let shape = self.bare(schema, &object, objects, depth);
-        let nullable = object.get("nullable").is_some_and(|raw| raw.get() == "true");
-        if nullable { union(vec![shape, Shape::Plain("null")]) } else { shape }
+        let nullable = object
+            .get("nullable")
+            .is_some_and(|raw| raw.get() == "true");
+        if nullable {
+            union(vec![shape, Shape::Plain("null")])
+        } else {
+            shape
+        }
     }
 
-    fn bare(&self, schema: &'a RawValue, object: &Object<'a>, objects: usize, depth: usize) -> Shape {
+    fn bare(
+        &self,
+        schema: &'a RawValue,
+        object: &Object<'a>,
+        objects: usize,
+        depth: usize,
+    ) -> Shape {
         if let Some(value) = object.get("const") {
             return Shape::Literals(vec![literal(value)]);
         }
@@ -105,7 +131,10 @@ impl<'a> Reader<'a> {
         let open = object.get("properties").is_none();
         for keyword in ["anyOf", "oneOf"] {
             if let Some(branches) = object.get(keyword).and_then(items).filter(|_| open) {
-                let shapes = branches.into_iter().map(|branch| self.shape(branch, objects, depth + 1)).collect();
+                let shapes = branches
+                    .into_iter()
+                    .map(|branch| self.shape(branch, objects, depth + 1))
+                    .collect();
                 // Branches that only say which members go together tell no type.
                 match union(shapes) {
                     Shape::Any => {}
@@ -126,12 +155,21 @@ impl<'a> Reader<'a> {
                 ),
             },
             None if !open => self.named("object", schema, object, objects, depth),
-            None if object.get("items").is_some() => self.named("array", schema, object, objects, depth),
+            None if object.get("items").is_some() => {
+                self.named("array", schema, object, objects, depth)
+            }
             None => self.all_of(schema, object, objects, depth),
         }
     }
 
-    fn named(&self, kind: &str, schema: &'a RawValue, object: &Object<'a>, objects: usize, depth: usize) -> Shape {
+    fn named(
+        &self,
+        kind: &str,
+        schema: &'a RawValue,
+        object: &Object<'a>,
+        objects: usize,
+        depth: usize,
+    ) -> Shape {
         match kind {
             "string" => match object.text("format").as_deref() {
                 Some("date") => Shape::Plain("string<date>"),
@@ -143,12 +181,20 @@ impl<'a> Reader<'a> {
             "boolean" => Shape::Plain("boolean"),
             "null" => Shape::Plain("null"),
             "array" => {
-                let tuple = object.get("prefixItems").or_else(|| object.get("items")).and_then(items);
+                let tuple = object
+                    .get("prefixItems")
+                    .or_else(|| object.get("items"))
+                    .and_then(items);
                 match (tuple, object.get("items")) {
-                    (Some(parts), _) if !parts.is_empty() => {
-                        Shape::Tuple(parts.into_iter().map(|part| self.shape(part, objects, depth + 1)).collect())
+                    (Some(parts), _) if !parts.is_empty() => Shape::Tuple(
+                        parts
+                            .into_iter()
+                            .map(|part| self.shape(part, objects, depth + 1))
+                            .collect(),
+                    ),
+                    (None, Some(item)) => {
+                        Shape::List(Box::new(self.shape(item, objects, depth + 1)))
                     }
-                    (None, Some(item)) => Shape::List(Box::new(self.shape(item, objects, depth + 1))),
                     _ => Shape::List(Box::new(Shape::Any)),
                 }
             }
@@ -157,8 +203,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn record(&self, schema: &'a RawValue, object: &Object<'a>, objects: usize, depth: usize) -> Shape {
-        let described = ["properties", "allOf"].iter().any(|keyword| object.get(keyword).is_some());
+    fn record(
+        &self,
+        schema: &'a RawValue,
+        object: &Object<'a>,
+        objects: usize,
+        depth: usize,
+    ) -> Shape {
+        let described = ["properties", "allOf"]
+            .iter()
+            .any(|keyword| object.get(keyword).is_some());
         if described && objects == 0 {
             return Shape::Closed;
         }
@@ -169,7 +223,8 @@ impl<'a> Reader<'a> {
             return Shape::Record(members);
         }
         match object.get("additionalProperties") {
-            Some(values) if values.get().starts_with('{') => match self.shape(values, 0, depth + 1) {
+            Some(values) if values.get().starts_with('{') => match self.shape(values, 0, depth + 1)
+            {
                 Shape::Any => Shape::Plain("object"),
                 shape => Shape::Map(Box::new(shape)),
             },
@@ -177,13 +232,32 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn all_of(&self, schema: &'a RawValue, object: &Object<'a>, objects: usize, depth: usize) -> Shape {
-        let Some(parts) = object.get("allOf").and_then(items) else { return Shape::Any };
-        let shapes: Vec<_> = parts.into_iter().map(|part| self.shape(part, objects, depth + 1)).collect();
-        if shapes.iter().filter(|shape| matches!(shape, Shape::Record(_) | Shape::Closed)).count() > 1 {
+    fn all_of(
+        &self,
+        schema: &'a RawValue,
+        object: &Object<'a>,
+        objects: usize,
+        depth: usize,
+    ) -> Shape {
+        let Some(parts) = object.get("allOf").and_then(items) else {
+            return Shape::Any;
+        };
+        let shapes: Vec<_> = parts
+            .into_iter()
+            .map(|part| self.shape(part, objects, depth + 1))
+            .collect();
+        if shapes
+            .iter()
+            .filter(|shape| matches!(shape, Shape::Record(_) | Shape::Closed))
+            .count()
+            > 1
+        {
             return self.record(schema, object, objects, depth);
         }
-        shapes.into_iter().find(|shape| *shape != Shape::Any).unwrap_or(Shape::Any)
+        shapes
+            .into_iter()
+            .find(|shape| *shape != Shape::Any)
+            .unwrap_or(Shape::Any)
     }
 
     /// Members from `properties`, from what a reference names and from all parts of `allOf`.
@@ -194,7 +268,11 @@ impl<'a> Reader<'a> {
         for name in required {
             match members.iter_mut().find(|member| member.name == name) {
                 Some(member) => member.required = true,
-                None => members.push(Member { name, required: true, shape: Shape::Any }),
+                None => members.push(Member {
+                    name,
+                    required: true,
+                    shape: Shape::Any,
+                }),
             }
         }
         members.sort_by_key(|member| !member.required);
@@ -216,11 +294,25 @@ impl<'a> Reader<'a> {
         if let Some(Ok(properties)) = object.get("properties").map(Object::parse) {
             for (name, schema) in properties.iter() {
                 let shape = self.shape(schema, objects, depth + 1);
-                members.push(Member { name: name.into_owned(), required: false, shape });
+                members.push(Member {
+                    name: name.into_owned(),
+                    required: false,
+                    shape,
+                });
             }
         }
-        required.extend(object.get("required").and_then(items).into_iter().flatten().filter_map(text));
-        if let Some(target) = object.text("$ref").and_then(|reference| self.resolve(&reference)) {
+        required.extend(
+            object
+                .get("required")
+                .and_then(items)
+                .into_iter()
+                .flatten()
+                .filter_map(text),
+        );
+        if let Some(target) = object
+            .text("$ref")
+            .and_then(|reference| self.resolve(&reference))
+        {
             self.gather(target, objects, depth + 1, members, required);
         }
         for part in object.get("allOf").and_then(items).into_iter().flatten() {
@@ -231,5 +323,8 @@ impl<'a> Reader<'a> {
 }
 
 fn literal(value: &RawValue) -> String {
-    visible(value.get()).split_whitespace().collect::<Vec<_>>().join(" ")
+    visible(value.get())
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -72,7 +72,10 @@ pub(super) fn cut(text: &str, words: usize, tokens: usize) -> String {
                     estimate(&piece) <= room
                 }));
             }
-            out.truncate(out.trim_end_matches([',', ';', ':', '.', ' ', '，', '、']).len());
+            out.truncate(
+                out.trim_end_matches([',', ';', ':', '.', ' ', '，', '、'])
+                    .len(),
+            );
             out.push('…');
             return out;
         }
@@ -98,18 +101,23 @@ fn without_tags(text: &str) -> String {
             .chars()
             .take_while(|c| c.is_ascii_alphanumeric() || "_-".contains(*c))
             .collect();
-        let end = tag.find(['>', '\n']).filter(|end| tag.as_bytes()[*end] == b'>');
-        let starts_line = out.trim_end_matches(' ').is_empty() || out.trim_end_matches(' ').ends_with('\n');
+        let end = tag
+            .find(['>', '\n'])
+            .filter(|end| tag.as_bytes()[*end] == b'>');
+        let starts_line =
+            out.trim_end_matches(' ').is_empty() || out.trim_end_matches(' ').ends_with('\n');
         let is_tag = !name.is_empty()
             && name.starts_with(|c: char| c.is_ascii_alphabetic())
             && (tag.starts_with("</") || starts_line || tag.contains(&format!("</{name}")));
         match end.filter(|_| is_tag) {
             Some(end) => {
-                out.push_str(if starts_line || tag.starts_with("</") && tag[end + 1..].starts_with('\n') {
-                    "\n"
-                } else {
-                    ""
-                });
+                out.push_str(
+                    if starts_line || tag.starts_with("</") && tag[end + 1..].starts_with('\n') {
+                        "\n"
+                    } else {
+                        ""
+                    },
+                );
                 rest = &tag[end + 1..];
             }
             None => {
@@ -144,7 +152,9 @@ fn first_paragraph(text: &str) -> String {
             continue;
         }
         let item = list_item(line);
-        if !paragraph.is_empty() && (item.is_some() || is_label(line) || is_new_line(last_length, line)) {
+        if !paragraph.is_empty()
+            && (item.is_some() || is_label(line) || is_new_line(last_length, line))
+        {
             break;
         }
         if !paragraph.is_empty() {
@@ -153,30 +163,49 @@ fn first_paragraph(text: &str) -> String {
         paragraph.push_str(&plain(item.unwrap_or(line)));
         last_length = line.chars().count();
     }
-    if paragraph.is_empty() { heading } else { paragraph }
+    if paragraph.is_empty() {
+        heading
+    } else {
+        paragraph
+    }
 }
 
 /// One line without emphasis, spaces collapsed.
 fn plain(line: &str) -> String {
-    line.replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ")
+    line.replace("**", "")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn list_item(line: &str) -> Option<&str> {
     let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = if numbered.len() < line.len() { numbered.strip_prefix(". ") } else { None };
-    ["- ", "* ", "• ", "> "].iter().find_map(|mark| line.strip_prefix(mark)).or(numbered)
+    let numbered = if numbered.len() < line.len() {
+        numbered.strip_prefix(". ")
+    } else {
+        None
+    };
+    ["- ", "* ", "• ", "> "]
+        .iter()
+        .find_map(|mark| line.strip_prefix(mark))
+        .or(numbered)
 }
 
 /// `Args:`, `Return value: …`, `:param x:`, `@param x`.
 fn is_label(line: &str) -> bool {
-    let label = line.split_once([':', '：']).map(|(label, _)| label.trim_matches(['*', ' ']));
+    let label = line
+        .split_once([':', '：'])
+        .map(|(label, _)| label.trim_matches(['*', ' ']));
     line.starts_with(':')
         || line.starts_with('@')
-        || label.is_some_and(|label| label.split(' ').count() <= 3 && label.starts_with(char::is_uppercase))
+        || label.is_some_and(|label| {
+            label.split(' ').count() <= 3 && label.starts_with(char::is_uppercase)
+        })
 }
 
 fn is_new_line(last_length: usize, line: &str) -> bool {
-    last_length < WRAPPED && line.starts_with(|c: char| c.is_uppercase() || !c.is_ascii() && c.is_alphabetic())
+    last_length < WRAPPED
+        && line.starts_with(|c: char| c.is_uppercase() || !c.is_ascii() && c.is_alphabetic())
 }
 
 /// Where the first sentence of `text` ends.
@@ -188,8 +217,8 @@ fn sentence_end(text: &str) -> usize {
             '。' | '！' | '？' => return end,
             '.' | '!' | '?' => {
                 let mut end = end;
-                while let Some((at, c)) =
-                    chars.next_if(|(_, c)| matches!(c, ')' | '"' | '\'' | '”' | ']' | '`' | '.' | '!'))
+                while let Some((at, c)) = chars
+                    .next_if(|(_, c)| matches!(c, ')' | '"' | '\'' | '”' | ']' | '`' | '.' | '!'))
                 {
                     end = at + c.len_utf8();
                 }
@@ -208,11 +237,15 @@ fn sentence_end(text: &str) -> usize {
 
 /// Whether the full stop after `before` shortens a word: `e.g`, `U.S`, `approx`, `J`.
 fn is_abbreviation(before: &str) -> bool {
-    const SHORT: [&str; 12] = ["vs", "cf", "approx", "incl", "mr", "mrs", "ms", "dr", "st", "fig", "resp", "ca"];
+    const SHORT: [&str; 12] = [
+        "vs", "cf", "approx", "incl", "mr", "mrs", "ms", "dr", "st", "fig", "resp", "ca",
+    ];
     let word = before.rsplit([' ', '(', '[']).next().unwrap_or_default();
     let letters = word.chars().filter(|c| c.is_alphabetic()).count();
     let dotted = word.contains('.') && word.split('.').all(|part| part.chars().count() == 1);
-    (letters == 1 && word.chars().count() == 1) || dotted || SHORT.contains(&word.to_lowercase().as_str())
+    (letters == 1 && word.chars().count() == 1)
+        || dotted
+        || SHORT.contains(&word.to_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -224,25 +257,43 @@ mod tests {
         for (description, sentence) in [
             ("", ""),
             ("  \n\n ", ""),
-            ("Create a new issue in a repository.", "Create a new issue in a repository."),
+            (
+                "Create a new issue in a repository.",
+                "Create a new issue in a repository.",
+            ),
             ("Get a page. Then another.", "Get a page."),
             ("Get a page\n\nMore of it.", "Get a page"),
-            ("Reads files, e.g. PDF ones. Fast.", "Reads files, e.g. PDF ones."),
+            (
+                "Reads files, e.g. PDF ones. Fast.",
+                "Reads files, e.g. PDF ones.",
+            ),
             ("Reads files (i.e. PDF). Fast.", "Reads files (i.e. PDF)."),
-            ("Uses API v1.2 of U.S. Census data. Fast.", "Uses API v1.2 of U.S. Census data."),
+            (
+                "Uses API v1.2 of U.S. Census data. Fast.",
+                "Uses API v1.2 of U.S. Census data.",
+            ),
             ("Wow! It works.", "Wow!"),
             ("Is it open? Says so.", "Is it open?"),
             ("# Heading\n\nDoes it.", "Does it."),
             ("# Only a heading", "Only a heading"),
             ("Title\n=====\nDoes it.", "Does it."),
-            ("<usecase>Find flights.</usecase>\n<instructions>Be quick</instructions>", "Find flights."),
+            (
+                "<usecase>Find flights.</usecase>\n<instructions>Be quick</instructions>",
+                "Find flights.",
+            ),
             ("<purpose>\nFind flights\n</purpose>", "Find flights"),
-            ("Opens <id> of owner/<repo> at once.", "Opens <id> of owner/<repo> at once."),
+            (
+                "Opens <id> of owner/<repo> at once.",
+                "Opens <id> of owner/<repo> at once.",
+            ),
             ("Is a < b and c > d true? Yes.", "Is a < b and c > d true?"),
             ("**Search** the web.", "Search the web."),
             ("\u{1b}[31mRed\u{1b}[0m alert.\u{7}", "Red alert."),
             ("\u{1b}]0;title\u{7}Get it.", "Get it."),
-            ("Zero\u{200b}width \u{202e}turn\u{e0041}ed.", "Zerowidth turned."),
+            (
+                "Zero\u{200b}width \u{202e}turn\u{e0041}ed.",
+                "Zerowidth turned.",
+            ),
             ("Get the\n   weather.", "Get the weather."),
             ("Get the weather\nArgs:\n  city: where", "Get the weather"),
             ("Get the weather\n\n    Args: x", "Get the weather"),
@@ -268,7 +319,10 @@ mod tests {
         assert!(long.ends_with("word…"), "{long}");
         assert_eq!(long.split(' ').count(), MAX_WORDS);
         let wide = first_sentence(&"天".repeat(100));
-        assert!(wide.ends_with("天…") && wide.chars().count() <= MAX_TOKENS + 1, "{wide}");
+        assert!(
+            wide.ends_with("天…") && wide.chars().count() <= MAX_TOKENS + 1,
+            "{wide}"
+        );
         let unbroken = first_sentence(&"x".repeat(100_000));
         assert!(unbroken.len() < 1_000, "{}", unbroken.len());
     }

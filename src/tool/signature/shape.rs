@@ -63,7 +63,11 @@ impl Members {
 pub(super) fn union(shapes: Vec<Shape>) -> Shape {
     let mut flat: Vec<Shape> = Vec::new();
     for shape in shapes {
-        let parts = if let Shape::Union(parts) = shape { parts } else { vec![shape] };
+        let parts = if let Shape::Union(parts) = shape {
+            parts
+        } else {
+            vec![shape]
+        };
         for part in parts {
             if flat.contains(&part) {
                 continue;
@@ -90,7 +94,12 @@ pub(super) fn union(shapes: Vec<Shape>) -> Shape {
 /// Who may leave a parameter out has no need of its `null`.
 pub(super) fn without_null(shape: Shape) -> Shape {
     match shape {
-        Shape::Union(parts) => union(parts.into_iter().filter(|part| *part != Shape::Plain("null")).collect()),
+        Shape::Union(parts) => union(
+            parts
+                .into_iter()
+                .filter(|part| *part != Shape::Plain("null"))
+                .collect(),
+        ),
         Shape::Literals(mut values) if values.len() > 1 => {
             values.retain(|value| value != "null");
             Shape::Literals(values)
@@ -118,7 +127,8 @@ impl Shape {
                 out.push_str(&texts.join("|"));
             }
             Self::List(item) => {
-                let grouped = matches!(&**item, Self::Union(_)) || matches!(&**item, Self::Literals(v) if v.len() > 1);
+                let grouped = matches!(&**item, Self::Union(_))
+                    || matches!(&**item, Self::Literals(v) if v.len() > 1);
                 out.push_str(if grouped { "(" } else { "" });
                 item.write(detail, out);
                 out.push_str(if grouped { ")[]" } else { "[]" });
@@ -155,12 +165,16 @@ impl Shape {
 
 impl Member {
     pub(super) fn write(&self, detail: Detail, out: &mut String) {
-        let plain =
-            !self.name.is_empty() && !self.name.contains(|c: char| c.is_whitespace() || ",:?(){}[]\"…".contains(c));
+        let plain = !self.name.is_empty()
+            && !self
+                .name
+                .contains(|c: char| c.is_whitespace() || ",:?(){}[]\"…".contains(c));
         if plain {
             out.push_str(&visible(&self.name));
         } else {
-            out.push_str(&visible(&serde_json::Value::from(self.name.as_str()).to_string()));
+            out.push_str(&visible(
+                &serde_json::Value::from(self.name.as_str()).to_string(),
+            ));
         }
         out.push_str(if self.required { ": " } else { "?: " });
         self.shape.write(detail, out);
@@ -185,7 +199,12 @@ fn write_literals(values: &[String], limit: usize, out: &mut String) {
     }
 }
 
-fn separated<T>(parts: &[T], separator: &str, out: &mut String, mut write: impl FnMut(&T, &mut String)) {
+fn separated<T>(
+    parts: &[T],
+    separator: &str,
+    out: &mut String,
+    mut write: impl FnMut(&T, &mut String),
+) {
     for (at, part) in parts.iter().enumerate() {
         if at > 0 {
             out.push_str(separator);

@@ -31,7 +31,10 @@ pub fn tokens_of(text: &str) -> usize {
     if text.len() <= SAMPLE {
         return estimate(text);
     }
-    let end = (0..=SAMPLE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=SAMPLE)
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
     // Both stay far below what would overflow.
     estimate(&text[..end]) * (text.len() / 1024) / (end / 1024).max(1)
 }

@@ -61,7 +61,10 @@ impl Guard {
     pub(in crate::upstream) fn new() -> Self {
         // The keys of a fresh RandomState are random, which is all that is asked of a mark.
         let random = RandomState::new().hash_one(std::process::id());
-        Self { mark: format!("{}-{random:x}", std::process::id()), state: Mutex::default() }
+        Self {
+            mark: format!("{}-{random:x}", std::process::id()),
+            state: Mutex::default(),
+        }
     }
 
     /// The variable that a server is to carry.
@@ -98,7 +101,10 @@ impl Guard {
     pub(in crate::upstream) async fn close(&self) {
         let state = std::mem::replace(&mut *self.state(), State::Missing);
         if let State::Running(running) = state {
-            let Running { mut pipe, mut child } = *running;
+            let Running {
+                mut pipe,
+                mut child,
+            } = *running;
             // A guard that is gone needs no farewell.
             let _ = pipe.write_all(format!("{FAREWELL}\n").as_bytes());
             drop(pipe);
@@ -117,7 +123,9 @@ impl State {
     fn tell(&mut self, sign: char, group: GroupId) {
         // A few bytes always find room in the pipe of a guard that lives.
         if let Self::Running(running) = self
-            && let Err(error) = running.pipe.write_all(format!("{sign}{group}\n").as_bytes())
+            && let Err(error) = running
+                .pipe
+                .write_all(format!("{sign}{group}\n").as_bytes())
         {
             tracing::warn!(%error, "the guard process is gone");
             *self = Self::Missing;
@@ -187,7 +195,10 @@ fn end_marked(mark: &str) {
         let marked = processes.filter_map(|entry| {
             let id: i32 = entry.file_name().to_str()?.parse().ok()?;
             let variables = std::fs::read(entry.path().join("environ")).ok()?;
-            variables.split(|byte| *byte == 0).any(|one| one == variable.as_bytes()).then_some(id)
+            variables
+                .split(|byte| *byte == 0)
+                .any(|one| one == variable.as_bytes())
+                .then_some(id)
         });
         let found: Vec<_> = marked.filter_map(rustix::process::Pid::from_raw).collect();
         if found.is_empty() {
@@ -226,7 +237,10 @@ impl ParentDeath {
         use rustix::process::{Signal, getppid, set_parent_process_death_signal};
         let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         set_parent_process_death_signal(Some(Signal::TERM))?;
-        Ok(Self { signal, parent: getppid() })
+        Ok(Self {
+            signal,
+            parent: getppid(),
+        })
     }
 
     async fn wait(&mut self) {

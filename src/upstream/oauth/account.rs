@@ -66,15 +66,28 @@ impl Account {
         remote: &Remote,
         environment: &Arc<Environment>,
     ) -> Result<Option<Self>, LoginError> {
-        let is_configured = remote.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
-        let Some(vault) = environment.logins.as_ref().filter(|_| !is_configured) else { return Ok(None) };
+        let is_configured = remote
+            .headers
+            .keys()
+            .any(|name| name.eq_ignore_ascii_case("authorization"));
+        let Some(vault) = environment.logins.as_ref().filter(|_| !is_configured) else {
+            return Ok(None);
+        };
         let url = Url::parse(&remote.url).map_err(|_| LoginError::NotOffered {
             server: server.to_string(),
             reason: "has a URL that cannot be used".to_owned(),
         })?;
         let store = Store::new(vault, server, url.as_str());
         let (server, remote, environment) = (server.clone(), remote.clone(), environment.clone());
-        Ok(Some(Self { server, url, remote, environment, store, era: Era::Auto, is_sse: false }))
+        Ok(Some(Self {
+            server,
+            url,
+            remote,
+            environment,
+            store,
+            era: Era::Auto,
+            is_sse: false,
+        }))
     }
 
     /// The same for a whole entry, which also says how the server is asked what it wants.
@@ -91,7 +104,11 @@ impl Account {
             Transport::Http(remote) => (remote, false),
             Transport::Sse(remote) => (remote, true),
         };
-        Ok(Self::of(server, remote, environment)?.map(|account| Self { era: entry.era, is_sse, ..account }))
+        Ok(Self::of(server, remote, environment)?.map(|account| Self {
+            era: entry.era,
+            is_sse,
+            ..account
+        }))
     }
 
     /// The login as it is kept, if there is one.
@@ -100,15 +117,20 @@ impl Account {
     /// When there is one that cannot be read now.
     pub async fn status(&self) -> Result<Option<LoginStatus>, LoginError> {
         let record = self.store.read().await?;
-        let Some((issuer, login)) = record.login() else { return Ok(None) };
-        let Some(token) = login.token.as_ref() else { return Ok(None) };
+        let Some((issuer, login)) = record.login() else {
+            return Ok(None);
+        };
+        let Some(token) = login.token.as_ref() else {
+            return Ok(None);
+        };
         Ok(Some(LoginStatus {
             server: self.server.to_string(),
             issuer: issuer.to_owned(),
             client_id: login.client.as_ref().map(|client| client.id.clone()),
             scopes: token.scopes.clone(),
             expires_in: token.ends.map(|end| end.saturating_sub(super::now())),
-            refreshable: token.refresh.is_some() || self.remote.oauth.grant == Grant::ClientCredentials,
+            refreshable: token.refresh.is_some()
+                || self.remote.oauth.grant == Grant::ClientCredentials,
             missing_scopes: record.wanted.clone(),
             sealed: record.is_sealed,
         }))
@@ -154,7 +176,8 @@ impl Account {
 
     /// Ends a login where it was given (RFC 7009); with the refresh token go those that came of it.
     async fn revoke(&self, web: &Web<'_>, issuer: &str, login: &Login) -> Result<(), LoginError> {
-        let (Some(endpoint), Some(client), Some(token)) = (&login.revocation_endpoint, &login.client, &login.token)
+        let (Some(endpoint), Some(client), Some(token)) =
+            (&login.revocation_endpoint, &login.client, &login.token)
         else {
             return Ok(());
         };
@@ -163,14 +186,24 @@ impl Account {
             Some(refresh) => ("refresh_token", refresh),
             None => ("access_token", &token.access),
         };
-        let mut fields = vec![("token", token.expose().clone()), ("token_type_hint", hint.to_owned())];
-        let authorization = client.sign(issuer, self.remote.oauth.private_key.as_ref(), &mut fields);
-        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut fields = vec![
+            ("token", token.expose().clone()),
+            ("token_type_hint", hint.to_owned()),
+        ];
+        let authorization =
+            client.sign(issuer, self.remote.oauth.private_key.as_ref(), &mut fields);
+        let fields: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         let answer = web.form(&endpoint, &fields, authorization).await?;
         if answer.status.is_success() {
             return Ok(());
         }
-        Err(wrong(&endpoint, format!("answered with HTTP {}", answer.status.as_u16())))
+        Err(wrong(
+            &endpoint,
+            format!("answered with HTTP {}", answer.status.as_u16()),
+        ))
     }
 
     /// Logs in without a person, by the client's own credentials.
@@ -180,31 +213,60 @@ impl Account {
     pub async fn log_in_alone(&self) -> Result<LoginStatus, LoginError> {
         let challenge = self.probe(None).await?.unwrap_or_default();
         // Whoever asks for a login by its name wants another one than there is.
-        let seen = self.store.read().await.ok().and_then(|record| record.token().cloned());
+        let seen = self
+            .store
+            .read()
+            .await
+            .ok()
+            .and_then(|record| record.token().cloned());
         self.obtain(&challenge, seen.as_ref()).await?;
         self.status().await?.ok_or(LoginError::NothingToRenew)
     }
 
     /// A token by our own credentials; the kept one where it is another than `seen`, which was no good.
-    pub(super) async fn obtain(&self, challenge: &Challenge, seen: Option<&Token>) -> Result<Token, LoginError> {
+    pub(super) async fn obtain(
+        &self,
+        challenge: &Challenge,
+        seen: Option<&Token>,
+    ) -> Result<Token, LoginError> {
         let _lock = self.store.lock().await?;
         // There is nothing in it that could not be had again.
-        let mut record = self.store.read().await.unwrap_or_else(|_| self.store.empty());
-        let covers = |token: &Token| challenge.scopes.iter().all(|scope| token.scopes.contains(scope));
-        if let Some(token) = record.token().filter(|token| Some(*token) != seen && !token.is_over() && covers(token)) {
+        let mut record = self
+            .store
+            .read()
+            .await
+            .unwrap_or_else(|_| self.store.empty());
+        let covers = |token: &Token| {
+            challenge
+                .scopes
+                .iter()
+                .all(|scope| token.scopes.contains(scope))
+        };
+        if let Some(token) = record
+            .token()
+            .filter(|token| Some(*token) != seen && !token.is_over() && covers(token))
+        {
             return Ok(token.clone());
         }
         let web = self.web().await;
         let authority = discover(&web, &self.url, challenge, record.current.as_deref()).await?;
-        let client = Client::configured(&self.remote.oauth, &authority).ok_or(LoginError::NothingToRenew)?;
-        let mut scopes = record.token().map(|token| token.scopes.clone()).unwrap_or_default();
+        let client =
+            Client::configured(&self.remote.oauth, &authority).ok_or(LoginError::NothingToRenew)?;
+        let mut scopes = record
+            .token()
+            .map(|token| token.scopes.clone())
+            .unwrap_or_default();
         add_scopes(&mut scopes, &self.remote.oauth.scopes);
         add_scopes(&mut scopes, &challenge.scopes);
         let joined = scopes.join(" ");
         let mut grant = vec![("grant_type", "client_credentials")];
         grant.extend((!scopes.is_empty()).then_some(("scope", joined.as_str())));
-        let token = self.counter(&web, &authority, &client).ask(&grant, &scopes).await?;
-        self.keep(&mut record, &authority, client, Some(token.clone())).await?;
+        let token = self
+            .counter(&web, &authority, &client)
+            .ask(&grant, &scopes)
+            .await?;
+        self.keep(&mut record, &authority, client, Some(token.clone()))
+            .await?;
         Ok(token)
     }
 
@@ -213,13 +275,19 @@ impl Account {
     pub(super) async fn renew(&self, seen: &Token) -> Result<Token, LoginError> {
         let _lock = self.store.lock().await?;
         let mut record = self.store.read().await?;
-        let Some((issuer, login)) = record.login() else { return Err(LoginError::NothingToRenew) };
+        let Some((issuer, login)) = record.login() else {
+            return Err(LoginError::NothingToRenew);
+        };
         let (issuer, mut login) = (issuer.to_owned(), login.clone());
-        let (Some(client), Some(token)) = (&login.client, &login.token) else { return Err(LoginError::NothingToRenew) };
+        let (Some(client), Some(token)) = (&login.client, &login.token) else {
+            return Err(LoginError::NothingToRenew);
+        };
         if token.access != seen.access {
             return Ok(token.clone());
         }
-        let Some(refresh) = token.refresh.clone() else { return Err(LoginError::NothingToRenew) };
+        let Some(refresh) = token.refresh.clone() else {
+            return Err(LoginError::NothingToRenew);
+        };
         let (web, endpoint) = (self.web().await, parsed(&login.token_endpoint)?);
         // From the answer on there is no way back: the old token may be good no more, and the new one is not written yet.
         self.store.prepare().await?;
@@ -231,7 +299,10 @@ impl Account {
             client,
             key: self.remote.oauth.private_key.as_ref(),
         };
-        let grant = [("grant_type", "refresh_token"), ("refresh_token", refresh.expose().as_str())];
+        let grant = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.expose().as_str()),
+        ];
         let renewed = counter.ask(&grant, &token.scopes).await.map(|mut renewed| {
             // One that is not replaced stays good (RFC 6749, section 6).
             renewed.refresh = renewed.refresh.or(Some(refresh));
@@ -257,14 +328,22 @@ impl Account {
     }
 
     /// Notes what a refusal said, for the next login: a server may refuse some requests only.
-    pub(super) async fn note(&self, scopes: &[String], pointer: Option<&str>) -> Result<(), LoginError> {
+    pub(super) async fn note(
+        &self,
+        scopes: &[String],
+        pointer: Option<&str>,
+    ) -> Result<(), LoginError> {
         let _lock = self.store.lock().await?;
         let mut record = self.store.read().await?;
         let before = (record.wanted.len(), record.pointer.clone());
         add_scopes(&mut record.wanted, scopes);
         record.pointer = pointer.map(str::to_owned).or(record.pointer);
         let is_news = (record.wanted.len(), &record.pointer) != (before.0, &before.1);
-        if is_news { self.store.write(&record).await } else { Ok(()) }
+        if is_news {
+            self.store.write(&record).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Keeps a login as the one that counts.
@@ -292,18 +371,38 @@ impl Account {
     }
 
     /// Asks the server for something with this token or without any, to hear what it wants; nothing when it lets us in.
-    pub(super) async fn probe(&self, token: Option<&Token>) -> Result<Option<Challenge>, LoginError> {
+    pub(super) async fn probe(
+        &self,
+        token: Option<&Token>,
+    ) -> Result<Option<Challenge>, LoginError> {
         let clients = &self.environment.clients;
-        let client = clients.of(&self.remote, &self.url).map_err(|error| wrong(&self.url, error.to_string()))?;
-        let mut configured = headers::configured(&self.remote.headers)
-            .map_err(|reason| LoginError::NotOffered { server: self.server.to_string(), reason })?;
-        configured.extend(token.and_then(Token::bearer).map(|value| (AUTHORIZATION, value)));
+        let client = clients
+            .of(&self.remote, &self.url)
+            .map_err(|error| wrong(&self.url, error.to_string()))?;
+        let mut configured =
+            headers::configured(&self.remote.headers).map_err(|reason| LoginError::NotOffered {
+                server: self.server.to_string(),
+                reason,
+            })?;
+        configured.extend(
+            token
+                .and_then(Token::bearer)
+                .map(|value| (AUTHORIZATION, value)),
+        );
         let mut requests = Vec::new();
         if self.is_sse {
-            requests.push(client.get(self.url.clone()).header(ACCEPT, "text/event-stream"));
+            requests.push(
+                client
+                    .get(self.url.clone())
+                    .header(ACCEPT, "text/event-stream"),
+            );
         } else {
             for (revision, method, body) in openings() {
-                let is_other = if revision.is_modern() { Era::Legacy } else { Era::Modern };
+                let is_other = if revision.is_modern() {
+                    Era::Legacy
+                } else {
+                    Era::Modern
+                };
                 if self.era != is_other {
                     let headers = protocol_headers(revision, method);
                     requests.push(client.post(self.url.clone()).headers(headers).body(body));
@@ -311,10 +410,13 @@ impl Account {
             }
         }
         for request in requests {
-            let response = tokio::time::timeout(PROBE_LIMIT, request.headers(configured.clone()).send()).await;
-            let response = response.map_err(|_| wrong(&self.url, format!("did not answer within {PROBE_LIMIT:?}")))?;
             let response =
-                response.map_err(|error| wrong(&self.url, crate::upstream::transport::http::reason(error)))?;
+                tokio::time::timeout(PROBE_LIMIT, request.headers(configured.clone()).send()).await;
+            let response = response
+                .map_err(|_| wrong(&self.url, format!("did not answer within {PROBE_LIMIT:?}")))?;
+            let response = response.map_err(|error| {
+                wrong(&self.url, crate::upstream::transport::http::reason(error))
+            })?;
             if matches!(response.status().as_u16(), 401 | 403) {
                 return Ok(Some(Challenge::of(response.headers())));
             }
@@ -324,14 +426,22 @@ impl Account {
 
     /// It cannot be had so; `reason` reads on after the server's name.
     pub(super) fn not_offered(&self, reason: &str) -> LoginError {
-        LoginError::NotOffered { server: self.server.to_string(), reason: reason.to_owned() }
+        LoginError::NotOffered {
+            server: self.server.to_string(),
+            reason: reason.to_owned(),
+        }
     }
 
     pub(super) async fn web(&self) -> Web<'_> {
         Web::of(&self.url, &self.remote, &self.environment).await
     }
 
-    pub(super) fn counter<'a>(&'a self, web: &'a Web<'a>, authority: &'a Authority, client: &'a Client) -> Counter<'a> {
+    pub(super) fn counter<'a>(
+        &'a self,
+        web: &'a Web<'a>,
+        authority: &'a Authority,
+        client: &'a Client,
+    ) -> Counter<'a> {
         Counter {
             web,
             issuer: &authority.issuer,
@@ -347,14 +457,22 @@ impl Account {
 fn protocol_headers(revision: Revision, method: &'static str) -> HeaderMap {
     let mut all = HeaderMap::new();
     all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    all.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    all.insert(
+        ACCEPT,
+        HeaderValue::from_static("application/json, text/event-stream"),
+    );
     if revision.is_modern() {
-        all.insert(headers::VERSION, HeaderValue::from_static(revision.as_str()));
+        all.insert(
+            headers::VERSION,
+            HeaderValue::from_static(revision.as_str()),
+        );
         all.insert(headers::METHOD, HeaderValue::from_static(method));
     }
     all
 }
 
 fn parsed(url: &str) -> Result<Url, LoginError> {
-    Url::parse(url).map_err(|_| LoginError::Metadata { reason: format!("`{url}` is no URL") })
+    Url::parse(url).map_err(|_| LoginError::Metadata {
+        reason: format!("`{url}` is no URL"),
+    })
 }

@@ -17,18 +17,26 @@ impl Guard {
     /// A guard that lets connections to the hosts of these proxies pass.
     pub(in crate::upstream) fn sparing<'a>(proxies: impl IntoIterator<Item = &'a str>) -> Self {
         let host = |proxy: &str| {
-            let url = reqwest::Url::parse(proxy).or_else(|_| reqwest::Url::parse(&format!("http://{proxy}"))).ok()?;
+            let url = reqwest::Url::parse(proxy)
+                .or_else(|_| reqwest::Url::parse(&format!("http://{proxy}")))
+                .ok()?;
             Some(url.host_str()?.to_owned())
         };
-        Self { exempt: proxies.into_iter().filter_map(host).collect() }
+        Self {
+            exempt: proxies.into_iter().filter_map(host).collect(),
+        }
     }
 }
 
 impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
-        let is_exempt = self.exempt.iter().any(|host| host.eq_ignore_ascii_case(name.as_str()));
+        let is_exempt = self
+            .exempt
+            .iter()
+            .any(|host| host.eq_ignore_ascii_case(name.as_str()));
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found: Vec<SocketAddr> =
+                tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             if !is_exempt && found.iter().any(|address| !is_public(address.ip())) {
                 return Err("its name stands for a private address".into());
             }
@@ -58,9 +66,13 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 /// The older address that one of the newer kind stands for: mapped, compatible, or translated (`64:ff9b::/96`).
 fn within(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, high, low] = address.segments();
-    let is_wrapped = matches!((a, b, c, d, e, f), (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0));
+    let is_wrapped = matches!(
+        (a, b, c, d, e, f),
+        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0)
+    );
     let is_compatible = [a, b, c, d, e, f] == [0; 6] && high != 0;
-    (is_wrapped || is_compatible).then(|| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+    (is_wrapped || is_compatible)
+        .then(|| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
@@ -84,8 +96,16 @@ mod tests {
         let resolve = |guard: &Guard| guard.resolve("localhost".parse().unwrap());
         assert!(resolve(&Guard::default()).await.is_err());
         // A proxy may stand there, and that one only.
-        assert!(resolve(&Guard::sparing(["http://localhost:3128"])).await.is_ok());
-        assert!(resolve(&Guard::sparing(["proxy.example:3128"])).await.is_err());
+        assert!(
+            resolve(&Guard::sparing(["http://localhost:3128"]))
+                .await
+                .is_ok()
+        );
+        assert!(
+            resolve(&Guard::sparing(["proxy.example:3128"]))
+                .await
+                .is_err()
+        );
     }
 
     #[test]
@@ -112,8 +132,14 @@ mod tests {
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
-        for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
-        {
+        for address in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
     }

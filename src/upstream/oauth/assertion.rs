@@ -22,7 +22,11 @@ pub(super) fn signed(client_id: &str, issuer: &str, key: &PrivateKey) -> String 
         "iss": client_id, "sub": client_id, "aud": issuer, "iat": now, "exp": now + LIFE, "jti": random_token(),
     });
     let encoded = |part: &[u8]| URL_SAFE_NO_PAD.encode(part);
-    let message = format!("{}.{}", encoded(head.to_string().as_bytes()), encoded(claims.to_string().as_bytes()));
+    let message = format!(
+        "{}.{}",
+        encoded(head.to_string().as_bytes()),
+        encoded(claims.to_string().as_bytes())
+    );
     let signature = encoded(&key.sign(message.as_bytes()));
     format!("{message}.{signature}")
 }

@@ -31,7 +31,9 @@ impl Callback {
     /// Listens on `port`, or on any for 0.
     pub(super) async fn open(port: u16) -> Result<Self, LoginError> {
         let failed = |source| LoginError::Port { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         Ok(Self { listener, port })
     }
@@ -51,11 +53,22 @@ impl Callback {
     /// A visitor who has come and was not heard yet is lost.
     pub(super) async fn visitor(&self) -> Result<(Url, Visitor), LoginError> {
         loop {
-            let (stream, _) =
-                self.listener.accept().await.map_err(|source| LoginError::Port { port: self.port, source })?;
+            let (stream, _) = self
+                .listener
+                .accept()
+                .await
+                .map_err(|source| LoginError::Port {
+                    port: self.port,
+                    source,
+                })?;
             let mut visitor = Visitor(stream);
-            let target = tokio::time::timeout(HEAD_TIME, visitor.target()).await.ok().flatten();
-            let url = target.and_then(|target| Url::parse(&format!("http://127.0.0.1:{}{target}", self.port)).ok());
+            let target = tokio::time::timeout(HEAD_TIME, visitor.target())
+                .await
+                .ok()
+                .flatten();
+            let url = target.and_then(|target| {
+                Url::parse(&format!("http://127.0.0.1:{}{target}", self.port)).ok()
+            });
             match url.filter(|url| url.path() == PATH) {
                 Some(url) => return Ok((url, visitor)),
                 None => visitor.show("404 Not Found", "There is nothing here").await,
@@ -76,7 +89,10 @@ impl Visitor {
         let head = String::from_utf8_lossy(&head);
         let mut words = head.lines().next()?.split(' ');
         words.next().filter(|method| *method == "GET")?;
-        words.next().filter(|target| target.starts_with('/')).map(str::to_owned)
+        words
+            .next()
+            .filter(|target| target.starts_with('/'))
+            .map(str::to_owned)
     }
 
     /// Shows a page with one sentence, which has nothing in it that came from elsewhere.

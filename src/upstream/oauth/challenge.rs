@@ -18,12 +18,17 @@ pub(super) struct Challenge {
 impl Challenge {
     /// The first challenge of the kind in `headers`.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+        let values = headers
+            .get_all(WWW_AUTHENTICATE)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
         let mut parameters = values.filter_map(bearer).next().unwrap_or_default();
         let mut take = |name: &str| parameters.remove(name).filter(|value| !value.is_empty());
         Self {
             resource_metadata: take("resource_metadata"),
-            scopes: take("scope").map(|text| super::client::scopes_in(&text)).unwrap_or_default(),
+            scopes: take("scope")
+                .map(|text| super::client::scopes_in(&text))
+                .unwrap_or_default(),
             error: take("error"),
         }
     }
@@ -44,7 +49,11 @@ fn bearer(header: &str) -> Option<BTreeMap<String, String>> {
         if word.is_empty() {
             return found;
         }
-        match after.trim_start().strip_prefix('=').filter(|value| !value.starts_with('=')) {
+        match after
+            .trim_start()
+            .strip_prefix('=')
+            .filter(|value| !value.starts_with('='))
+        {
             Some(value) => {
                 let (value, after) = parameter(value.trim_start());
                 if let Some(parameters) = &mut found {
@@ -63,15 +72,23 @@ fn bearer(header: &str) -> Option<BTreeMap<String, String>> {
 }
 
 fn split_token(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| c.is_whitespace() || matches!(c, '=' | ',' | '"')).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| c.is_whitespace() || matches!(c, '=' | ',' | '"'))
+        .unwrap_or(text.len());
     // What is no token at all is stepped over.
-    if end == 0 && !text.is_empty() && !text.starts_with('=') { split_token(&text[1..]) } else { text.split_at(end) }
+    if end == 0 && !text.is_empty() && !text.starts_with('=') {
+        split_token(&text[1..])
+    } else {
+        text.split_at(end)
+    }
 }
 
 /// A value, quoted or not, and what follows it.
 fn parameter(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
-        let end = text.find(|c: char| c.is_whitespace() || c == ',').unwrap_or(text.len());
+        let end = text
+            .find(|c: char| c.is_whitespace() || c == ',')
+            .unwrap_or(text.len());
         return (text[..end].to_owned(), &text[end..]);
     };
     let mut value = String::new();
@@ -96,7 +113,11 @@ mod tests {
         let challenge = Challenge::of(&headers);
         let seen: Vec<&str> = challenge.scopes.iter().map(String::as_str).collect();
         assert_eq!(
-            (challenge.resource_metadata.as_deref(), seen.as_slice(), challenge.error.as_deref()),
+            (
+                challenge.resource_metadata.as_deref(),
+                seen.as_slice(),
+                challenge.error.as_deref()
+            ),
             (metadata, scopes, error),
             "{header}"
         );
@@ -111,10 +132,30 @@ mod tests {
             &["a", "b"],
             Some("insufficient_scope"),
         );
-        check(r#"bearer resource_metadata = "https://a/b?c=d,e" ,scope=a"#, Some("https://a/b?c=d,e"), &["a"], None);
-        check(r#"Basic realm="a, Bearer scope=no", Bearer scope="yes""#, None, &["yes"], None);
-        check(r#"Bearer scope="yes", Digest scope="no""#, None, &["yes"], None);
-        check(r#"Negotiate abc==, Bearer error="invalid_token""#, None, &[], Some("invalid_token"));
+        check(
+            r#"bearer resource_metadata = "https://a/b?c=d,e" ,scope=a"#,
+            Some("https://a/b?c=d,e"),
+            &["a"],
+            None,
+        );
+        check(
+            r#"Basic realm="a, Bearer scope=no", Bearer scope="yes""#,
+            None,
+            &["yes"],
+            None,
+        );
+        check(
+            r#"Bearer scope="yes", Digest scope="no""#,
+            None,
+            &["yes"],
+            None,
+        );
+        check(
+            r#"Negotiate abc==, Bearer error="invalid_token""#,
+            None,
+            &[],
+            Some("invalid_token"),
+        );
         check(r#"Bearer scope="q\"uote"#, None, &["q\"uote"], None);
         check(r#"Basic realm="x""#, None, &[], None);
         check(r#"""#, None, &[], None);

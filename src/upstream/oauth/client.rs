@@ -73,8 +73,15 @@ impl Client {
             };
             return Some(named(id, oauth.client_secret.clone(), method));
         }
-        let url = oauth.client_metadata_url.as_ref().filter(|_| authority.takes_metadata_urls)?;
-        let method = if oauth.private_key.is_some() { AuthMethod::PrivateKey } else { AuthMethod::None };
+        let url = oauth
+            .client_metadata_url
+            .as_ref()
+            .filter(|_| authority.takes_metadata_urls)?;
+        let method = if oauth.private_key.is_some() {
+            AuthMethod::PrivateKey
+        } else {
+            AuthMethod::None
+        };
         Some(named(url, None, method))
     }
 
@@ -100,17 +107,28 @@ impl Client {
             return Err(super::token::refusal(&authority.issuer, &answer, &[]));
         }
         let Ok(given) = serde_json::from_slice::<Registration>(&answer.body) else {
-            return Err(super::web::wrong(endpoint, "registered us, and did not say as whom"));
+            return Err(super::web::wrong(
+                endpoint,
+                "registered us, and did not say as whom",
+            ));
         };
-        let method =
-            match (given.token_endpoint_auth_method.as_deref().and_then(AuthMethod::parse), &given.client_secret) {
-                (_, None) => AuthMethod::None,
-                (Some(method), Some(_)) => method,
-                (None, Some(_)) => authority.method_of_secret(),
-            };
+        let method = match (
+            given
+                .token_endpoint_auth_method
+                .as_deref()
+                .and_then(AuthMethod::parse),
+            &given.client_secret,
+        ) {
+            (_, None) => AuthMethod::None,
+            (Some(method), Some(_)) => method,
+            (None, Some(_)) => authority.method_of_secret(),
+        };
         Ok(Self {
             id: given.client_id,
-            secret: given.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new),
+            secret: given
+                .client_secret
+                .filter(|secret| !secret.is_empty())
+                .map(Secret::new),
             method,
             redirect: Some(redirect.to_owned()),
             secret_ends: Some(given.client_secret_expires_at).filter(|time| *time > 0),
@@ -130,7 +148,13 @@ impl Client {
             (Some(method), Some(_)) => method,
             (None, Some(_)) => authority.method_of_secret(),
         };
-        Self { id, secret, method, redirect: None, secret_ends }
+        Self {
+            id,
+            secret,
+            method,
+            redirect: None,
+            secret_ends,
+        }
     }
 
     /// Whether it can still say who it is.
@@ -150,7 +174,8 @@ impl Client {
             AuthMethod::Basic => {
                 // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined.
                 let pair = format!("{}:{}", form_encoded(&self.id), form_encoded(secret));
-                let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok()?;
+                let mut value =
+                    HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok()?;
                 value.set_sensitive(true);
                 return Some(value);
             }
@@ -179,7 +204,9 @@ impl AuthMethod {
     }
 
     fn parse(name: &str) -> Option<Self> {
-        [Self::None, Self::Basic, Self::Post].into_iter().find(|method| method.as_str() == name)
+        [Self::None, Self::Basic, Self::Post]
+            .into_iter()
+            .find(|method| method.as_str() == name)
     }
 }
 
@@ -214,7 +241,10 @@ pub(super) fn scopes_in(text: &str) -> Vec<String> {
 }
 
 /// Adds those that are not there.
-pub(super) fn add_scopes<S: AsRef<str>>(scopes: &mut Vec<String>, more: impl IntoIterator<Item = S>) {
+pub(super) fn add_scopes<S: AsRef<str>>(
+    scopes: &mut Vec<String>,
+    more: impl IntoIterator<Item = S>,
+) {
     for scope in more {
         if !scopes.iter().any(|known| known == scope.as_ref()) {
             scopes.push(scope.as_ref().to_owned());

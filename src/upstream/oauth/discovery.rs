@@ -74,7 +74,9 @@ impl TryFrom<String> for Endpoint {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Url::parse(&text).map(Self).map_err(|error| error.to_string())
+        Url::parse(&text)
+            .map(Self)
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -89,10 +91,17 @@ pub(super) async fn discover(
         return without_metadata(web, own).await;
     };
     let issuers = &metadata.authorization_servers;
-    let issuer = issuers.iter().find(|issuer| known == Some(issuer)).or_else(|| issuers.first());
-    let Some(issuer) = issuer else { return without_metadata(web, own).await };
+    let issuer = issuers
+        .iter()
+        .find(|issuer| known == Some(issuer))
+        .or_else(|| issuers.first());
+    let Some(issuer) = issuer else {
+        return without_metadata(web, own).await;
+    };
     let Some(found) = authority_metadata(web, issuer).await? else {
-        return Err(unusable(format!("`{issuer}`, where one would log in, does not say how")));
+        return Err(unusable(format!(
+            "`{issuer}`, where one would log in, does not say how"
+        )));
     };
     let resource = metadata.resource;
     Ok(authority(found, resource, metadata.scopes_supported))
@@ -105,18 +114,27 @@ async fn resource_metadata(
     challenge: &Challenge,
 ) -> Result<Option<ResourceMetadata>, LoginError> {
     let pointer = match &challenge.resource_metadata {
-        Some(pointer) => {
-            Some(own.join(pointer).map_err(|_| unusable("the URL of the server's metadata is none".to_owned()))?)
-        }
+        Some(pointer) => Some(
+            own.join(pointer)
+                .map_err(|_| unusable("the URL of the server's metadata is none".to_owned()))?,
+        ),
         None => None,
     };
     let path = own.path().trim_end_matches('/');
-    let well_known = |path: &str| located(own, &format!("/.well-known/oauth-protected-resource{path}"));
-    let mut places: Vec<Url> = pointer.into_iter().chain([well_known(path), well_known("")]).collect();
+    let well_known =
+        |path: &str| located(own, &format!("/.well-known/oauth-protected-resource{path}"));
+    let mut places: Vec<Url> = pointer
+        .into_iter()
+        .chain([well_known(path), well_known("")])
+        .collect();
     places.dedup();
     for place in places {
-        let Some(document) = web.document(&place).await? else { continue };
-        let Ok(metadata) = serde_json::from_value::<ResourceMetadata>(document) else { continue };
+        let Some(document) = web.document(&place).await? else {
+            continue;
+        };
+        let Ok(metadata) = serde_json::from_value::<ResourceMetadata>(document) else {
+            continue;
+        };
         if !covers(&metadata.resource, own) {
             return Err(unusable(format!(
                 "the metadata at `{}` is that of another server, `{}`",
@@ -131,14 +149,24 @@ async fn resource_metadata(
 
 /// Whether a token for `resource` is one for the server at `own`: the same origin, and a path that leads to it.
 pub(super) fn covers(resource: &str, own: &Url) -> bool {
-    let Ok(resource) = Url::parse(resource) else { return false };
-    let (outer, inner) = (resource.path().trim_end_matches('/'), own.path().trim_end_matches('/'));
+    let Ok(resource) = Url::parse(resource) else {
+        return false;
+    };
+    let (outer, inner) = (
+        resource.path().trim_end_matches('/'),
+        own.path().trim_end_matches('/'),
+    );
     let rest = inner.strip_prefix(outer);
-    resource.origin() == own.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    resource.origin() == own.origin()
+        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-async fn authority_metadata(web: &Web<'_>, issuer: &str) -> Result<Option<AuthorityMetadata>, LoginError> {
-    let base = Url::parse(issuer).map_err(|_| unusable(format!("`{issuer}` is no URL of an authorization server")))?;
+async fn authority_metadata(
+    web: &Web<'_>,
+    issuer: &str,
+) -> Result<Option<AuthorityMetadata>, LoginError> {
+    let base = Url::parse(issuer)
+        .map_err(|_| unusable(format!("`{issuer}` is no URL of an authorization server")))?;
     let path = base.path().trim_end_matches('/');
     let mut places = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
@@ -148,14 +176,23 @@ async fn authority_metadata(web: &Web<'_>, issuer: &str) -> Result<Option<Author
     places.dedup();
     for place in places {
         let place = located(&base, &place);
-        let Some(document) = web.document(&place).await? else { continue };
-        let Ok(metadata) = serde_json::from_value::<AuthorityMetadata>(document) else { continue };
+        let Some(document) = web.document(&place).await? else {
+            continue;
+        };
+        let Ok(metadata) = serde_json::from_value::<AuthorityMetadata>(document) else {
+            continue;
+        };
         // RFC 8414, section 3.3: otherwise anybody could pass as somebody else. That a URL without a path may be
         // written with a slash is no difference.
         let is_same = metadata.issuer == issuer
-            || path.is_empty() && metadata.issuer.trim_end_matches('/') == issuer.trim_end_matches('/');
+            || path.is_empty()
+                && metadata.issuer.trim_end_matches('/') == issuer.trim_end_matches('/');
         if !is_same {
-            return Err(unusable(format!("`{}` says that it is `{}`, not `{issuer}`", shown(&place), metadata.issuer)));
+            return Err(unusable(format!(
+                "`{}` says that it is `{}`, not `{issuer}`",
+                shown(&place),
+                metadata.issuer
+            )));
         }
         return Ok(Some(metadata));
     }
@@ -186,7 +223,11 @@ async fn without_metadata(web: &Web<'_>, own: &Url) -> Result<Authority, LoginEr
     })
 }
 
-pub(super) fn authority(found: AuthorityMetadata, resource: String, server_scopes: Vec<String>) -> Authority {
+pub(super) fn authority(
+    found: AuthorityMetadata,
+    resource: String,
+    server_scopes: Vec<String>,
+) -> Authority {
     let methods = found.code_challenge_methods_supported.unwrap_or_default();
     Authority {
         issuer: found.issuer,
@@ -196,7 +237,10 @@ pub(super) fn authority(found: AuthorityMetadata, resource: String, server_scope
         registration_endpoint: found.registration_endpoint.map(|endpoint| endpoint.0),
         revocation_endpoint: found.revocation_endpoint.map(|endpoint| endpoint.0),
         server_scopes,
-        has_offline_access: found.scopes_supported.iter().any(|scope| scope == "offline_access"),
+        has_offline_access: found
+            .scopes_supported
+            .iter()
+            .any(|scope| scope == "offline_access"),
         auth_methods: found.token_endpoint_auth_methods_supported,
         takes_metadata_urls: found.client_id_metadata_document_supported,
         protects_codes: methods.iter().any(|method| method == "S256"),
@@ -210,7 +254,11 @@ pub(super) fn resource_of(own: &Url) -> String {
     let mut url = own.clone();
     url.set_fragment(None);
     let text = url.to_string();
-    if url.path() == "/" && url.query().is_none() { text.trim_end_matches('/').to_owned() } else { text }
+    if url.path() == "/" && url.query().is_none() {
+        text.trim_end_matches('/').to_owned()
+    } else {
+        text
+    }
 }
 
 /// `path` at the origin of `url`.
@@ -244,7 +292,11 @@ mod tests {
             ("http://a.com/mcp", "https://a.com/mcp", false),
             ("mcp", "https://a.com/mcp", false),
         ] {
-            assert_eq!(covers(resource, &Url::parse(own).unwrap()), expected, "{resource} for {own}");
+            assert_eq!(
+                covers(resource, &Url::parse(own).unwrap()),
+                expected,
+                "{resource} for {own}"
+            );
         }
     }
 

@@ -59,11 +59,16 @@ impl Flow {
         let probed = account.probe(None).await?;
         // One that cannot be opened now is about to be replaced.
         let kept = account.store.read().await.ok();
-        let (is_readable, record) = (kept.is_some(), kept.unwrap_or_else(|| account.store.empty()));
+        let (is_readable, record) = (
+            kept.is_some(),
+            kept.unwrap_or_else(|| account.store.empty()),
+        );
         // It may let us in as far as we asked here, and refuse what came after.
         let wants_login = probed.is_some() || !record.wanted.is_empty() || record.pointer.is_some();
         let mut challenge = probed.unwrap_or_default();
-        challenge.resource_metadata = challenge.resource_metadata.or_else(|| record.pointer.clone());
+        challenge.resource_metadata = challenge
+            .resource_metadata
+            .or_else(|| record.pointer.clone());
         let web = account.web().await;
         let authority = discover(&web, &account.url, &challenge, record.current.as_deref()).await?;
         // One that lets everybody in may want a login for some of its tools, and then says where.
@@ -76,11 +81,15 @@ impl Flow {
         };
         // Otherwise a code that somebody caught could be used by them (2025-11-25, basic/authorization).
         if !authority.protects_codes {
-            let reason = format!("`{}` does not protect its codes (PKCE with S256)", authority.issuer);
+            let reason = format!(
+                "`{}` does not protect its codes (PKCE with S256)",
+                authority.issuer
+            );
             return Err(LoginError::Metadata { reason });
         }
         web.check(endpoint)?;
-        let (client, callback) = identity(&account, &web, &authority, is_readable.then_some(&record)).await?;
+        let (client, callback) =
+            identity(&account, &web, &authority, is_readable.then_some(&record)).await?;
         let scopes = scopes(&account, &authority, &challenge, &record, wishes);
         // Twice 128 bits: a verifier has at least 43 characters (RFC 7636, section 4.1).
         let verifier = Secret::new(random_token() + &random_token());
@@ -89,9 +98,15 @@ impl Flow {
         {
             let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose()));
             let mut query = url.query_pairs_mut();
-            query.append_pair("response_type", "code").append_pair("client_id", &client.id);
-            query.append_pair("redirect_uri", &callback.url()).append_pair("state", state.expose());
-            query.append_pair("code_challenge", &challenge).append_pair("code_challenge_method", "S256");
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", &client.id);
+            query
+                .append_pair("redirect_uri", &callback.url())
+                .append_pair("state", state.expose());
+            query
+                .append_pair("code_challenge", &challenge)
+                .append_pair("code_challenge_method", "S256");
             query.append_pair("resource", &authority.resource);
             if !scopes.is_empty() {
                 query.append_pair("scope", &scopes.join(" "));
@@ -102,7 +117,16 @@ impl Flow {
             }
         }
         drop(web);
-        Ok(Self { account, authority, client, callback, url, state, verifier, scopes })
+        Ok(Self {
+            account,
+            authority,
+            client,
+            callback,
+            url,
+            state,
+            verifier,
+            scopes,
+        })
     }
 
     /// The page where one logs in. It tells nothing that would let anybody else in.
@@ -132,15 +156,27 @@ impl Flow {
             loop {
                 let (url, visitor) = self.callback.visitor().await?;
                 match self.read(&url) {
-                    Ok(answer) => return Ok(Answer { visitor: Some(visitor), ..answer }),
+                    Ok(answer) => {
+                        return Ok(Answer {
+                            visitor: Some(visitor),
+                            ..answer
+                        });
+                    }
                     // Anybody on this machine can come here, so whoever does not belong here ends nothing.
                     Err(_) => {
-                        visitor.show("400 Bad Request", "This does not belong to the login that is under way").await;
+                        visitor
+                            .show(
+                                "400 Bad Request",
+                                "This does not belong to the login that is under way",
+                            )
+                            .await;
                     }
                 }
             }
         };
-        tokio::time::timeout(LIMIT, waiting).await.unwrap_or(Err(LoginError::TimedOut { limit: LIMIT }))
+        tokio::time::timeout(LIMIT, waiting)
+            .await
+            .unwrap_or(Err(LoginError::TimedOut { limit: LIMIT }))
     }
 
     /// Takes the redirect URL that a person copied out of a browser on another machine.
@@ -150,26 +186,41 @@ impl Flow {
     pub fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
         let text = text.trim();
         if !text.contains("state=") {
-            return Err(LoginError::Foreign { reason: "it is not where a login ends" });
+            return Err(LoginError::Foreign {
+                reason: "it is not where a login ends",
+            });
         }
         let query = text.split_once('?').map_or(text, |(_, query)| query);
         let url = Url::parse(&format!("{}?{query}", self.callback.url()));
-        self.read(&url.map_err(|_| LoginError::Foreign { reason: "it is no URL" })?)
+        self.read(&url.map_err(|_| LoginError::Foreign {
+            reason: "it is no URL",
+        })?)
     }
 
     /// Reads the answer out of the URL that was come back by.
     fn read(&self, url: &Url) -> Result<Answer, LoginError> {
         let parameter = |wanted: &str| {
-            let mut found = url.query_pairs().filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
+            let mut found = url
+                .query_pairs()
+                .filter(|(name, _)| name == wanted)
+                .map(|(_, value)| value.into_owned());
             found.next().filter(|value| !value.is_empty())
         };
         let state = parameter("state").unwrap_or_default();
         if !is_same_secret(&state, self.state.expose()) {
-            return Err(LoginError::Foreign { reason: "its `state` is another" });
+            return Err(LoginError::Foreign {
+                reason: "its `state` is another",
+            });
         }
-        let error = parameter("error").map(|code| (code, parameter("error_description").unwrap_or_default()));
+        let error = parameter("error")
+            .map(|code| (code, parameter("error_description").unwrap_or_default()));
         let (code, issuer) = (parameter("code").map(Secret::new), parameter("iss"));
-        Ok(Answer { code, error, issuer, visitor: None })
+        Ok(Answer {
+            code,
+            error,
+            issuer,
+            visitor: None,
+        })
     }
 
     /// Takes the answer: checks it, gets the token, keeps it, and shows the waiting browser how it went.
@@ -182,9 +233,21 @@ impl Flow {
         let outcome = self.exchange(answer).await;
         if let Some(visitor) = visitor {
             match &outcome {
-                Ok(_) => visitor.show("200 OK", &format!("mcpzip is logged in at the server <b>{server}</b>")).await,
+                Ok(_) => {
+                    visitor
+                        .show(
+                            "200 OK",
+                            &format!("mcpzip is logged in at the server <b>{server}</b>"),
+                        )
+                        .await
+                }
                 Err(_) => {
-                    visitor.show("400 Bad Request", "The login failed; mcpzip says why where it was started").await;
+                    visitor
+                        .show(
+                            "400 Bad Request",
+                            "The login failed; mcpzip says why where it was started",
+                        )
+                        .await;
                 }
             }
         }
@@ -195,18 +258,39 @@ impl Flow {
         // First of all: what another issuer says counts for nothing, not even its error (RFC 9207, section 2.4).
         match &answer.issuer {
             Some(issuer) if *issuer != self.authority.issuer => {
-                return Err(LoginError::Foreign { reason: "it comes from another authorization server" });
+                return Err(LoginError::Foreign {
+                    reason: "it comes from another authorization server",
+                });
             }
             None if self.authority.names_issuer => {
-                return Err(LoginError::Foreign { reason: "it does not say which authorization server it comes from" });
+                return Err(LoginError::Foreign {
+                    reason: "it does not say which authorization server it comes from",
+                });
             }
             _ => {}
         }
         if let Some((code, words)) = answer.error {
-            return Err(refused(&self.authority.issuer, &code, &words, &[self.state, self.verifier]));
+            return Err(refused(
+                &self.authority.issuer,
+                &code,
+                &words,
+                &[self.state, self.verifier],
+            ));
         }
-        let Some(code) = answer.code else { return Err(LoginError::Foreign { reason: "it has no code" }) };
-        let Self { account, authority, client, callback, verifier, scopes, .. } = self;
+        let Some(code) = answer.code else {
+            return Err(LoginError::Foreign {
+                reason: "it has no code",
+            });
+        };
+        let Self {
+            account,
+            authority,
+            client,
+            callback,
+            verifier,
+            scopes,
+            ..
+        } = self;
         let redirect = callback.url();
         let web = account.web().await;
         let grant = [
@@ -216,11 +300,22 @@ impl Flow {
             ("code_verifier", verifier.expose().as_str()),
         ];
         account.store.prepare().await?;
-        let asked = account.counter(&web, &authority, &client).ask(&grant, &scopes).await;
+        let asked = account
+            .counter(&web, &authority, &client)
+            .ask(&grant, &scopes)
+            .await;
         let _lock = account.store.lock().await?;
-        let mut record = account.store.read().await.unwrap_or_else(|_| account.store.empty());
+        let mut record = account
+            .store
+            .read()
+            .await
+            .unwrap_or_else(|_| account.store.empty());
         match asked {
-            Ok(token) => account.keep(&mut record, &authority, client, Some(token)).await?,
+            Ok(token) => {
+                account
+                    .keep(&mut record, &authority, client, Some(token))
+                    .await?
+            }
             Err(error) => {
                 // It forgot the client that we registered; the next login registers a new one.
                 if error.is_unknown_client() && record.logins.remove(&authority.issuer).is_some() {
@@ -258,7 +353,11 @@ async fn identity(
     let callback = Callback::open(wanted_port).await?;
     let (redirect, port) = (callback.url(), callback.port());
     let Some(endpoint) = &authority.registration_endpoint else {
-        return Err(LoginError::NoClient { issuer: authority.issuer.clone(), redirect, port });
+        return Err(LoginError::NoClient {
+            issuer: authority.issuer.clone(),
+            redirect,
+            port,
+        });
     };
     let client = Client::register(web, authority, endpoint, &redirect).await.map_err(|error| match error {
         LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => account
@@ -268,7 +367,14 @@ async fn identity(
     // Kept at once, so that a login that is broken off does not leave a client behind each time.
     if record.is_some() {
         let _lock = account.store.lock().await?;
-        account.keep(&mut account.store.read().await?, authority, client.clone(), None).await?;
+        account
+            .keep(
+                &mut account.store.read().await?,
+                authority,
+                client.clone(),
+                None,
+            )
+            .await?;
     }
     Ok((client, callback))
 }
@@ -286,15 +392,22 @@ fn scopes(
         return wishes.scopes.clone();
     }
     let configured = &account.remote.oauth.scopes;
-    let mut scopes = if configured.is_empty() && challenge.scopes.is_empty() && record.wanted.is_empty() {
-        authority.server_scopes.clone()
-    } else {
-        configured.clone()
-    };
+    let mut scopes =
+        if configured.is_empty() && challenge.scopes.is_empty() && record.wanted.is_empty() {
+            authority.server_scopes.clone()
+        } else {
+            configured.clone()
+        };
     add_scopes(&mut scopes, &challenge.scopes);
     if !record.wanted.is_empty() {
-        let earlier = record.logins.get(&authority.issuer).and_then(|login| login.token.as_ref());
-        add_scopes(&mut scopes, earlier.map(|token| &token.scopes).into_iter().flatten());
+        let earlier = record
+            .logins
+            .get(&authority.issuer)
+            .and_then(|login| login.token.as_ref());
+        add_scopes(
+            &mut scopes,
+            earlier.map(|token| &token.scopes).into_iter().flatten(),
+        );
         add_scopes(&mut scopes, &record.wanted);
     }
     if authority.has_offline_access && !scopes.is_empty() {

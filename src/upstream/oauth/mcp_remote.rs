@@ -64,17 +64,33 @@ impl Inherited {
     /// The login that `mcp-remote` has at the URL of `remote`: the one that was written last.
     #[must_use]
     pub fn find(environment: &Environment, remote: &Remote) -> Option<Self> {
-        let configured = environment.get(MCP_REMOTE_CONFIG_DIR.name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let configured = environment
+            .get(MCP_REMOTE_CONFIG_DIR.name)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from);
         let base = configured.or_else(|| Some(environment.home()?.join(".mcp-auth")))?;
         let entries = std::fs::read_dir(&base).into_iter().flatten().flatten();
         let is_version = |path: &Path| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("mcp-remote-"))
+            path.file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.starts_with("mcp-remote-"))
         };
-        let directories = entries.map(|entry| entry.path()).filter(|path| is_version(path)).chain([base]);
+        let directories = entries
+            .map(|entry| entry.path())
+            .filter(|path| is_version(path))
+            .chain([base]);
         let names = hashes(remote);
-        let written = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+        let written = |path: &Path| {
+            std::fs::metadata(path)
+                .and_then(|file| file.modified())
+                .ok()
+        };
         directories
-            .flat_map(|directory| names.iter().map(move |name| directory.join(format!("{name}_tokens.json"))))
+            .flat_map(|directory| {
+                names
+                    .iter()
+                    .map(move |name| directory.join(format!("{name}_tokens.json")))
+            })
             .filter_map(|path| Some((written(&path)?, path)))
             .filter_map(|(time, path)| Some((time, Self::read(path, time)?)))
             .max_by_key(|(time, _)| *time)
@@ -83,21 +99,40 @@ impl Inherited {
 
     fn read(path: PathBuf, written: SystemTime) -> Option<Self> {
         let tokens: Tokens = json(&path)?;
-        let client = path.to_str()?.strip_suffix("_tokens.json").map(|start| format!("{start}_client_info.json"));
+        let client = path
+            .to_str()?
+            .strip_suffix("_tokens.json")
+            .map(|start| format!("{start}_client_info.json"));
         let client: Option<GivenClient> = client.and_then(|path| json(Path::new(&path)));
         let number = |value: Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
-        let given = written.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let given = written
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs());
         let life = tokens.expires_in.and_then(number).map(|life| life as u64);
-        let ends = tokens.expires_at.and_then(number).map(|end| (end / 1000.0) as u64);
+        let ends = tokens
+            .expires_at
+            .and_then(number)
+            .map(|end| (end / 1000.0) as u64);
         let token = Token {
             access: tokens.access_token.into(),
-            refresh: tokens.refresh_token.filter(|token| !token.is_empty()).map(Secret::new),
+            refresh: tokens
+                .refresh_token
+                .filter(|token| !token.is_empty())
+                .map(Secret::new),
             given,
             ends: ends.or(life.map(|life| given.saturating_add(life))),
-            scopes: tokens.scope.map(|text| scopes_in(&text)).unwrap_or_default(),
+            scopes: tokens
+                .scope
+                .map(|text| scopes_in(&text))
+                .unwrap_or_default(),
         };
         let issuer = tokens.issuer.or_else(|| client.as_ref()?.issuer.clone());
-        Some(Self { path, token, client, issuer })
+        Some(Self {
+            path,
+            token,
+            client,
+            issuer,
+        })
     }
 }
 
@@ -115,12 +150,18 @@ impl Account {
     /// When it is over, or of another authorization server than the server names now.
     pub async fn take_over(&self, inherited: Inherited) -> Result<LoginStatus, LoginError> {
         if self.remote.oauth.grant != Grant::AuthorizationCode {
-            return Err(self.not_offered("logs in by its own credentials, and needs nobody else's login"));
+            return Err(
+                self.not_offered("logs in by its own credentials, and needs nobody else's login")
+            );
         }
         let challenge = self.probe(None).await?.unwrap_or_default();
         let web = self.web().await;
         let authority = discover(&web, &self.url, &challenge, inherited.issuer.as_deref()).await?;
-        if inherited.issuer.as_ref().is_some_and(|issuer| *issuer != authority.issuer) {
+        if inherited
+            .issuer
+            .as_ref()
+            .is_some_and(|issuer| *issuer != authority.issuer)
+        {
             return Err(self.not_offered("names another authorization server now; log in anew"));
         }
         drop(web);
@@ -129,7 +170,13 @@ impl Account {
             let (id, secret) = (client.client_id, client.client_secret);
             let method = client.token_endpoint_auth_method;
             let ends = Some(client.client_secret_expires_at).filter(|end| *end > 0);
-            Some(Client::registered_elsewhere(&authority, id, secret, method.as_deref(), ends))
+            Some(Client::registered_elsewhere(
+                &authority,
+                id,
+                secret,
+                method.as_deref(),
+                ends,
+            ))
         });
         if client.is_none() && inherited.token.is_ending() {
             return Err(
@@ -138,9 +185,19 @@ impl Account {
         }
         let before = {
             let _lock = self.store.lock().await?;
-            let before = self.store.read().await.unwrap_or_else(|_| self.store.empty());
+            let before = self
+                .store
+                .read()
+                .await
+                .unwrap_or_else(|_| self.store.empty());
             let mut record = before.clone();
-            self.keep(&mut record, &authority, client, Some(inherited.token.clone())).await?;
+            self.keep(
+                &mut record,
+                &authority,
+                client,
+                Some(inherited.token.clone()),
+            )
+            .await?;
             before
         };
         if let Err(error) = self.try_out(&inherited.token).await {
@@ -164,17 +221,27 @@ fn hashes(remote: &Remote) -> Vec<String> {
     let mut texts = vec![remote.url.clone()];
     if !remote.headers.is_empty() {
         // In the order of their names, as there.
-        let headers: serde_json::Map<String, Value> =
-            remote.headers.iter().map(|(name, value)| (name.clone(), value.expose().clone().into())).collect();
+        let headers: serde_json::Map<String, Value> = remote
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().clone().into()))
+            .collect();
         texts.push(format!("{}|{}", remote.url, Value::Object(headers)));
     }
-    let hash = |text: &String| Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = |text: &String| {
+        Md5::digest(text)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    };
     texts.iter().map(hash).collect()
 }
 
 /// Reads a file of JSON; what cannot be read is not there.
 pub(super) fn json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
-    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+    let file = File::open(path)
+        .ok()
+        .filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
     let mut text = Vec::new();
     file.take(LARGEST).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
@@ -186,31 +253,52 @@ mod tests {
     use crate::config::{OAuth, Proxy};
 
     fn remote(url: &str, headers: &[(&str, &str)]) -> Remote {
-        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into()));
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into()));
         let (url, headers, oauth) = (url.to_owned(), headers.collect(), OAuth::default());
-        Remote { url, headers, headers_command: None, proxy: Proxy::None, certificates: None, oauth }
+        Remote {
+            url,
+            headers,
+            headers_command: None,
+            proxy: Proxy::None,
+            certificates: None,
+            oauth,
+        }
     }
 
     /// The hashes are what `getServerUrlHash` of mcp-remote 0.15.1 gives.
     #[test]
     fn files_are_named_as_there() {
-        assert_eq!(hashes(&remote("https://mcp.example.com/mcp", &[])), ["94baabe3c3fadb285b26c035e4e86046"]);
-        let remote = remote("https://mcp.example.com/mcp", &[("X-Tenant", "a"), ("A-Key", "b\"c")]);
+        assert_eq!(
+            hashes(&remote("https://mcp.example.com/mcp", &[])),
+            ["94baabe3c3fadb285b26c035e4e86046"]
+        );
+        let remote = remote(
+            "https://mcp.example.com/mcp",
+            &[("X-Tenant", "a"), ("A-Key", "b\"c")],
+        );
         assert_eq!(hashes(&remote)[1], "725c293b5eeaaf897e157b266c37504b");
     }
 
     #[test]
     fn the_login_written_last_is_found_for_its_own_url_only() {
         let home = tempfile::tempdir().unwrap();
-        let variables = |name: &str| Environment::from_iter([(name, home.path().to_str().unwrap())]);
+        let variables =
+            |name: &str| Environment::from_iter([(name, home.path().to_str().unwrap())]);
         let write = |directory: &str, url: &str, token: &str| {
             let directory = home.path().join(directory);
             std::fs::create_dir_all(&directory).unwrap();
             let name = &hashes(&remote(url, &[]))[0];
             let tokens = serde_json::json!({ "access_token": token, "token_type": "bearer", "expires_in": 60 });
-            std::fs::write(directory.join(format!("{name}_tokens.json")), tokens.to_string()).unwrap();
+            std::fs::write(
+                directory.join(format!("{name}_tokens.json")),
+                tokens.to_string(),
+            )
+            .unwrap();
         };
-        let find = |url: &str| Inherited::find(&variables(MCP_REMOTE_CONFIG_DIR.name), &remote(url, &[]));
+        let find =
+            |url: &str| Inherited::find(&variables(MCP_REMOTE_CONFIG_DIR.name), &remote(url, &[]));
         assert!(find("https://a.com/mcp").is_none());
         write("mcp-remote-0.1.29", "https://a.com/mcp", "older");
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -219,7 +307,11 @@ mod tests {
         assert_eq!(found.token.access.expose(), "newer");
         assert_eq!(found.token.ends, Some(found.token.given + 60));
         assert!(!format!("{found:?}").contains("newer"), "{found:?}");
-        for other in ["https://a.com/mcp/", "https://a.com/sse", "https://b.com/mcp"] {
+        for other in [
+            "https://a.com/mcp/",
+            "https://a.com/sse",
+            "https://b.com/mcp",
+        ] {
             assert!(find(other).is_none(), "{other}");
         }
         let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };

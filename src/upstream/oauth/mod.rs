@@ -45,5 +45,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Seconds since 1970.
 fn now() -> u64 {
     // A clock before 1970 makes every token look fresh; the server then says that it is not.
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
 }

@@ -35,7 +35,9 @@ impl Account {
         if tokens.access_token.is_empty() {
             return None;
         }
-        let end = tokens.expiry.and_then(|text| OffsetDateTime::parse(&text, &Rfc3339).ok());
+        let end = tokens
+            .expiry
+            .and_then(|text| OffsetDateTime::parse(&text, &Rfc3339).ok());
         let token = Token {
             access: tokens.access_token.into(),
             refresh: None,
@@ -44,7 +46,12 @@ impl Account {
             ends: end.map(|end| u64::try_from(end.unix_timestamp()).unwrap_or_default()),
             scopes: Vec::new(),
         };
-        Some(Inherited { path, token, client: None, issuer: None })
+        Some(Inherited {
+            path,
+            token,
+            client: None,
+            issuer: None,
+        })
     }
 }
 
@@ -55,5 +62,9 @@ fn file(environment: &Environment, url: &str) -> Option<PathBuf> {
         // Writing to a text cannot fail.
         let _ = write!(name, "{byte:02x}");
     }
-    Some(older_config_file(environment)?.with_file_name("auth").join(name + ".json"))
+    Some(
+        older_config_file(environment)?
+            .with_file_name("auth")
+            .join(name + ".json"),
+    )
 }

@@ -78,13 +78,23 @@ impl Session {
     ) -> Option<Arc<Self>> {
         // A URL that cannot be used is told by whoever connects to it.
         let account = Account::of(server, remote, environment).ok()??;
-        Some(Arc::new(Self { account, state: Mutex::default() }))
+        Some(Arc::new(Self {
+            account,
+            state: Mutex::default(),
+        }))
     }
 
     /// The token to send, renewed where it is about to end; nothing before the first login.
     pub(in crate::upstream) async fn bearer(self: &Arc<Self>) -> Option<Bearer> {
-        let is_checked = self.state().checked.is_some_and(|time| time.elapsed() < CHECK);
-        let token = if is_checked { self.state().token.clone() } else { self.look().await };
+        let is_checked = self
+            .state()
+            .checked
+            .is_some_and(|time| time.elapsed() < CHECK);
+        let token = if is_checked {
+            self.state().token.clone()
+        } else {
+            self.look().await
+        };
         let token = token?;
         if !token.is_ending() {
             return Bearer::new(token);
@@ -106,7 +116,9 @@ impl Session {
         let sent = sent.map(|bearer| &bearer.token);
         // Somebody may have logged in while this was under way.
         let kept = self.look().await;
-        if let Some(other) = kept.filter(|kept| sent.is_none_or(|sent| sent.access != kept.access) && !kept.is_over()) {
+        if let Some(other) = kept
+            .filter(|kept| sent.is_none_or(|sent| sent.access != kept.access) && !kept.is_over())
+        {
             return Bearer::new(other);
         }
         if response.status().as_u16() == 403 {
@@ -141,14 +153,27 @@ impl Session {
     /// `text`, which a server wrote, without our token.
     pub(in crate::upstream) fn masked(&self, text: &str) -> String {
         let token = self.state().token.clone();
-        let secrets = token.into_iter().flat_map(|token| [Some(token.access), token.refresh]).flatten();
+        let secrets = token
+            .into_iter()
+            .flat_map(|token| [Some(token.access), token.refresh])
+            .flatten();
         Masker::new(secrets).mask(text).into_owned()
     }
 
-    async fn step_up(self: &Arc<Self>, challenge: Challenge, sent: Option<&Token>) -> Option<Bearer> {
-        let Some(sent) = sent else { return self.give_up(Need::Login) };
-        let missing: Vec<String> =
-            challenge.scopes.iter().filter(|scope| !sent.scopes.contains(scope)).cloned().collect();
+    async fn step_up(
+        self: &Arc<Self>,
+        challenge: Challenge,
+        sent: Option<&Token>,
+    ) -> Option<Bearer> {
+        let Some(sent) = sent else {
+            return self.give_up(Need::Login);
+        };
+        let missing: Vec<String> = challenge
+            .scopes
+            .iter()
+            .filter(|scope| !sent.scopes.contains(scope))
+            .cloned()
+            .collect();
         if missing.is_empty() {
             return self.give_up(Need::Rights);
         }
@@ -160,7 +185,11 @@ impl Session {
     }
 
     async fn note(&self, scopes: &[String], challenge: &Challenge) {
-        if let Err(error) = self.account.note(scopes, challenge.resource_metadata.as_deref()).await {
+        if let Err(error) = self
+            .account
+            .note(scopes, challenge.resource_metadata.as_deref())
+            .await
+        {
             tracing::warn!(server = %self.account.server, %error, "what the server wants could not be noted");
         }
     }
@@ -182,7 +211,10 @@ impl Session {
         let (session, token) = (self.clone(), token.clone());
         let renewing = async move {
             if session.account.remote.oauth.grant == Grant::ClientCredentials {
-                session.account.obtain(&Challenge::default(), Some(&token)).await
+                session
+                    .account
+                    .obtain(&Challenge::default(), Some(&token))
+                    .await
             } else {
                 session.account.renew(&token).await
             }

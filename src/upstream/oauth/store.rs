@@ -112,12 +112,22 @@ impl Store {
             let _ = write!(hash, "{byte:02x}");
         }
         let path = vault.directory.join(format!("{server}-{hash}.json"));
-        Self { vault: vault.clone(), path, server: server.clone(), url: url.to_owned() }
+        Self {
+            vault: vault.clone(),
+            path,
+            server: server.clone(),
+            url: url.to_owned(),
+        }
     }
 
     /// A record that says nothing yet.
     pub(super) fn empty(&self) -> Record {
-        Record { version: PLAIN, server: self.server.to_string(), url: self.url.clone(), ..Record::default() }
+        Record {
+            version: PLAIN,
+            server: self.server.to_string(),
+            url: self.url.clone(),
+            ..Record::default()
+        }
     }
 
     /// What is kept; an empty record where there is nothing, or nothing that can ever be read. That is set aside and said.
@@ -126,23 +136,35 @@ impl Store {
     /// When it is sealed, and the keychain does not open it now. It must not be overwritten but by a new login.
     pub(super) async fn read(&self) -> Result<Record, LoginError> {
         let path = self.path.clone();
-        let read = self.vault.tasks.spawn_blocking(move || std::fs::read(path)).await;
+        let read = self
+            .vault
+            .tasks
+            .spawn_blocking(move || std::fs::read(path))
+            .await;
         let bytes = match read.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.empty()),
             Err(source) => return Err(self.failed(source)),
         };
         let record = match serde_json::from_slice::<Envelope>(&bytes) {
-            Ok(Envelope { version: PLAIN, url, .. }) if url == self.url => {
-                serde_json::from_slice::<Record>(&bytes).ok()
-            }
-            Ok(Envelope { version: SEALED, url, sealed: Some(sealed), .. }) if url == self.url => {
-                match self.vault.open(&self.place(), &sealed).await {
-                    Ok(json) => serde_json::from_slice(&json).ok().map(|record| Record { is_sealed: true, ..record }),
-                    Err(Some(reason)) => return Err(LoginError::Sealed { reason }),
-                    Err(None) => None,
-                }
-            }
+            Ok(Envelope {
+                version: PLAIN,
+                url,
+                ..
+            }) if url == self.url => serde_json::from_slice::<Record>(&bytes).ok(),
+            Ok(Envelope {
+                version: SEALED,
+                url,
+                sealed: Some(sealed),
+                ..
+            }) if url == self.url => match self.vault.open(&self.place(), &sealed).await {
+                Ok(json) => serde_json::from_slice(&json).ok().map(|record| Record {
+                    is_sealed: true,
+                    ..record
+                }),
+                Err(Some(reason)) => return Err(LoginError::Sealed { reason }),
+                Err(None) => None,
+            },
             _ => None,
         };
         Ok(record.unwrap_or_else(|| {
@@ -172,12 +194,24 @@ impl Store {
             Some(key) => {
                 let (server, url) = (self.server.to_string(), self.url.clone());
                 let sealed = Some(key.seal(&self.place(), &json));
-                serde_json::to_vec_pretty(&Envelope { version: SEALED, server, url, sealed }).expect("it is JSON")
+                serde_json::to_vec_pretty(&Envelope {
+                    version: SEALED,
+                    server,
+                    url,
+                    sealed,
+                })
+                .expect("it is JSON")
             }
         };
         let path = self.path.clone();
-        let written = self.vault.tasks.spawn_blocking(move || files::replace(&path, &[&json])).await;
-        written.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())).map_err(|source| self.failed(source))
+        let written = self
+            .vault
+            .tasks
+            .spawn_blocking(move || files::replace(&path, &[&json]))
+            .await;
+        written
+            .unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))
+            .map_err(|source| self.failed(source))
     }
 
     /// What a sealed record is bound to.
@@ -196,14 +230,21 @@ impl Store {
 
     /// Waits until no other process, nor another task of this one, renews or replaces the login.
     pub(super) async fn lock(&self) -> Result<Lock, LoginError> {
-        lock_file(&self.path.with_extension("lock")).await.map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => LoginError::Busy { server: self.server.to_string() },
-            _ => self.failed(error),
-        })
+        lock_file(&self.path.with_extension("lock"))
+            .await
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::TimedOut => LoginError::Busy {
+                    server: self.server.to_string(),
+                },
+                _ => self.failed(error),
+            })
     }
 
     fn failed(&self, source: io::Error) -> LoginError {
-        LoginError::Store { path: self.path.clone(), source }
+        LoginError::Store {
+            path: self.path.clone(),
+            source,
+        }
     }
 }
 
@@ -222,7 +263,9 @@ pub(super) async fn lock_file(path: &Path) -> io::Result<Lock> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => {
+                tokio::time::sleep(LOCK_PAUSE).await
+            }
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -235,11 +278,16 @@ pub(super) mod plain {
 
     use crate::secret::Secret;
 
-    pub(in super::super) fn serialize<S: Serializer>(secret: &Secret<String>, to: S) -> Result<S::Ok, S::Error> {
+    pub(in super::super) fn serialize<S: Serializer>(
+        secret: &Secret<String>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         to.serialize_str(secret.expose())
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Secret<String>, D::Error> {
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Secret<String>, D::Error> {
         String::deserialize(from).map(Secret::new)
     }
 }
@@ -269,8 +317,16 @@ mod tests {
     use super::*;
 
     fn vault(directory: &Path) -> Arc<Vault> {
-        let (variables, tasks) = (crate::config::Environment::default(), crate::shutdown::Tasks::new());
-        Arc::new(Vault::new(directory.to_owned(), crate::config::Credentials::File, &variables, tasks))
+        let (variables, tasks) = (
+            crate::config::Environment::default(),
+            crate::shutdown::Tasks::new(),
+        );
+        Arc::new(Vault::new(
+            directory.to_owned(),
+            crate::config::Credentials::File,
+            &variables,
+            tasks,
+        ))
     }
 
     fn record(store: &Store) -> Record {
@@ -303,9 +359,22 @@ mod tests {
         let record = record(&store);
         store.write(&record).await.unwrap();
         assert_eq!(store.read().await.unwrap(), record);
-        assert!(!format!("{record:?}").contains("the-access-token"), "{record:?}");
-        for (server, url) in [(&server, "https://evil.com/mcp"), (&other, "https://a.com/mcp")] {
-            assert_eq!(Store::new(&vault, server, url).read().await.unwrap().token(), None);
+        assert!(
+            !format!("{record:?}").contains("the-access-token"),
+            "{record:?}"
+        );
+        for (server, url) in [
+            (&server, "https://evil.com/mcp"),
+            (&other, "https://a.com/mcp"),
+        ] {
+            assert_eq!(
+                Store::new(&vault, server, url)
+                    .read()
+                    .await
+                    .unwrap()
+                    .token(),
+                None
+            );
         }
         // A file that was copied is no login either.
         let stolen = Store::new(&vault, &server, "https://evil.com/mcp");
@@ -318,7 +387,11 @@ mod tests {
     #[tokio::test]
     async fn a_damaged_login_is_set_aside() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::new(&vault(directory.path()), &ServerName::new("a").unwrap(), "https://a.com");
+        let store = Store::new(
+            &vault(directory.path()),
+            &ServerName::new("a").unwrap(),
+            "https://a.com",
+        );
         std::fs::write(&store.path, "{\"version\": 1").unwrap();
         assert_eq!(store.read().await.unwrap().current, None);
         assert!(!store.path.exists() && store.path.with_extension("damaged").exists());

@@ -60,7 +60,9 @@ struct Problem {
 impl Token {
     /// Whether it is better renewed before it is used: with a tenth of its life left, and a minute at most.
     pub(super) fn is_ending(&self) -> bool {
-        self.ends.is_some_and(|end| end.saturating_sub(now()) <= (end.saturating_sub(self.given) / 10).min(60))
+        self.ends.is_some_and(|end| {
+            end.saturating_sub(now()) <= (end.saturating_sub(self.given) / 10).min(60)
+        })
     }
 
     /// The value of the header `Authorization`; nothing where no header can carry it.
@@ -78,30 +80,58 @@ impl Token {
 
 impl Counter<'_> {
     /// Asks for a token by `grant`, a list of fields; `scopes` are those it is for where the answer does not say.
-    pub(super) async fn ask(&self, grant: &[(&'static str, &str)], scopes: &[String]) -> Result<Token, LoginError> {
-        let mut fields: Vec<_> = grant.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    pub(super) async fn ask(
+        &self,
+        grant: &[(&'static str, &str)],
+        scopes: &[String],
+    ) -> Result<Token, LoginError> {
+        let mut fields: Vec<_> = grant
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
         // RFC 8707, section 2.2: the token is good for this server and no other.
         fields.push(("resource", self.resource.to_owned()));
         let authorization = self.client.sign(self.issuer, self.key, &mut fields);
         let secrets: Vec<Secret<String>> = fields
             .iter()
             .filter(|(name, _)| {
-                matches!(*name, "code" | "code_verifier" | "refresh_token" | "client_secret" | "client_assertion")
+                matches!(
+                    *name,
+                    "code"
+                        | "code_verifier"
+                        | "refresh_token"
+                        | "client_secret"
+                        | "client_assertion"
+                )
             })
             .map(|(_, value)| value.clone().into())
             .chain(self.client.secret.clone())
             .collect();
-        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let fields: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         let answer = self.web.form(self.endpoint, &fields, authorization).await?;
         let given = match serde_json::from_slice::<Given>(&answer.body) {
             Ok(given) if answer.status.is_success() => given,
             _ => return Err(refusal(self.issuer, &answer, &secrets)),
         };
-        if given.token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-            return Err(wrong(self.endpoint, "gives tokens of a kind that is not `Bearer`"));
+        if given
+            .token_type
+            .is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer"))
+        {
+            return Err(wrong(
+                self.endpoint,
+                "gives tokens of a kind that is not `Bearer`",
+            ));
         }
-        if given.access_token.is_empty() || given.access_token.contains(|c: char| !c.is_ascii_graphic()) {
-            return Err(wrong(self.endpoint, "gave a token that no header can carry"));
+        if given.access_token.is_empty()
+            || given.access_token.contains(|c: char| !c.is_ascii_graphic())
+        {
+            return Err(wrong(
+                self.endpoint,
+                "gave a token that no header can carry",
+            ));
         }
         let life = given.expires_in.and_then(|value| match value {
             serde_json::Value::Number(number) => number.as_f64(),
@@ -113,10 +143,15 @@ impl Counter<'_> {
         let ends = life.map(|life| now.saturating_add(life as u64));
         Ok(Token {
             access: given.access_token.into(),
-            refresh: given.refresh_token.filter(|token| !token.is_empty()).map(Secret::new),
+            refresh: given
+                .refresh_token
+                .filter(|token| !token.is_empty())
+                .map(Secret::new),
             given: now,
             ends,
-            scopes: given.scope.map_or_else(|| scopes.to_vec(), |text| scopes_in(&text)),
+            scopes: given
+                .scope
+                .map_or_else(|| scopes.to_vec(), |text| scopes_in(&text)),
         })
     }
 }
@@ -124,7 +159,10 @@ impl Counter<'_> {
 /// What an authorization server said when it said no, without the `secrets` that were sent.
 pub(super) fn refusal(issuer: &str, answer: &Answer, secrets: &[Secret<String>]) -> LoginError {
     let (code, words) = match serde_json::from_slice::<Problem>(&answer.body) {
-        Ok(Problem { error, error_description }) => (error, error_description.unwrap_or_default()),
+        Ok(Problem {
+            error,
+            error_description,
+        }) => (error, error_description.unwrap_or_default()),
         Err(_) if answer.status.is_success() => (String::new(), "it gave no token".to_owned()),
         Err(_) => (String::new(), format!("HTTP {}", answer.status.as_u16())),
     };
@@ -132,13 +170,31 @@ pub(super) fn refusal(issuer: &str, answer: &Answer, secrets: &[Secret<String>])
 }
 
 /// The same for what came by the redirect.
-pub(super) fn refused(issuer: &str, code: &str, words: &str, secrets: &[Secret<String>]) -> LoginError {
+pub(super) fn refused(
+    issuer: &str,
+    code: &str,
+    words: &str,
+    secrets: &[Secret<String>],
+) -> LoginError {
     let masker = Masker::new(secrets.iter().cloned());
     let words: Vec<&str> = words.split_whitespace().collect();
-    let colon = if code.is_empty() || words.is_empty() { "" } else { ": " };
+    let colon = if code.is_empty() || words.is_empty() {
+        ""
+    } else {
+        ": "
+    };
     let reason = format!("{code}{colon}{}", words.join(" "));
-    let reason: String = masker.mask(&reason).chars().filter(|c| !c.is_control()).take(QUOTED).collect();
-    LoginError::Refused { issuer: issuer.to_owned(), code: code.to_owned(), reason }
+    let reason: String = masker
+        .mask(&reason)
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(QUOTED)
+        .collect();
+    LoginError::Refused {
+        issuer: issuer.to_owned(),
+        code: code.to_owned(),
+        reason,
+    }
 }
 
 #[cfg(test)]
@@ -148,7 +204,13 @@ mod tests {
     fn token(given_ago: u64, life: Option<u64>) -> Token {
         let given = now() - given_ago;
         let ends = life.map(|life| given + life);
-        Token { access: "a".to_owned().into(), refresh: None, given, ends, scopes: Vec::new() }
+        Token {
+            access: "a".to_owned().into(),
+            refresh: None,
+            given,
+            ends,
+            scopes: Vec::new(),
+        }
     }
 
     #[test]
@@ -164,7 +226,11 @@ mod tests {
             (9999, Some(10), true, true),
         ] {
             let token = token(ago, life);
-            assert_eq!((token.is_ending(), token.is_over()), (is_ending, is_over), "{ago} s of {life:?} s");
+            assert_eq!(
+                (token.is_ending(), token.is_over()),
+                (is_ending, is_over),
+                "{ago} s of {life:?} s"
+            );
         }
     }
 
@@ -176,6 +242,9 @@ mod tests {
             "token  hunter2-and-more\nis bad",
             &["hunter2-and-more".to_owned().into()],
         );
-        assert_eq!(error.to_string(), "`https://a` refuses: invalid_grant: token *** is bad");
+        assert_eq!(
+            error.to_string(),
+            "`https://a` refuses: invalid_grant: token *** is bad"
+        );
     }
 }

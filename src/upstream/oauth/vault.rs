@@ -71,9 +71,21 @@ pub(super) struct Sealed {
 impl Vault {
     /// The logins under `directory`; the keychain is asked when one is read or written.
     #[must_use]
-    pub fn new(directory: PathBuf, credentials: Credentials, variables: &Environment, tasks: Tasks) -> Self {
+    pub fn new(
+        directory: PathBuf,
+        credentials: Credentials,
+        variables: &Environment,
+        tasks: Tasks,
+    ) -> Self {
         let (state, has_warned) = (Mutex::new(State::Unasked), AtomicBool::new(false));
-        Self { directory, tasks, credentials, keychain: Keychain::of(variables), state, has_warned }
+        Self {
+            directory,
+            tasks,
+            credentials,
+            keychain: Keychain::of(variables),
+            state,
+            has_warned,
+        }
     }
 
     /// The key to write with; none where the file is to be plain.
@@ -86,11 +98,16 @@ impl Vault {
         }
         match self.key(true).await {
             Ok(key) => Ok(Some(key)),
-            Err(reason) if self.credentials == Credentials::Keychain => Err(LoginError::Keychain { reason }),
+            Err(reason) if self.credentials == Credentials::Keychain => {
+                Err(LoginError::Keychain { reason })
+            }
             Err(reason) => {
                 // That there is no keychain at all is as usual as that there is one.
                 if self.keychain.is_some() && !self.has_warned.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(reason, "logins are kept in plain files, for you alone to read");
+                    tracing::warn!(
+                        reason,
+                        "logins are kept in plain files, for you alone to read"
+                    );
                 }
                 Ok(None)
             }
@@ -101,10 +118,16 @@ impl Vault {
     ///
     /// # Errors
     /// With why it cannot be opened now, or ever; then it says `None`.
-    pub(super) async fn open(&self, place: &str, sealed: &Sealed) -> Result<Vec<u8>, Option<String>> {
+    pub(super) async fn open(
+        &self,
+        place: &str,
+        sealed: &Sealed,
+    ) -> Result<Vec<u8>, Option<String>> {
         let key = self.key(false).await.map_err(Some)?;
         if key.id != sealed.key {
-            return Err(Some("the keychain has another key than it was sealed with".to_owned()));
+            return Err(Some(
+                "the keychain has another key than it was sealed with".to_owned(),
+            ));
         }
         key.open(place, sealed).ok_or(None)
     }
@@ -129,32 +152,47 @@ impl Vault {
             }
             Ok(None) => Err("the keychain has no key for it".to_owned()),
             Err(reason) => {
-                *state = State::Failed { reason: reason.clone(), at: Instant::now() };
+                *state = State::Failed {
+                    reason: reason.clone(),
+                    at: Instant::now(),
+                };
                 Err(reason)
             }
         }
     }
 
     async fn fetch(&self) -> Result<Option<Key>, String> {
-        let Some(keychain) = self.keychain.clone() else { return Err("there is no keychain here".to_owned()) };
+        let Some(keychain) = self.keychain.clone() else {
+            return Err("there is no keychain here".to_owned());
+        };
         match aside(move || keychain.get(NAME)).await? {
             Ok(None) => Ok(None),
-            Ok(Some(text)) => Key::parse(&text).map(Some).ok_or_else(|| "what the keychain has is no key".to_owned()),
+            Ok(Some(text)) => Key::parse(&text)
+                .map(Some)
+                .ok_or_else(|| "what the keychain has is no key".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }
 
     /// Makes a key. Of several processes that want one, the first does.
     async fn make(&self) -> Result<Option<Key>, String> {
-        let _lock = lock_file(&self.directory.join("key.lock")).await.map_err(|error| error.to_string())?;
+        let _lock = lock_file(&self.directory.join("key.lock"))
+            .await
+            .map_err(|error| error.to_string())?;
         if let Some(key) = self.fetch().await? {
             return Ok(Some(key));
         }
-        let Some(keychain) = self.keychain.clone() else { return Ok(None) };
+        let Some(keychain) = self.keychain.clone() else {
+            return Ok(None);
+        };
         let mut bytes = [0; 32];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| "the system gives no random bytes".to_owned())?;
+        SystemRandom::new()
+            .fill(&mut bytes)
+            .map_err(|_| "the system gives no random bytes".to_owned())?;
         let text = Secret::new(URL_SAFE_NO_PAD.encode(bytes));
-        aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes())).await?.map_err(|error| error.to_string())?;
+        aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes()))
+            .await?
+            .map_err(|error| error.to_string())?;
         // What it says that it has is what counts.
         self.fetch().await
     }
@@ -166,12 +204,20 @@ impl Key {
         let mut hash = Sha256::new();
         hash.update(b"mcpzip key id");
         hash.update(bytes);
-        let id = hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(Self { bytes: Secret::new(bytes), id })
+        let id = hash.finalize()[..6]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Some(Self {
+            bytes: Secret::new(bytes),
+            id,
+        })
     }
 
     fn cipher(&self) -> LessSafeKey {
-        LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, self.bytes.expose()).expect("the key has 32 bytes"))
+        LessSafeKey::new(
+            UnboundKey::new(&CHACHA20_POLY1305, self.bytes.expose()).expect("the key has 32 bytes"),
+        )
     }
 
     /// Seals `plain` so that it opens at `place` only.
@@ -180,19 +226,36 @@ impl Key {
     /// When the system has no randomness to give.
     pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Sealed {
         let mut nonce = [0; NONCE_LEN];
-        SystemRandom::new().fill(&mut nonce).expect("the system gives random bytes");
+        SystemRandom::new()
+            .fill(&mut nonce)
+            .expect("the system gives random bytes");
         let mut text = plain.to_vec();
         self.cipher()
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(place), &mut text)
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(place),
+                &mut text,
+            )
             .expect("what is kept is far smaller than the cipher can take");
-        Sealed { key: self.id.clone(), nonce: URL_SAFE_NO_PAD.encode(nonce), text: URL_SAFE_NO_PAD.encode(text) }
+        Sealed {
+            key: self.id.clone(),
+            nonce: URL_SAFE_NO_PAD.encode(nonce),
+            text: URL_SAFE_NO_PAD.encode(text),
+        }
     }
 
     fn open(&self, place: &str, sealed: &Sealed) -> Option<Vec<u8>> {
-        let nonce: [u8; NONCE_LEN] = URL_SAFE_NO_PAD.decode(&sealed.nonce).ok()?.try_into().ok()?;
+        let nonce: [u8; NONCE_LEN] = URL_SAFE_NO_PAD
+            .decode(&sealed.nonce)
+            .ok()?
+            .try_into()
+            .ok()?;
         let mut text = URL_SAFE_NO_PAD.decode(&sealed.text).ok()?;
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let plain = self.cipher().open_in_place(nonce, Aad::from(place), &mut text).ok()?;
+        let plain = self
+            .cipher()
+            .open_in_place(nonce, Aad::from(place), &mut text)
+            .ok()?;
         Some(plain.to_vec())
     }
 }
@@ -203,7 +266,10 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     // Whoever asked may have gone.
     std::thread::spawn(move || drop(sender.send(work())));
     let silent = || format!("the keychain gave no answer within {LIMIT:?}");
-    tokio::time::timeout(LIMIT, receiver).await.map_err(|_| silent())?.map_err(|_| "the keychain failed".to_owned())
+    tokio::time::timeout(LIMIT, receiver)
+        .await
+        .map_err(|_| silent())?
+        .map_err(|_| "the keychain failed".to_owned())
 }
 
 #[cfg(test)]

@@ -38,11 +38,19 @@ pub(super) struct Answer {
 impl<'a> Web<'a> {
     /// The way to whatever the server at `own` names.
     pub(super) async fn of(own: &Url, remote: &'a Remote, environment: &'a Environment) -> Self {
-        Self { remote, environment, own: own.clone(), is_public: !is_private(own).await }
+        Self {
+            remote,
+            environment,
+            own: own.clone(),
+            is_public: !is_private(own).await,
+        }
     }
 
     /// Gets a document of JSON; nothing where there is none.
-    pub(super) async fn document(&self, url: &Url) -> Result<Option<serde_json::Value>, LoginError> {
+    pub(super) async fn document(
+        &self,
+        url: &Url,
+    ) -> Result<Option<serde_json::Value>, LoginError> {
         let get = || self.send(Method::GET, url, None, Bytes::new(), None);
         let answer = match get().await {
             // A connection that was kept may be gone just then; asking again does no harm.
@@ -50,9 +58,16 @@ impl<'a> Web<'a> {
             first => first?,
         };
         if answer.status.is_server_error() {
-            return Err(wrong(url, format!("answered with HTTP {}", answer.status.as_u16())));
+            return Err(wrong(
+                url,
+                format!("answered with HTTP {}", answer.status.as_u16()),
+            ));
         }
-        Ok(if answer.status.is_success() { serde_json::from_slice(&answer.body).ok() } else { None })
+        Ok(if answer.status.is_success() {
+            serde_json::from_slice(&answer.body).ok()
+        } else {
+            None
+        })
     }
 
     /// Posts a form; `authorization` tells who we are.
@@ -66,12 +81,30 @@ impl<'a> Web<'a> {
         let mut form = Url::parse("http://form").expect("it is a URL");
         form.query_pairs_mut().extend_pairs(fields);
         let body = form.query().unwrap_or_default().to_owned();
-        self.send(Method::POST, url, Some("application/x-www-form-urlencoded"), body.into(), authorization).await
+        self.send(
+            Method::POST,
+            url,
+            Some("application/x-www-form-urlencoded"),
+            body.into(),
+            authorization,
+        )
+        .await
     }
 
     /// Posts JSON.
-    pub(super) async fn json(&self, url: &Url, body: &serde_json::Value) -> Result<Answer, LoginError> {
-        self.send(Method::POST, url, Some("application/json"), body.to_string().into(), None).await
+    pub(super) async fn json(
+        &self,
+        url: &Url,
+        body: &serde_json::Value,
+    ) -> Result<Answer, LoginError> {
+        self.send(
+            Method::POST,
+            url,
+            Some("application/json"),
+            body.to_string().into(),
+            None,
+        )
+        .await
     }
 
     async fn send(
@@ -91,7 +124,10 @@ impl<'a> Web<'a> {
             clients.of(self.remote, url)
         };
         let client = client.map_err(|error| wrong(url, error.to_string()))?;
-        let mut request = client.request(method, url.clone()).header(ACCEPT, "application/json").body(body);
+        let mut request = client
+            .request(method, url.clone())
+            .header(ACCEPT, "application/json")
+            .body(body);
         if let Some(kind) = kind {
             request = request.header(CONTENT_TYPE, kind);
         }
@@ -101,10 +137,12 @@ impl<'a> Web<'a> {
         let fetch = async {
             let response = request.send().await.map_err(reason)?;
             let status = response.status();
-            let body = whole(response, SIZE_LIMIT).await.map_err(|broken| match broken {
-                Broken::TooLarge(_) => format!("answered with more than {SIZE_LIMIT} bytes"),
-                Broken::Lost(reason) => format!("broke off its answer ({reason})"),
-            })?;
+            let body = whole(response, SIZE_LIMIT)
+                .await
+                .map_err(|broken| match broken {
+                    Broken::TooLarge(_) => format!("answered with more than {SIZE_LIMIT} bytes"),
+                    Broken::Lost(reason) => format!("broke off its answer ({reason})"),
+                })?;
             Ok::<_, String>(Answer { status, body })
         };
         match tokio::time::timeout(FETCH_LIMIT, fetch).await {
@@ -121,9 +159,16 @@ impl<'a> Web<'a> {
 
 /// Whether a server at `own`, `is_public_server` or not, may have anything sent to `url`.
 pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<(), LoginError> {
-    let forbidden = |reason| Err(LoginError::Forbidden { url: shown(url), reason });
+    let forbidden = |reason| {
+        Err(LoginError::Forbidden {
+            url: shown(url),
+            reason,
+        })
+    };
     let address = literal(url);
-    let is_loopback = address.map_or(url.host_str() == Some("localhost"), |address| address.is_loopback());
+    let is_loopback = address.map_or(url.host_str() == Some("localhost"), |address| {
+        address.is_loopback()
+    });
     match url.scheme() {
         "https" => {}
         "http" if is_loopback => {}
@@ -134,7 +179,8 @@ pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<
     if !url.username().is_empty() || url.password().is_some() {
         return forbidden("it has a user or a password in it");
     }
-    let is_private = url.host_str() == Some("localhost") || address.is_some_and(|address| !is_public(address));
+    let is_private =
+        url.host_str() == Some("localhost") || address.is_some_and(|address| !is_public(address));
     if is_public_server && is_private && url.origin() != own.origin() {
         return forbidden("a server of the internet may not lead to a private address");
     }
@@ -147,7 +193,10 @@ pub(super) fn shown(url: &Url) -> String {
 }
 
 pub(super) fn wrong(url: &Url, reason: impl Into<String>) -> LoginError {
-    LoginError::Web { url: shown(url), reason: reason.into() }
+    LoginError::Web {
+        url: shown(url),
+        reason: reason.into(),
+    }
 }
 
 fn literal(url: &Url) -> Option<IpAddr> {
@@ -159,9 +208,13 @@ async fn is_private(url: &Url) -> bool {
     if let Some(address) = literal(url) {
         return !is_public(address);
     }
-    let Some(host) = url.host_str() else { return false };
+    let Some(host) = url.host_str() else {
+        return false;
+    };
     let found = tokio::time::timeout(FETCH_LIMIT, tokio::net::lookup_host((host, 0))).await;
-    found.is_ok_and(|found| found.is_ok_and(|mut found| found.any(|address| !is_public(address.ip()))))
+    found.is_ok_and(|found| {
+        found.is_ok_and(|mut found| found.any(|address| !is_public(address.ip())))
+    })
 }
 
 #[cfg(test)]
@@ -180,9 +233,17 @@ mod tests {
             certificates: None,
             oauth: OAuth::default(),
         };
-        let environment = Environment::new(Tasks::new(), crate::config::Environment::default(), None);
-        let web = Web { remote: &remote, environment: &environment, own: Url::parse(own).unwrap(), is_public };
-        let checked = web.check(&Url::parse(url).unwrap()).map_err(|error| error.to_string());
+        let environment =
+            Environment::new(Tasks::new(), crate::config::Environment::default(), None);
+        let web = Web {
+            remote: &remote,
+            environment: &environment,
+            own: Url::parse(own).unwrap(),
+            is_public,
+        };
+        let checked = web
+            .check(&Url::parse(url).unwrap())
+            .map_err(|error| error.to_string());
         match (&checked, expected) {
             (Ok(()), Ok(())) => {}
             (Err(error), Err(words)) if error.contains(words) => {}
@@ -204,17 +265,35 @@ mod tests {
         }
         check(own, true, "http://login.example.com/x", Err("only https"));
         check(own, true, "ftp://login.example.com/x", Err("only https"));
-        check(own, true, "https://me:secret@login.example.com/x", Err("a user or a password"));
+        check(
+            own,
+            true,
+            "https://me:secret@login.example.com/x",
+            Err("a user or a password"),
+        );
         check(own, true, "https://login.example.com/x", Ok(()));
         check("https://10.0.0.1/mcp", false, "https://10.0.0.2/x", Ok(()));
         check("http://10.0.0.1/mcp", false, "http://10.0.0.1/x", Ok(()));
-        check("http://10.0.0.1/mcp", false, "http://10.0.0.2/x", Err("only https"));
+        check(
+            "http://10.0.0.1/mcp",
+            false,
+            "http://10.0.0.2/x",
+            Err("only https"),
+        );
     }
 
     #[tokio::test]
     async fn a_server_is_private_where_its_address_is() {
-        for (url, expected) in [("http://127.0.0.1/", true), ("http://localhost/", true), ("https://8.8.8.8/", false)] {
-            assert_eq!(is_private(&Url::parse(url).unwrap()).await, expected, "{url}");
+        for (url, expected) in [
+            ("http://127.0.0.1/", true),
+            ("http://localhost/", true),
+            ("https://8.8.8.8/", false),
+        ] {
+            assert_eq!(
+                is_private(&Url::parse(url).unwrap()).await,
+                expected,
+                "{url}"
+            );
         }
     }
 }

@@ -20,7 +20,10 @@ pub(in crate::upstream) struct GroupId(u32);
 
 impl ProcessGroup {
     /// Starts `command` as the leader of a group.
-    pub(in crate::upstream) fn spawn(command: &mut Command, guard: &Arc<Guard>) -> io::Result<(Child, Self)> {
+    pub(in crate::upstream) fn spawn(
+        command: &mut Command,
+        guard: &Arc<Guard>,
+    ) -> io::Result<(Child, Self)> {
         command.process_group(0);
         guard.start();
         let child = command.spawn()?;
@@ -28,7 +31,13 @@ impl ProcessGroup {
         if let Some(id) = id {
             guard.watch(id);
         }
-        Ok((child, Self { id, guard: guard.clone() }))
+        Ok((
+            child,
+            Self {
+                id,
+                guard: guard.clone(),
+            },
+        ))
     }
 
     /// Asks all of them to end; says whether they can be asked here at all.
@@ -67,7 +76,10 @@ impl GroupId {
 
     fn signal(self, signal: Signal) {
         // 0 and 1 would be our own group and everybody's.
-        let id = i32::try_from(self.0).ok().filter(|id| *id > 1).and_then(Pid::from_raw);
+        let id = i32::try_from(self.0)
+            .ok()
+            .filter(|id| *id > 1)
+            .and_then(Pid::from_raw);
         if let Some(id) = id {
             // It fails when nobody is left, which is what is wanted.
             let _ = kill_process_group(id, signal);

@@ -21,15 +21,22 @@ pub(in crate::upstream) struct ProcessGroup {
 
 impl ProcessGroup {
     /// Starts `command` in a job.
-    pub(in crate::upstream) fn spawn(command: &mut Command, guard: &Arc<Guard>) -> io::Result<(Child, Self)> {
+    pub(in crate::upstream) fn spawn(
+        command: &mut Command,
+        guard: &Arc<Guard>,
+    ) -> io::Result<(Child, Self)> {
         command.creation_flags(CREATE_NO_WINDOW);
         guard.start();
         let child = command.spawn()?;
-        let job = child.raw_handle().map(|handle| enclose(handle as isize)).transpose().unwrap_or_else(|error| {
-            // One that has ended already needs none.
-            tracing::debug!(%error, "a process is in no job of its own");
-            None
-        });
+        let job = child
+            .raw_handle()
+            .map(|handle| enclose(handle as isize))
+            .transpose()
+            .unwrap_or_else(|error| {
+                // One that has ended already needs none.
+                tracing::debug!(%error, "a process is in no job of its own");
+                None
+            });
         Ok((child, Self { _job: job }))
     }
 

@@ -34,23 +34,37 @@ pub(in crate::upstream) async fn open(
     reception: Arc<Reception>,
 ) -> Result<Arc<Link>, CallError> {
     let accept = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
-    let response = site.send(Method::GET, &site.url, accept, Bytes::new()).await?;
+    let response = site
+        .send(Method::GET, &site.url, accept, Bytes::new())
+        .await?;
     if !response.status().is_success() {
         return Err(site.error(site.refusal(response).await.0));
     }
     if let Content::Other(_) | Content::Json = body::content(&response) {
-        return Err(site.error(HttpError::NoEndpoint { reason: "it opens no event stream".to_owned() }));
+        return Err(site.error(HttpError::NoEndpoint {
+            reason: "it opens no event stream".to_owned(),
+        }));
     }
     let mut events = EventStream::new(response, MESSAGE_LIMIT, Resumption::default());
     let target = post_url(&site, &mut events).await?;
     let outbox = Outbox::new();
-    let link = Link::new(site.server.clone(), outbox.clone(), MESSAGE_LIMIT, reception);
+    let link = Link::new(
+        site.server.clone(),
+        outbox.clone(),
+        MESSAGE_LIMIT,
+        reception,
+    );
     let (near, far) = tokio::io::duplex(PIPE);
     tasks.spawn(async move {
         // The far end goes with the link, which says why by itself.
         let _ = outbox.write_to(near).await;
     });
-    let posts = Posts { site: Arc::new(site), target, link: link.clone(), tasks: tasks.clone() };
+    let posts = Posts {
+        site: Arc::new(site),
+        target,
+        link: link.clone(),
+        tasks: tasks.clone(),
+    };
     tasks.spawn(posts.run(LineReader::new(far, usize::MAX)));
     tasks.spawn(read(link.clone(), events, tasks.stop().clone()));
     Ok(link)
@@ -61,17 +75,24 @@ async fn post_url(site: &Site, events: &mut EventStream) -> Result<Url, CallErro
     let wrong = |reason: String| site.error(HttpError::NoEndpoint { reason });
     match events.next().await {
         Ok(Some(Event::Message { kind, data })) if kind == "endpoint" => {
-            let target = std::str::from_utf8(&data).ok().and_then(|path| site.url.join(path).ok());
-            let target = target.ok_or_else(|| wrong("it names no usable URL to post to".to_owned()))?;
+            let target = std::str::from_utf8(&data)
+                .ok()
+                .and_then(|path| site.url.join(path).ok());
+            let target =
+                target.ok_or_else(|| wrong("it names no usable URL to post to".to_owned()))?;
             if target.origin() != site.url.origin() {
-                return Err(site.error(HttpError::Redirect { to: format!("`{}`", origin(&target)) }));
+                return Err(site.error(HttpError::Redirect {
+                    to: format!("`{}`", origin(&target)),
+                }));
             }
             Ok(target)
         }
-        Ok(Some(_)) => Err(wrong("its stream does not begin with an endpoint to post to".to_owned())),
-        Ok(None) | Err(Broken::TooLarge(_)) => {
-            Err(wrong("its stream ended before it named an endpoint to post to".to_owned()))
-        }
+        Ok(Some(_)) => Err(wrong(
+            "its stream does not begin with an endpoint to post to".to_owned(),
+        )),
+        Ok(None) | Err(Broken::TooLarge(_)) => Err(wrong(
+            "its stream ended before it named an endpoint to post to".to_owned(),
+        )),
         Err(Broken::Lost(reason)) => Err(site.lost(&reason, false)),
     }
 }
@@ -118,7 +139,10 @@ impl Posts {
             };
             let posts = self.clone();
             match request {
-                Some(id) => drop(self.tasks.spawn(async move { posts.request(id, line).await })),
+                Some(id) => drop(
+                    self.tasks
+                        .spawn(async move { posts.request(id, line).await }),
+                ),
                 // What follows may rely on it; a server that stalls on it stalls only itself.
                 None => posts.notice(line).await,
             }
@@ -149,7 +173,10 @@ impl Posts {
 
     async fn post(&self, line: Bytes) -> Result<(), CallError> {
         let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        let response = self.site.send(Method::POST, &self.target, kind, line).await?;
+        let response = self
+            .site
+            .send(Method::POST, &self.target, kind, line)
+            .await?;
         if response.status().is_success() {
             return Ok(());
         }

@@ -44,10 +44,16 @@ struct Grace {
 }
 
 /// A server that is not needed any more has time to put its things away.
-const UNHURRIED: Grace = Grace { end_of_input: Duration::from_secs(2), terminate: Duration::from_secs(2) };
+const UNHURRIED: Grace = Grace {
+    end_of_input: Duration::from_secs(2),
+    terminate: Duration::from_secs(2),
+};
 
 /// A client that ends us sends KILL half a second after its first signal.
-const HURRIED: Grace = Grace { end_of_input: Duration::from_millis(40), terminate: Duration::from_millis(140) };
+const HURRIED: Grace = Grace {
+    end_of_input: Duration::from_millis(40),
+    terminate: Duration::from_millis(140),
+};
 
 /// Gives the pipe of a server that sends large messages more room, and takes it back. A process's turn ends whenever a pipe is
 /// full or empty; with sixteen times the room a result of 10 MB comes in two thirds of the time. Not for all servers at all times: Linux counts
@@ -57,7 +63,8 @@ pub(in crate::upstream) fn widen(stdout: &ChildStdout, is_large: bool) {
     {
         use std::os::fd::AsFd as _;
         // What the system does not give is done without.
-        let _ = rustix::pipe::fcntl_setpipe_size(stdout.as_fd(), if is_large { WIDE } else { NARROW });
+        let _ =
+            rustix::pipe::fcntl_setpipe_size(stdout.as_fd(), if is_large { WIDE } else { NARROW });
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (stdout, is_large);
@@ -84,14 +91,31 @@ impl Process {
         if let Some(directory) = &transport.cwd {
             command.current_dir(directory);
         }
-        let (mut child, group) = ProcessGroup::spawn(&mut command, &environment.guard).map_err(|source| {
-            ConnectError::Spawn { server: server.clone(), command: transport.command.clone(), source }
-        })?;
+        let (mut child, group) =
+            ProcessGroup::spawn(&mut command, &environment.guard).map_err(|source| {
+                ConnectError::Spawn {
+                    server: server.clone(),
+                    command: transport.command.clone(),
+                    source,
+                }
+            })?;
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = Stderr::default();
-        environment.tasks.spawn(stderr.clone().drain(child.stderr.take().expect("stderr is piped"), log));
-        Ok((Self { child, group: Some(group), stderr }, stdin, stdout))
+        environment.tasks.spawn(
+            stderr
+                .clone()
+                .drain(child.stderr.take().expect("stderr is piped"), log),
+        );
+        Ok((
+            Self {
+                child,
+                group: Some(group),
+                stderr,
+            },
+            stdin,
+            stdout,
+        ))
     }
 
     /// The end of its stderr.
@@ -141,7 +165,11 @@ impl Stderr {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = kept.as_slices();
         let text = String::from_utf8_lossy(&[front, back].concat()).into_owned();
-        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<_> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
         lines[lines.len().saturating_sub(3)..].join(" | ")
     }
 
@@ -168,7 +196,10 @@ impl Stderr {
 }
 
 fn describe(status: Option<ExitStatus>) -> String {
-    status.map_or_else(|| "its end could not be observed".to_owned(), |status| status.to_string())
+    status.map_or_else(
+        || "its end could not be observed".to_owned(),
+        |status| status.to_string(),
+    )
 }
 
 #[cfg(test)]
@@ -179,7 +210,12 @@ mod tests {
     #[tokio::test]
     async fn a_pipe_is_widened_and_narrowed() {
         let mut command = Command::new("cat");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
         let stdout = child.stdout.take().unwrap();
         for (is_large, room) in [(true, WIDE), (false, NARROW)] {
             widen(&stdout, is_large);
@@ -190,6 +226,9 @@ mod tests {
     #[test]
     fn whoever_is_in_a_hurry_leaves_room_before_the_clients_kill() {
         let steps = HURRIED.end_of_input + HURRIED.terminate;
-        assert!(steps <= Duration::from_millis(200), "of 300 ms, the rest is for the machine: {steps:?}");
+        assert!(
+            steps <= Duration::from_millis(200),
+            "of 300 ms, the rest is for the machine: {steps:?}"
+        );
     }
 }

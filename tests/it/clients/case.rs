@@ -36,8 +36,12 @@ pub(crate) fn user_file(client: &str) -> &'static str {
         "gemini-cli" => ".gemini/settings.json",
         "zed" => ".config/zed/settings.json",
         "opencode" => ".config/opencode/opencode.json",
-        "cline" => ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-        "roo" => ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+        "cline" => {
+            ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+        }
+        "roo" => {
+            ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
+        }
         "continue" => ".continue/config.yaml",
         "goose" => ".config/goose/config.yaml",
         "kiro" => ".kiro/settings/mcp.json",
@@ -69,7 +73,9 @@ pub(crate) const CLIENTS: [&str; 16] = [
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        Self { setup: Setup::new().log_level("error") }
+        Self {
+            setup: Setup::new().log_level("error"),
+        }
     }
 
     pub(crate) fn setup(&self) -> &Setup {
@@ -98,7 +104,9 @@ impl Machine {
     /// Migrates, and gives the report.
     #[track_caller]
     pub(crate) fn migrate(&self, arguments: &[&str]) -> Value {
-        self.run(&[&["migrate", "--yes", "--json"], arguments].concat()).code(0).json()
+        self.run(&[&["migrate", "--yes", "--json"], arguments].concat())
+            .code(0)
+            .json()
     }
 
     #[track_caller]
@@ -129,7 +137,11 @@ impl Machine {
         let mut files = Vec::new();
         walk(&self.home(""), &mut files);
         files.sort();
-        files.extend(std::fs::read(self.setup.config_path()).ok().map(|bytes| (self.setup.config_path(), bytes)));
+        files.extend(
+            std::fs::read(self.setup.config_path())
+                .ok()
+                .map(|bytes| (self.setup.config_path(), bytes)),
+        );
         files
     }
 }
@@ -141,7 +153,11 @@ pub(crate) fn verdict(report: &Value, server: &str) -> (String, String) {
     let found = servers.iter().find(|item| item["server"] == server);
     let found = found.unwrap_or_else(|| panic!("no {server} in {report:#}"));
     let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
-    let second = if found["reason"].is_null() { text("name") } else { text("reason") };
+    let second = if found["reason"].is_null() {
+        text("name")
+    } else {
+        text("reason")
+    };
     (text("verdict"), second)
 }
 
@@ -150,7 +166,15 @@ impl Case {
     pub(crate) fn new(client: &'static str, before: &'static str) -> Self {
         let (moved, stay) = (Vec::new(), Vec::new());
         let file = user_file(client);
-        Self { client, file, before, moved, stay, after: None, arguments: Vec::new() }
+        Self {
+            client,
+            file,
+            before,
+            moved,
+            stay,
+            after: None,
+            arguments: Vec::new(),
+        }
     }
 
     /// One more argument.
@@ -185,8 +209,14 @@ impl Case {
         let before = machine.everything();
         let mut arguments = vec!["--client", self.client];
         arguments.extend(&self.arguments);
-        let looked = machine.run(&[&["migrate", "--dry-run"], arguments.as_slice()].concat()).code(0);
-        assert_eq!(machine.everything(), before, "a look changed something: {looked}");
+        let looked = machine
+            .run(&[&["migrate", "--dry-run"], arguments.as_slice()].concat())
+            .code(0);
+        assert_eq!(
+            machine.everything(),
+            before,
+            "a look changed something: {looked}"
+        );
         let report = machine.migrate(&arguments);
 
         for (name, entry) in &self.moved {
@@ -194,7 +224,10 @@ impl Case {
         }
         for (name, reason) in &self.stay {
             let (verdict, why) = verdict(&report, name);
-            assert!(verdict == "stays" && why.contains(reason), "{name} {verdict}: {why}");
+            assert!(
+                verdict == "stays" && why.contains(reason),
+                "{name} {verdict}: {why}"
+            );
         }
         let count = report["servers"].as_array().unwrap().len();
         assert_eq!(count, self.moved.len() + self.stay.len(), "{report:#}");
@@ -202,18 +235,36 @@ impl Case {
         if let Some(expected) = self.after {
             let program = json!(crate::support::program::mcpzip()).to_string();
             let plain = program.trim_matches('"');
-            assert_eq!(after.replace(&program, "\"MCPZIP\"").replace(plain, "MCPZIP"), expected, "in {report:#}");
+            assert_eq!(
+                after
+                    .replace(&program, "\"MCPZIP\"")
+                    .replace(plain, "MCPZIP"),
+                expected,
+                "in {report:#}"
+            );
         }
         if self.moved.is_empty() {
-            assert_eq!(machine.everything(), before, "nothing moves, so nothing changes: {report:#}");
+            assert_eq!(
+                machine.everything(),
+                before,
+                "nothing moves, so nothing changes: {report:#}"
+            );
             return;
         }
         assert!(after.contains("mcpzip"), "no entry of ours:\n{after}");
 
         let settled = machine.everything();
         let again = machine.migrate(&arguments);
-        assert_eq!(machine.everything(), settled, "a second run changed something: {again:#}");
+        assert_eq!(
+            machine.everything(),
+            settled,
+            "a second run changed something: {again:#}"
+        );
         machine.undo();
-        assert_eq!(machine.everything(), before, "not as before, after {report:#}");
+        assert_eq!(
+            machine.everything(),
+            before,
+            "not as before, after {report:#}"
+        );
     }
 }

@@ -18,18 +18,39 @@ fn every_client_is_connected_once_and_disconnected_again() {
             _ => "{\n    \"a\": 1\n}\n",
         };
         machine.put(user_file(client), before);
-        let looked = machine.run(&["connect", client, "--dry-run"]).code(0).json();
-        assert_eq!((&looked["changed"], machine.read(user_file(client)).as_str()), (&json!(false), before), "{client}");
+        let looked = machine
+            .run(&["connect", client, "--dry-run"])
+            .code(0)
+            .json();
+        assert_eq!(
+            (&looked["changed"], machine.read(user_file(client)).as_str()),
+            (&json!(false), before),
+            "{client}"
+        );
         let done = machine.run(&["connect", client]).code(0).json();
         assert_eq!(done["changed"], true, "{client}");
         let connected = machine.read(user_file(client));
-        assert!(connected.contains("serve") && connected.len() > before.len(), "{client}: {connected}");
-        let again = machine.run(&["connect", client, "--name", "other"]).code(0).json();
-        assert_eq!((&again["changed"], &again["entries"]), (&json!(false), &json!(["mcpzip"])), "{client}");
+        assert!(
+            connected.contains("serve") && connected.len() > before.len(),
+            "{client}: {connected}"
+        );
+        let again = machine
+            .run(&["connect", client, "--name", "other"])
+            .code(0)
+            .json();
+        assert_eq!(
+            (&again["changed"], &again["entries"]),
+            (&json!(false), &json!(["mcpzip"])),
+            "{client}"
+        );
         let _ = machine.run(&["disconnect", client]).code(0);
         let apart = machine.read(user_file(client));
         assert!(!apart.contains("mcpzip"), "{client}: {apart}");
-        assert_eq!(machine.run(&["disconnect", client]).code(0).json()["changed"], false, "{client}");
+        assert_eq!(
+            machine.run(&["disconnect", client]).code(0).json()["changed"],
+            false,
+            "{client}"
+        );
         machine.undo();
         assert_eq!(machine.read(user_file(client)), connected, "{client}");
         machine.undo();
@@ -44,7 +65,10 @@ fn a_client_without_a_file_gets_one_and_loses_it_again() {
         let machine = Machine::new();
         let _ = machine.run(&["connect", client]).code(0);
         let text = machine.read(user_file(client));
-        assert!(text.contains("mcpzip") && text.ends_with('\n'), "{client}: {text}");
+        assert!(
+            text.contains("mcpzip") && text.ends_with('\n'),
+            "{client}: {text}"
+        );
         machine.undo();
         assert!(!machine.home(user_file(client)).exists(), "{client}");
     }
@@ -54,14 +78,27 @@ fn a_client_without_a_file_gets_one_and_loses_it_again() {
 fn scopes_have_files_of_their_own() {
     let machine = Machine::new();
     machine.put(".git/HEAD", "");
-    let _ = machine.run(&["connect", "claude-code", "--scope", "local"]).code(0);
-    let _ = machine.run(&["connect", "claude-code", "--scope", "project"]).code(0);
+    let _ = machine
+        .run(&["connect", "claude-code", "--scope", "local"])
+        .code(0);
+    let _ = machine
+        .run(&["connect", "claude-code", "--scope", "project"])
+        .code(0);
     let text: serde_json::Value = serde_json::from_str(&machine.read(".claude.json")).unwrap();
     let project = std::fs::canonicalize(machine.home("")).unwrap();
-    let key = text["projects"].as_object().unwrap().keys().next().unwrap().trim_end_matches('/').to_owned();
+    let key = text["projects"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap()
+        .trim_end_matches('/')
+        .to_owned();
     assert_eq!(std::fs::canonicalize(key).unwrap(), project);
     assert!(machine.read(".mcp.json").contains("alwaysLoad"));
-    let refused = machine.run(&["connect", "windsurf", "--scope", "project"]).code(1);
+    let refused = machine
+        .run(&["connect", "windsurf", "--scope", "project"])
+        .code(1);
     assert!(refused.stderr.contains("Windsurf"), "{refused}");
     let _ = machine.run(&["connect", "no-such-client"]).code(2);
 }
@@ -76,9 +113,17 @@ fn the_place_of_a_client_can_be_elsewhere() {
         ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
         ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
     ] {
-        let setup = machine.setup().clone().variable(variable, other.to_str().unwrap());
+        let setup = machine
+            .setup()
+            .clone()
+            .variable(variable, other.to_str().unwrap());
         let _ = crate::support::command::run(setup.command(&["connect", client]), "").code(0);
-        assert!(machine.read(&format!("elsewhere/{file}")).contains("mcpzip"), "{client}");
+        assert!(
+            machine
+                .read(&format!("elsewhere/{file}"))
+                .contains("mcpzip"),
+            "{client}"
+        );
         assert!(!machine.home(user_file(client)).exists(), "{client}");
     }
 }
@@ -86,7 +131,10 @@ fn the_place_of_a_client_can_be_elsewhere() {
 #[test]
 fn a_name_that_another_server_has_is_left_to_it() {
     let machine = Machine::new();
-    machine.put(user_file("kiro"), r#"{"mcpServers": {"mcpzip": {"command": "not-it"}}}"#);
+    machine.put(
+        user_file("kiro"),
+        r#"{"mcpServers": {"mcpzip": {"command": "not-it"}}}"#,
+    );
     let refused = machine.run(&["connect", "kiro"]).code(1);
     assert!(refused.stderr.contains("--name"), "{refused}");
     let _ = machine.run(&["connect", "kiro", "--name", "zip"]).code(0);
@@ -96,20 +144,27 @@ fn a_name_that_another_server_has_is_left_to_it() {
 #[test]
 fn a_configuration_elsewhere_and_its_variables_are_named_in_the_entry() {
     let machine = Machine::new();
-    machine.setup().save_text(r#"{"mcpServers": {"x": {"command": "x", "env": {"A": "${A_TOKEN}", "B": "${B:-c}"}}}}"#);
+    machine.setup().save_text(
+        r#"{"mcpServers": {"x": {"command": "x", "env": {"A": "${A_TOKEN}", "B": "${B:-c}"}}}}"#,
+    );
     let config = machine.setup().config_path();
     let config = config.to_str().unwrap();
-    let _ = machine.run(&["connect", "codex", "--config", config]).code(0);
+    let _ = machine
+        .run(&["connect", "codex", "--config", config])
+        .code(0);
     let text = machine.read(user_file("codex"));
     assert!(
-        text.contains(r#"env_vars = ["A_TOKEN", "B"]"#) && text.contains(&format!("\"--config\", \"{config}\"")),
+        text.contains(r#"env_vars = ["A_TOKEN", "B"]"#)
+            && text.contains(&format!("\"--config\", \"{config}\"")),
         "{text}"
     );
     let setup = machine.setup().clone().variable("A_TOKEN", "secret");
     let _ = crate::support::command::run(setup.command(&["connect", "gemini-cli"]), "").code(0);
     let text = machine.read(user_file("gemini-cli"));
     assert!(
-        text.contains(r#""A_TOKEN": "${A_TOKEN}""#) && !text.contains("secret") && !text.contains("\"B\""),
+        text.contains(r#""A_TOKEN": "${A_TOKEN}""#)
+            && !text.contains("secret")
+            && !text.contains("\"B\""),
         "{text}"
     );
 }

@@ -7,7 +7,14 @@ use std::time::Duration;
 
 use super::case::{Machine, user_file};
 
-const CLIENTS: [&str; 6] = ["claude-code", "cursor", "windsurf", "kiro", "lm-studio", "claude-desktop"];
+const CLIENTS: [&str; 6] = [
+    "claude-code",
+    "cursor",
+    "windsurf",
+    "kiro",
+    "lm-studio",
+    "claude-desktop",
+];
 
 fn machine() -> Machine {
     let machine = Machine::new();
@@ -33,7 +40,12 @@ fn files(machine: &Machine) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn a_kill_leaves_each_file_old_or_new() {
     let before = files(&machine());
-    let contents = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>();
+    let contents = |files: &[(PathBuf, Vec<u8>)]| {
+        files
+            .iter()
+            .map(|(_, bytes)| bytes.clone())
+            .collect::<Vec<_>>()
+    };
     let done = machine();
     done.migrate(&[]);
     let after = contents(&files(&done));
@@ -41,7 +53,11 @@ fn a_kill_leaves_each_file_old_or_new() {
     let mut stopped = 0;
     for round in 0..40_u64 {
         let machine = machine();
-        let mut child = machine.setup().command(&["migrate", "--yes"]).spawn().unwrap();
+        let mut child = machine
+            .setup()
+            .command(&["migrate", "--yes"])
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_micros(2000 + round * 1200));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -64,7 +80,10 @@ fn a_kill_leaves_each_file_old_or_new() {
         machine.undo();
         assert_eq!(contents(&files(&machine)), before);
         let machine_again = machine.migrate(&[]);
-        assert_eq!(machine_again["servers"].as_array().unwrap().len(), CLIENTS.len());
+        assert_eq!(
+            machine_again["servers"].as_array().unwrap().len(),
+            CLIENTS.len()
+        );
     }
     println!("{stopped} of 40 were stopped between the first and the last file");
 }
@@ -84,7 +103,10 @@ fn a_file_that_cannot_be_written_takes_all_back() {
     assert!(failed.stderr.contains("lmstudio"), "{failed}");
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(machine.everything(), before);
-    assert_eq!(machine.run(&["undo", "--list"]).code(0).json(), serde_json::json!([]));
+    assert_eq!(
+        machine.run(&["undo", "--list"]).code(0).json(),
+        serde_json::json!([])
+    );
 }
 
 #[test]
@@ -92,7 +114,11 @@ fn a_lock_of_claude_code_is_waited_for_and_an_abandoned_one_is_not() {
     let machine = machine();
     let lock = machine.home(".claude.json.lock");
     std::fs::create_dir(&lock).unwrap();
-    let mut child = machine.setup().command(&["migrate", "--yes", "--client", "claude-code"]).spawn().unwrap();
+    let mut child = machine
+        .setup()
+        .command(&["migrate", "--yes", "--client", "claude-code"])
+        .spawn()
+        .unwrap();
     std::thread::sleep(Duration::from_millis(400));
     assert!(child.try_wait().unwrap().is_none(), "it did not wait");
     std::fs::remove_dir(&lock).unwrap();
@@ -101,7 +127,10 @@ fn a_lock_of_claude_code_is_waited_for_and_an_abandoned_one_is_not() {
 
     std::fs::create_dir(&lock).unwrap();
     let past = std::time::SystemTime::now() - Duration::from_secs(60);
-    std::fs::File::open(&lock).unwrap().set_modified(past).unwrap();
+    std::fs::File::open(&lock)
+        .unwrap()
+        .set_modified(past)
+        .unwrap();
     machine.undo();
     assert!(!lock.exists());
 }

@@ -48,7 +48,10 @@ fn what_is_not_ours_any_more_is_left_and_named() {
     let mut value: serde_json::Value = serde_json::from_str(&machine.read(".claude.json")).unwrap();
     value["mcpServers"]["a"] = json!({ "command": "another-a" });
     value["mcpServers"]["mcpzip"]["timeout"] = json!(5);
-    machine.put(".claude.json", &serde_json::to_string_pretty(&value).unwrap());
+    machine.put(
+        ".claude.json",
+        &serde_json::to_string_pretty(&value).unwrap(),
+    );
     let undone = machine.undo();
     let kept = undone["files"][0]["kept"].as_array().unwrap();
     assert_eq!(kept.len(), 2, "{undone:#}");
@@ -61,8 +64,18 @@ fn what_is_not_ours_any_more_is_left_and_named() {
 #[test]
 fn toml_and_yaml_are_taken_back_in_part_too() {
     for (client, before, from, to) in [
-        ("codex", "model = \"m\"\n\n[mcp_servers.x]\ncommand = \"x\"\n\n[tui]\na = 1\n", "a = 1", "a = 2 # mine"),
-        ("goose", "A: 1\nextensions:\n  x:\n    type: stdio\n    cmd: x\nB: 2\n", "A: 1\n", "A: 1\nC: 3\n"),
+        (
+            "codex",
+            "model = \"m\"\n\n[mcp_servers.x]\ncommand = \"x\"\n\n[tui]\na = 1\n",
+            "a = 1",
+            "a = 2 # mine",
+        ),
+        (
+            "goose",
+            "A: 1\nextensions:\n  x:\n    type: stdio\n    cmd: x\nB: 2\n",
+            "A: 1\n",
+            "A: 1\nC: 3\n",
+        ),
     ] {
         let machine = Machine::new();
         machine.put(user_file(client), before);
@@ -70,21 +83,32 @@ fn toml_and_yaml_are_taken_back_in_part_too() {
         let now = machine.read(user_file(client));
         machine.put(user_file(client), &now.replace(from, to));
         machine.undo();
-        assert_eq!(machine.read(user_file(client)), before.replace(from, to), "{client}");
+        assert_eq!(
+            machine.read(user_file(client)),
+            before.replace(from, to),
+            "{client}"
+        );
     }
 }
 
 #[test]
 fn the_configuration_keeps_what_was_added_since() {
     let machine = Machine::new();
-    machine.setup().save_text("{\n  // mine\n  \"mcpServers\": {}\n}\n");
+    machine
+        .setup()
+        .save_text("{\n  // mine\n  \"mcpServers\": {}\n}\n");
     machine.put(".claude.json", CLAUDE);
     machine.migrate(&[]);
     let now = std::fs::read_to_string(machine.setup().config_path()).unwrap();
-    machine.setup().save_text(&now.replace("  // mine\n", "  // mine\n  \"call_timeout\": \"9s\",\n"));
+    machine
+        .setup()
+        .save_text(&now.replace("  // mine\n", "  // mine\n  \"call_timeout\": \"9s\",\n"));
     machine.undo();
     let now = std::fs::read_to_string(machine.setup().config_path()).unwrap();
-    assert_eq!(now, "{\n  // mine\n  \"call_timeout\": \"9s\",\n  \"mcpServers\": {}\n}\n");
+    assert_eq!(
+        now,
+        "{\n  // mine\n  \"call_timeout\": \"9s\",\n  \"mcpServers\": {}\n}\n"
+    );
 }
 
 #[test]
@@ -99,10 +123,18 @@ fn runs_are_listed_and_taken_back_by_name() {
         (&json!("done"), "connect kiro --scope user")
     );
     let _ = machine.run(&["undo", first]).code(0);
-    assert!(!machine.home(user_file("kiro")).exists() && machine.home(user_file("cursor")).exists());
+    assert!(
+        !machine.home(user_file("kiro")).exists() && machine.home(user_file("cursor")).exists()
+    );
     let _ = machine.run(&["undo", "no-such-run"]).code(1);
     machine.undo();
     assert!(!machine.home(user_file("cursor")).exists());
     let runs = machine.run(&["undo", "--list"]).code(0).json();
-    assert!(runs.as_array().unwrap().iter().all(|run| run["state"] == "undone"), "{runs:#}");
+    assert!(
+        runs.as_array()
+            .unwrap()
+            .iter()
+            .all(|run| run["state"] == "undone"),
+        "{runs:#}"
+    );
 }

@@ -35,7 +35,10 @@ fn what_stands_around_stays_to_the_byte() {
             "lm-studio" => json!({ "command": "x-mcp", "args": ["2"] }),
             _ => json!({ "command": "x-mcp" }),
         };
-        Case::new(client, before).moves("x", entry).after(after).check();
+        Case::new(client, before)
+            .moves("x", entry)
+            .after(after)
+            .check();
     }
 }
 
@@ -46,9 +49,18 @@ fn toml_keeps_its_layout() {
             "mcp_servers.x.command = 'x-mcp' # dotted\n\n[tui]\nnotifications = [\n  \"a\", # one\n]\n",
             "[tui]\nnotifications = [\n  \"a\", # one\n]\n",
         ),
-        ("model = \"m\"\r\n[mcp_servers.x]\r\ncommand = \"x-mcp\"\r\n# end\r\n", "model = \"m\"\r\n"),
-        ("# my file\n\n# about x\n[mcp_servers.x]\ncommand = \"x-mcp\"\n", "# my file\n\n# about x\n"),
-        ("[mcp_servers]\nx = { command = \"x-mcp\" }\n\n[[things]]\na = 1\n", "[[things]]\na = 1\n"),
+        (
+            "model = \"m\"\r\n[mcp_servers.x]\r\ncommand = \"x-mcp\"\r\n# end\r\n",
+            "model = \"m\"\r\n",
+        ),
+        (
+            "# my file\n\n# about x\n[mcp_servers.x]\ncommand = \"x-mcp\"\n",
+            "# my file\n\n# about x\n",
+        ),
+        (
+            "[mcp_servers]\nx = { command = \"x-mcp\" }\n\n[[things]]\na = 1\n",
+            "[[things]]\na = 1\n",
+        ),
         (
             "instructions = \"\"\"\n[mcp_servers.y]\ncommand = 1\n\"\"\"\n[mcp_servers.x]\ncommand = \"x-mcp\"\n",
             "instructions = \"\"\"\n[mcp_servers.y]\n",
@@ -67,7 +79,12 @@ fn toml_keeps_its_layout() {
         machine.migrate(&["--client", "codex"]);
         let now = machine.read(".codex/config.toml");
         assert!(now.contains(after), "{after}\nis not in\n{now}");
-        assert!(now.contains("mcp_servers.mcpzip") || now.contains("mcpzip = {") || now.contains("mcpzip]"), "{now}");
+        assert!(
+            now.contains("mcp_servers.mcpzip")
+                || now.contains("mcpzip = {")
+                || now.contains("mcpzip]"),
+            "{now}"
+        );
         assert!(!now.contains("x-mcp"), "{now}");
         machine.undo();
         assert_eq!(machine.read(".codex/config.toml"), before);
@@ -81,12 +98,18 @@ fn yaml_keeps_its_layout() {
             "# mine\nextensions:\n    x:   # the x\n        type: stdio\n        cmd: x-mcp\n        # last of x\n\n    # about y\n    y:\n        type: builtin\nPROMPT: |\n    extensions:\n        x: no\nEND: 'it''s'\n",
             "# mine\nextensions:\n\n    # about y\n    y:\n        type: builtin\n    mcpzip:\n",
         ),
-        ("extensions:\n  x:\n    type: stdio\n    cmd: x-mcp\n", "extensions:\n  mcpzip:\n    name: mcpzip\n"),
+        (
+            "extensions:\n  x:\n    type: stdio\n    cmd: x-mcp\n",
+            "extensions:\n  mcpzip:\n    name: mcpzip\n",
+        ),
         (
             "A: 1\r\nextensions:\r\n  x:\r\n    type: stdio\r\n    cmd: x-mcp\r\nB: 2\r\n",
             "    timeout: 300\r\nB: 2\r\n",
         ),
-        ("extensions:\n  x: {type: stdio, cmd: x-mcp, args: [], envs: {}} # short\nB: 2", "timeout: 300\nB: 2"),
+        (
+            "extensions:\n  x: {type: stdio, cmd: x-mcp, args: [], envs: {}} # short\nB: 2",
+            "timeout: 300\nB: 2",
+        ),
         (
             "---\n# one document\nextensions:\n  x:\n    type: stdio\n    cmd: \"x-mcp\"\n    args:\n    - \"a: b\"\n    - '#c'\n...\n",
             "---\n# one document\nextensions:\n  mcpzip:\n",
@@ -107,7 +130,11 @@ fn yaml_keeps_its_layout() {
 #[test]
 fn what_cannot_be_edited_is_refused_and_stays() {
     for (client, content, reason) in [
-        ("goose", "extensions: {x: {type: stdio, cmd: x-mcp}}\n", "braces"),
+        (
+            "goose",
+            "extensions: {x: {type: stdio, cmd: x-mcp}}\n",
+            "braces",
+        ),
         (
             "goose",
             "a: &b {type: stdio, cmd: x-mcp}\nextensions:\n  x: &x\n    type: stdio\n    cmd: x-mcp\n  y: *x\n",
@@ -117,7 +144,9 @@ fn what_cannot_be_edited_is_refused_and_stays() {
     ] {
         let machine = Machine::new();
         machine.put(user_file(client), content);
-        let refused = machine.run(&["migrate", "--yes", "--client", client, "--only", "x"]).code(1);
+        let refused = machine
+            .run(&["migrate", "--yes", "--client", client, "--only", "x"])
+            .code(1);
         assert!(refused.stderr.contains(reason), "{refused}");
         assert_eq!(machine.read(user_file(client)), content);
         assert!(!machine.setup().config_path().exists());
@@ -143,10 +172,19 @@ fn a_broken_file_costs_nobody_else() {
     machine.put(user_file("lm-studio"), PLAIN);
     let report = machine.migrate(&[]);
     assert_eq!(verdict(&report, "x"), ("moves".to_owned(), "x".to_owned()));
-    let unreadable: Vec<&str> =
-        report["unreadable"].as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap()).collect();
+    let unreadable: Vec<&str> = report["unreadable"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["file"].as_str().unwrap())
+        .collect();
     for client in ["cursor", "codex", "goose", "windsurf", "cline"] {
-        assert!(unreadable.iter().any(|file| file.ends_with(user_file(client))), "{client}: {unreadable:?}");
+        assert!(
+            unreadable
+                .iter()
+                .any(|file| file.ends_with(user_file(client))),
+            "{client}: {unreadable:?}"
+        );
     }
     assert_eq!(machine.read(user_file("cursor")), "{\"mcpServers\": {");
 }
@@ -216,16 +254,26 @@ fn names_are_made_such_as_a_server_may_have() {
         ("MCPzip", "MCPzip-server"),
         ("a.b-c_d", "a.b-c_d"),
     ] {
-        assert_eq!(verdict(&report, written), ("moves".to_owned(), name.to_owned()));
+        assert_eq!(
+            verdict(&report, written),
+            ("moves".to_owned(), name.to_owned())
+        );
     }
     assert_eq!(
         verdict(&report, "my server (work"),
-        ("conflicts".to_owned(), "my-server-work-claude-desktop".to_owned())
+        (
+            "conflicts".to_owned(),
+            "my-server-work-claude-desktop".to_owned()
+        )
     );
     assert_eq!(machine.servers().as_object().unwrap().len(), 7);
     let shown = machine.run(&["servers"]).code(0).json();
-    let states: Vec<&str> =
-        shown["servers"].as_array().unwrap().iter().map(|server| server["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> = shown["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| server["state"].as_str().unwrap())
+        .collect();
     assert!(!states.contains(&"faulty"), "{shown:#}");
 }
 
@@ -239,8 +287,14 @@ fn the_same_server_of_many_clients_is_one_and_another_of_its_name_is_told_apart(
     for client in ["cursor", "kiro", "lm-studio"] {
         machine.put(user_file(client), PLAIN);
     }
-    machine.put(user_file("windsurf"), r#"{"mcpServers": {"x": {"command": "x-mcp", "args": ["other"]}}}"#);
-    machine.put(user_file("cline"), r#"{"mcpServers": {"X": {"command": "x-mcp", "args": ["third"]}}}"#);
+    machine.put(
+        user_file("windsurf"),
+        r#"{"mcpServers": {"x": {"command": "x-mcp", "args": ["other"]}}}"#,
+    );
+    machine.put(
+        user_file("cline"),
+        r#"{"mcpServers": {"X": {"command": "x-mcp", "args": ["third"]}}}"#,
+    );
     let before = machine.everything();
     let report = machine.migrate(&[]);
     let verdicts: Vec<(&str, &str, &str)> = report["servers"]
@@ -263,8 +317,14 @@ fn the_same_server_of_many_clients_is_one_and_another_of_its_name_is_told_apart(
         ]
     );
     let now = std::fs::read_to_string(machine.setup().config_path()).unwrap();
-    assert!(now.starts_with(config.split("\n  }").next().unwrap()), "{now}");
-    assert!(now.contains("\"x-windsurf\"") && now.contains("\"X-cline\""), "{now}");
+    assert!(
+        now.starts_with(config.split("\n  }").next().unwrap()),
+        "{now}"
+    );
+    assert!(
+        now.contains("\"x-windsurf\"") && now.contains("\"X-cline\""),
+        "{now}"
+    );
     let settled = machine.everything();
     machine.migrate(&[]);
     assert_eq!(machine.everything(), settled);
@@ -283,11 +343,19 @@ fn a_link_a_mode_and_a_backup_are_kept() {
     std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
     let mode = || std::fs::metadata(&real).unwrap().permissions().mode() & 0o777;
     machine.migrate(&[]);
-    assert!(std::fs::symlink_metadata(machine.home(".cursor/mcp.json")).unwrap().is_symlink());
+    assert!(
+        std::fs::symlink_metadata(machine.home(".cursor/mcp.json"))
+            .unwrap()
+            .is_symlink()
+    );
     assert!(std::fs::read_to_string(&real).unwrap().contains("mcpzip"));
     assert_eq!(mode(), 0o640);
     let config = std::fs::metadata(machine.setup().config_path()).unwrap();
-    assert_eq!(config.permissions().mode() & 0o777, 0o600, "secrets may be in it");
+    assert_eq!(
+        config.permissions().mode() & 0o777,
+        0o600,
+        "secrets may be in it"
+    );
     let runs = machine.run(&["undo", "--list"]).code(0).json();
     let backups = std::path::PathBuf::from(runs[0]["backups"].as_str().unwrap());
     let backup = std::fs::read_dir(&backups)
@@ -296,10 +364,17 @@ fn a_link_a_mode_and_a_backup_are_kept() {
         .find(|file| file.file_name().to_string_lossy().ends_with(".before"));
     let backup = backup.unwrap().path();
     assert_eq!(std::fs::read_to_string(&backup).unwrap(), PLAIN);
-    assert_eq!(std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     machine.undo();
     assert_eq!(std::fs::read_to_string(&real).unwrap(), PLAIN);
-    assert!(std::fs::symlink_metadata(machine.home(".cursor/mcp.json")).unwrap().is_symlink());
+    assert!(
+        std::fs::symlink_metadata(machine.home(".cursor/mcp.json"))
+            .unwrap()
+            .is_symlink()
+    );
     assert_eq!(mode(), 0o640);
 }
 
@@ -323,7 +398,10 @@ fn lists_outside_of_an_entry_that_switch_a_server_off_are_heeded() {
     machine.put(user_file("copilot-cli"), PLAIN);
     machine.put(".copilot/settings.json", r#"{"disabledMcpServers": ["x"]}"#);
     machine.migrate(&[]);
-    assert_eq!(machine.servers()["x"], json!({ "command": "x-mcp", "disabled": true }));
+    assert_eq!(
+        machine.servers()["x"],
+        json!({ "command": "x-mcp", "disabled": true })
+    );
 }
 
 #[test]

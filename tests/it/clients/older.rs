@@ -24,20 +24,32 @@ fn an_older_configuration_is_taken_over_and_stays_there() {
   "strange": true
 }"#;
     machine.put(OLDER, content);
-    machine.put(".config/compressed-mcp-proxy/auth/0123.json", r#"{"access_token": "t"}"#);
+    machine.put(
+        ".config/compressed-mcp-proxy/auth/0123.json",
+        r#"{"access_token": "t"}"#,
+    );
     machine.put(".config/compressed-mcp-proxy/cache/tools.json", "{}");
     let before = machine.everything();
     let mentioned = machine.run(&["migrate", "--dry-run"]).code(0);
-    assert!(mentioned.stderr.contains("--from mcpzip-0.1"), "{mentioned}");
+    assert!(
+        mentioned.stderr.contains("--from mcpzip-0.1"),
+        "{mentioned}"
+    );
     let mentioned = machine.run(&["serve"]).code(3);
-    assert!(mentioned.stderr.contains("--from mcpzip-0.1"), "{mentioned}");
-    let looked = machine.run(&["migrate", "--from", "mcpzip-0.1", "--dry-run"]).code(0);
+    assert!(
+        mentioned.stderr.contains("--from mcpzip-0.1"),
+        "{mentioned}"
+    );
+    let looked = machine
+        .run(&["migrate", "--from", "mcpzip-0.1", "--dry-run"])
+        .code(0);
     assert!(!looked.to_string().contains("-secret-"), "{looked}");
     assert_eq!(machine.everything(), before);
 
     let report = machine.migrate(&["--from", "mcpzip-0.1"]);
     let config: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(machine.setup().config_path()).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(machine.setup().config_path()).unwrap())
+            .unwrap();
     assert_eq!(
         config,
         json!({
@@ -61,7 +73,10 @@ fn an_older_configuration_is_taken_over_and_stays_there() {
         assert!(notes.contains(told), "{notes}");
     }
     let understood = machine.run(&["auth", "status"]).code(0);
-    assert!(understood.stderr.is_empty(), "what was written is understood: {understood}");
+    assert!(
+        understood.stderr.is_empty(),
+        "what was written is understood: {understood}"
+    );
     assert_eq!(machine.read(OLDER), content);
     let again = machine.migrate(&["--from", "mcpzip-0.1"]);
     assert_eq!(again["files"], json!([]));
@@ -73,9 +88,15 @@ fn an_older_configuration_is_taken_over_and_stays_there() {
 fn odd_values_are_told_and_cost_nothing_else() {
     let machine = Machine::new();
     let _ = machine.run(&["migrate", "--from", "mcpzip-0.1"]).code(1);
-    machine.put(OLDER, r#"{"idle_timeout_minutes": "five", "mcpServers": {"a": {"command": "a"}, "b": 7}}"#);
+    machine.put(
+        OLDER,
+        r#"{"idle_timeout_minutes": "five", "mcpServers": {"a": {"command": "a"}, "b": 7}}"#,
+    );
     let report = machine.migrate(&["--from", "mcpzip-0.1"]);
     assert_eq!(machine.servers(), json!({ "a": { "command": "a" } }));
-    assert!(report["notes"].to_string().contains("idle_timeout_minutes"), "{report:#}");
+    assert!(
+        report["notes"].to_string().contains("idle_timeout_minutes"),
+        "{report:#}"
+    );
     assert_eq!(verdict(&report, "b").0, "stays");
 }

@@ -9,32 +9,60 @@ use crate::support::script::answer;
 #[test]
 fn servers_of_a_project_become_servers_of_that_project() {
     let machine = Machine::new();
-    let here = machine.home("").components().collect::<std::path::PathBuf>();
+    let here = machine
+        .home("")
+        .components()
+        .collect::<std::path::PathBuf>();
     let here = here.to_str().unwrap();
     machine.put(
         ".claude.json",
         r#"{"mcpServers": {"u": {"command": "u"}}, "projects": {"/work/one": {"mcpServers": {"l": {"command": "l"}}}}}"#,
     );
-    machine.put(".claude/settings.local.json", r#"{"enableAllProjectMcpServers": true}"#);
+    machine.put(
+        ".claude/settings.local.json",
+        r#"{"enableAllProjectMcpServers": true}"#,
+    );
     for (file, content) in [
         (
             ".mcp.json",
             r#"{"mcpServers": {"p1": {"command": "p"}, "p9": {"type": "http", "url": "https://p.example"}}}"#,
         ),
-        (".vscode/mcp.json", r#"{"servers": {"p2": {"command": "p", "args": ["${workspaceFolder}/x"]}}}"#),
-        (".continue/mcpServers/a.yaml", "name: a\nmcpServers:\n  - name: p3\n    command: p\n"),
-        (".continue/mcpServers/b.json", r#"{"mcpServers": {"p4": {"command": "p", "args": ["4"]}}}"#),
-        (".github/mcp.json", r#"{"mcpServers": {"p5": {"command": "./bin/p", "cwd": "sub"}}}"#),
-        (".roo/mcp.json", r#"{"mcpServers": {"p6": {"command": "p", "args": ["6"]}}}"#),
-        (".zed/settings.json", r#"{"context_servers": {"p7": {"command": "p", "args": ["7"]}}}"#),
-        ("opencode.jsonc", r#"{"mcp": {"p8": {"type": "local", "command": ["p", "8"]}}}"#),
+        (
+            ".vscode/mcp.json",
+            r#"{"servers": {"p2": {"command": "p", "args": ["${workspaceFolder}/x"]}}}"#,
+        ),
+        (
+            ".continue/mcpServers/a.yaml",
+            "name: a\nmcpServers:\n  - name: p3\n    command: p\n",
+        ),
+        (
+            ".continue/mcpServers/b.json",
+            r#"{"mcpServers": {"p4": {"command": "p", "args": ["4"]}}}"#,
+        ),
+        (
+            ".github/mcp.json",
+            r#"{"mcpServers": {"p5": {"command": "./bin/p", "cwd": "sub"}}}"#,
+        ),
+        (
+            ".roo/mcp.json",
+            r#"{"mcpServers": {"p6": {"command": "p", "args": ["6"]}}}"#,
+        ),
+        (
+            ".zed/settings.json",
+            r#"{"context_servers": {"p7": {"command": "p", "args": ["7"]}}}"#,
+        ),
+        (
+            "opencode.jsonc",
+            r#"{"mcp": {"p8": {"type": "local", "command": ["p", "8"]}}}"#,
+        ),
     ] {
         machine.put(file, content);
     }
     let before = machine.everything();
     let report = machine.migrate(&[]);
     let project = json!([here]);
-    let entry = |args: &[&str]| json!({ "command": "p", "args": args, "cwd": here, "projects": project });
+    let entry =
+        |args: &[&str]| json!({ "command": "p", "args": args, "cwd": here, "projects": project });
     assert_eq!(
         machine.servers(),
         json!({
@@ -53,12 +81,27 @@ fn servers_of_a_project_become_servers_of_that_project() {
         "{report:#}"
     );
     // The entry is in the user's own file: a project's may be everybody's.
-    assert!(!machine.read(".mcp.json").contains("mcpzip") && !machine.read(".vscode/mcp.json").contains("mcpzip"));
-    assert!(machine.read(user_file("vscode")).contains("mcpzip") && machine.read(".claude.json").contains("mcpzip"));
-    assert!(report["warnings"].to_string().contains("may be shared with others"), "{report:#}");
+    assert!(
+        !machine.read(".mcp.json").contains("mcpzip")
+            && !machine.read(".vscode/mcp.json").contains("mcpzip")
+    );
+    assert!(
+        machine.read(user_file("vscode")).contains("mcpzip")
+            && machine.read(".claude.json").contains("mcpzip")
+    );
+    assert!(
+        report["warnings"]
+            .to_string()
+            .contains("may be shared with others"),
+        "{report:#}"
+    );
     let settled = machine.everything();
     machine.migrate(&[]);
-    assert_eq!(machine.everything(), settled, "a second run changed something");
+    assert_eq!(
+        machine.everything(),
+        settled,
+        "a second run changed something"
+    );
     machine.undo();
     assert_eq!(machine.everything(), before);
 }
@@ -72,9 +115,20 @@ fn scopes_are_moved_as_they_are_asked_for() {
     );
     machine.put(".mcp.json", r#"{"mcpServers": {"p": {"command": "p"}}}"#);
     machine.migrate(&["--scope", "local"]);
-    assert_eq!(machine.servers().as_object().unwrap().keys().collect::<Vec<_>>(), ["l"]);
+    assert_eq!(
+        machine
+            .servers()
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect::<Vec<_>>(),
+        ["l"]
+    );
     let text = machine.read(".claude.json");
-    assert!(text.contains(r#""u": {"command": "u"}"#) && text.contains("alwaysLoad"), "{text}");
+    assert!(
+        text.contains(r#""u": {"command": "u"}"#) && text.contains("alwaysLoad"),
+        "{text}"
+    );
     assert!(machine.read(".mcp.json").contains(r#""p""#));
 }
 
@@ -114,21 +168,33 @@ fn a_server_that_was_not_approved_yet_comes_switched_off() {
         machine.put(".mcp.json", r#"{"mcpServers": {"p": {"command": "p"}}}"#);
         machine.put(".claude/settings.local.json", settings);
         let report = machine.migrate(&[]);
-        assert_eq!(machine.servers()["p"]["disabled"].as_bool(), state, "{settings}: {report:#}");
-        assert_eq!(report.to_string().contains("have not said"), settings == "{}", "{report:#}");
+        assert_eq!(
+            machine.servers()["p"]["disabled"].as_bool(),
+            state,
+            "{settings}: {report:#}"
+        );
+        assert_eq!(
+            report.to_string().contains("have not said"),
+            settings == "{}",
+            "{report:#}"
+        );
     }
 }
 
 #[test]
 fn a_moved_server_answers_in_its_project_and_nowhere_else() {
     let machine = Machine::new();
-    let setup = machine.setup().clone().server("db", Server::new().tool("greet", [answer("hello")]));
+    let setup = machine
+        .setup()
+        .clone()
+        .server("db", Server::new().tool("greet", [answer("hello")]));
     setup.save();
     let entry = machine.servers()["db"].clone();
     std::fs::remove_file(setup.config_path()).unwrap();
     let project = machine.home("work");
     std::fs::create_dir_all(&project).unwrap();
-    let projects = json!({ "projects": { project.to_str().unwrap(): { "mcpServers": { "db": entry } } } });
+    let projects =
+        json!({ "projects": { project.to_str().unwrap(): { "mcpServers": { "db": entry } } } });
     machine.put(".claude.json", &projects.to_string());
     machine.migrate(&[]);
     let refused = machine.run(&["call", "db__greet", "{}"]).code(4);

@@ -20,15 +20,27 @@ fn kinds(report: &Value, list: &str) -> Vec<String> {
     let rules = report[list].as_array().unwrap();
     rules
         .iter()
-        .map(|rule| format!("{} {}", rule["kind"].as_str().unwrap(), rule["server"].as_str().unwrap()))
+        .map(|rule| {
+            format!(
+                "{} {}",
+                rule["kind"].as_str().unwrap(),
+                rule["server"].as_str().unwrap()
+            )
+        })
         .collect()
 }
 
 #[test]
 fn a_rule_that_cannot_be_carried_over_stops_the_migration() {
     for (file, content) in [
-        (".claude/settings.json", r#"{"permissions": {"deny": ["mcp__github__create_issue(repo:x)"]}}"#),
-        (".claude/settings.json", r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__github__.*", "hooks": []}]}}"#),
+        (
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["mcp__github__create_issue(repo:x)"]}}"#,
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__github__.*", "hooks": []}]}}"#,
+        ),
         (
             ".claude/settings.json",
             r#"{"hooks": {"PreToolUse": [{"matcher": "Bash|mcp__git.*__delete.*", "hooks": []}]}}"#,
@@ -41,8 +53,15 @@ fn a_rule_that_cannot_be_carried_over_stops_the_migration() {
         let machine = claude(file, content);
         let before = machine.everything();
         let stopped = machine.run(&["migrate", "--yes"]).code(1);
-        assert!(stopped.stderr.contains("`github`") && stopped.stderr.contains("--drop-rules"), "{content}: {stopped}");
-        assert_eq!(kinds(&stopped.json(), "blocking_rules").len(), 1, "{stopped}");
+        assert!(
+            stopped.stderr.contains("`github`") && stopped.stderr.contains("--drop-rules"),
+            "{content}: {stopped}"
+        );
+        assert_eq!(
+            kinds(&stopped.json(), "blocking_rules").len(),
+            1,
+            "{stopped}"
+        );
         assert_eq!(machine.everything(), before, "{content}");
 
         machine.migrate(&["--only", "other"]);
@@ -50,32 +69,67 @@ fn a_rule_that_cannot_be_carried_over_stops_the_migration() {
         let report = machine.migrate(&["--drop-rules"]);
         assert_eq!(kinds(&report, "lost_rules").len(), 1, "{report:#}");
         assert!(!machine.read(".claude.json").contains("github-mcp"));
-        assert_eq!(machine.read(file), content, "the client's own rules are the user's");
+        assert_eq!(
+            machine.read(file),
+            content,
+            "the client's own rules are the user's"
+        );
     }
 }
 
 #[test]
 fn what_was_denied_or_asked_about_is_so_behind_mcpzip() {
     for (file, permissions, tools) in [
-        (".claude/settings.json", r#"{"deny": ["mcp__github__delete_repo"]}"#, json!({ "deny": ["delete_repo"] })),
-        (".claude/settings.json", r#"{"deny": ["Bash(rm *)", "mcp__github"]}"#, json!({ "deny": ["*"] })),
-        (".claude/settings.local.json", r#"{"deny": ["mcp__github__*"]}"#, json!({ "deny": ["*"] })),
-        (".claude/settings.json", r#"{"deny": ["mcp__*__delete_*"]}"#, json!({ "deny": ["delete_*"] })),
-        (".claude/settings.json", r#"{"ask": ["mcp__github"]}"#, json!({ "ask": ["*"] })),
+        (
+            ".claude/settings.json",
+            r#"{"deny": ["mcp__github__delete_repo"]}"#,
+            json!({ "deny": ["delete_repo"] }),
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"deny": ["Bash(rm *)", "mcp__github"]}"#,
+            json!({ "deny": ["*"] }),
+        ),
+        (
+            ".claude/settings.local.json",
+            r#"{"deny": ["mcp__github__*"]}"#,
+            json!({ "deny": ["*"] }),
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"deny": ["mcp__*__delete_*"]}"#,
+            json!({ "deny": ["delete_*"] }),
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"ask": ["mcp__github"]}"#,
+            json!({ "ask": ["*"] }),
+        ),
         (
             ".claude/settings.json",
             r#"{"allow": ["mcp__github__get"], "ask": ["mcp__github__set"], "deny": ["mcp__github__a", "mcp__git*__b"]}"#,
             json!({ "ask": ["set"], "deny": ["a", "b"] }),
         ),
-        ("work/.claude/settings.json", r#"{"deny": ["mcp__github__x"]}"#, json!({ "deny": ["x"] })),
+        (
+            "work/.claude/settings.json",
+            r#"{"deny": ["mcp__github__x"]}"#,
+            json!({ "deny": ["x"] }),
+        ),
     ] {
         let content = format!(r#"{{"permissions": {permissions}}}"#);
         let machine = claude(file, &content);
         let project = machine.home("work").display().to_string();
-        machine.put(user_file("claude-code"), &GITHUB.replace("PROJECT", &project));
+        machine.put(
+            user_file("claude-code"),
+            &GITHUB.replace("PROJECT", &project),
+        );
         let before = machine.everything();
         let report = machine.migrate(&[]);
-        assert_eq!(machine.servers()["github"]["tools"], tools, "{content}: {report:#}");
+        assert_eq!(
+            machine.servers()["github"]["tools"],
+            tools,
+            "{content}: {report:#}"
+        );
         assert_eq!(machine.read(file), content);
         if file.starts_with("work") {
             assert_eq!(report["carried_rules"][0]["project"], project, "{report:#}");
@@ -88,12 +142,22 @@ fn what_was_denied_or_asked_about_is_so_behind_mcpzip() {
 #[test]
 fn a_server_that_is_off_in_a_project_is_not_there_in_it() {
     let machine = claude(".claude/x", "");
-    let off = GITHUB.replace(r#""disabledMcpServers": []"#, r#""disabledMcpServers": ["github"]"#);
+    let off = GITHUB.replace(
+        r#""disabledMcpServers": []"#,
+        r#""disabledMcpServers": ["github"]"#,
+    );
     let project = machine.home("work").display().to_string();
     machine.put(user_file("claude-code"), &off.replace("PROJECT", &project));
     let report = machine.migrate(&[]);
-    assert_eq!(kinds(&report, "carried_rules"), ["deny github"], "{report:#}");
-    assert_eq!(machine.servers()["github"]["projects"], json!([format!("!{project}")]));
+    assert_eq!(
+        kinds(&report, "carried_rules"),
+        ["deny github"],
+        "{report:#}"
+    );
+    assert_eq!(
+        machine.servers()["github"]["projects"],
+        json!([format!("!{project}")])
+    );
     assert!(machine.servers()["other"]["projects"].is_null());
 }
 
@@ -111,22 +175,38 @@ fn two_clients_with_other_rules_get_the_stricter_ones_and_are_told() {
     );
     let notes = report["servers"].to_string();
     assert!(
-        notes.contains("stricter rules than it had there") && notes.contains("stricter rules that it has there"),
+        notes.contains("stricter rules than it had there")
+            && notes.contains("stricter rules that it has there"),
         "{notes}"
     );
     // A client that comes later restricts what is there already, and its undo gives it back.
     let settled = std::fs::read_to_string(machine.setup().config_path()).unwrap();
-    machine.put(user_file("kiro"), r#"{"mcpServers": {"x": {"command": "x", "disabledTools": ["get"]}}}"#);
+    machine.put(
+        user_file("kiro"),
+        r#"{"mcpServers": {"x": {"command": "x", "disabledTools": ["get"]}}}"#,
+    );
     machine.migrate(&[]);
-    assert_eq!(machine.servers()["x"]["tools"], json!({ "allow": ["get", "rm"], "deny": ["get", "rm"] }));
+    assert_eq!(
+        machine.servers()["x"]["tools"],
+        json!({ "allow": ["get", "rm"], "deny": ["get", "rm"] })
+    );
     machine.undo();
-    assert_eq!(std::fs::read_to_string(machine.setup().config_path()).unwrap(), settled);
+    assert_eq!(
+        std::fs::read_to_string(machine.setup().config_path()).unwrap(),
+        settled
+    );
 }
 
 #[test]
 fn the_rules_hold_where_they_came_from_another_client() {
-    let machine = claude(".claude/settings.json", r#"{"permissions": {"deny": ["mcp__github__greet"]}}"#);
-    let setup = machine.setup().clone().server("github", Server::new().tool("greet", [answer("hello")]));
+    let machine = claude(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__github__greet"]}}"#,
+    );
+    let setup = machine
+        .setup()
+        .clone()
+        .server("github", Server::new().tool("greet", [answer("hello")]));
     setup.save();
     let entry = machine.servers()["github"].clone();
     let file = json!({ "mcpServers": { "github": entry } }).to_string();
@@ -140,7 +220,11 @@ fn the_rules_hold_where_they_came_from_another_client() {
 #[test]
 fn a_rule_that_protects_nothing_is_listed_and_stops_nothing() {
     for (file, content, kind) in [
-        (".claude/settings.json", r#"{"permissions": {"allow": ["mcp__github__get_issue"]}}"#, "allow github"),
+        (
+            ".claude/settings.json",
+            r#"{"permissions": {"allow": ["mcp__github__get_issue"]}}"#,
+            "allow github",
+        ),
         (
             ".claude/settings.json",
             r#"{"hooks": {"PostToolUse": [{"matcher": "mcp__github__get_issue", "hooks": []}]}}"#,
@@ -151,47 +235,90 @@ fn a_rule_that_protects_nothing_is_listed_and_stops_nothing() {
             "---\nname: reader\ntools:\n  - Read\n  - mcp__github__get_issue\n---\n",
             "tools github",
         ),
-        (".claude/skills/a/SKILL.md", "---\nname: a\nallowed-tools: mcp__github__get_issue\n---\n", "tools github"),
-        (".claude/commands/x/y.md", "---\nallowed-tools: Bash, mcp__github__get_issue\n---\n", "tools github"),
+        (
+            ".claude/skills/a/SKILL.md",
+            "---\nname: a\nallowed-tools: mcp__github__get_issue\n---\n",
+            "tools github",
+        ),
+        (
+            ".claude/commands/x/y.md",
+            "---\nallowed-tools: Bash, mcp__github__get_issue\n---\n",
+            "tools github",
+        ),
     ] {
         let machine = claude(file, content);
         let report = machine.migrate(&[]);
-        assert_eq!(kinds(&report, "lost_rules"), [kind], "{content}: {report:#}");
-        assert_eq!(report["lost_rules"][0]["file"], machine.home(file).to_str().unwrap());
+        assert_eq!(
+            kinds(&report, "lost_rules"),
+            [kind],
+            "{content}: {report:#}"
+        );
+        assert_eq!(
+            report["lost_rules"][0]["file"],
+            machine.home(file).to_str().unwrap()
+        );
         assert!(machine.servers()["github"]["tools"].is_null());
     }
 }
 
 #[test]
 fn rules_about_others_or_about_all_servers_stop_nothing() {
-    for rule in ["mcp__gitlab__x", "mcp__githubber", "mcp__*", "Bash", "mcp__git__hub"] {
-        let machine = claude(".claude/settings.json", &format!(r#"{{"permissions": {{"deny": ["{rule}"]}}}}"#));
+    for rule in [
+        "mcp__gitlab__x",
+        "mcp__githubber",
+        "mcp__*",
+        "Bash",
+        "mcp__git__hub",
+    ] {
+        let machine = claude(
+            ".claude/settings.json",
+            &format!(r#"{{"permissions": {{"deny": ["{rule}"]}}}}"#),
+        );
         let report = machine.migrate(&[]);
-        assert!(kinds(&report, "lost_rules").is_empty(), "{rule}: {report:#}");
+        assert!(
+            kinds(&report, "lost_rules").is_empty(),
+            "{rule}: {report:#}"
+        );
     }
 }
 
 /// A client's file with the server `x`, and what its rules come to; nothing where they stop the migration.
 const IN_ENTRIES: &[(&str, &str, Option<&str>)] = &[
-    ("windsurf", r#"{"mcpServers": {"x": {"command": "x", "disabledTools": ["rm"]}}}"#, Some(r#"{"deny": ["rm"]}"#)),
+    (
+        "windsurf",
+        r#"{"mcpServers": {"x": {"command": "x", "disabledTools": ["rm"]}}}"#,
+        Some(r#"{"deny": ["rm"]}"#),
+    ),
     (
         "kiro",
         r#"{"mcpServers": {"x": {"command": "x", "disabledTools": ["rm", "mv"]}}}"#,
         Some(r#"{"deny": ["mv", "rm"]}"#),
     ),
-    ("roo", r#"{"mcpServers": {"x": {"command": "x", "disabledTools": []}}}"#, Some("null")),
+    (
+        "roo",
+        r#"{"mcpServers": {"x": {"command": "x", "disabledTools": []}}}"#,
+        Some("null"),
+    ),
     (
         "gemini-cli",
         r#"{"mcpServers": {"x": {"command": "x", "includeTools": ["get(a)"]}}}"#,
         Some(r#"{"allow": ["get"]}"#),
     ),
-    ("gemini-cli", r#"{"mcpServers": {"x": {"command": "x", "includeTools": []}}}"#, Some(r#"{"allow": []}"#)),
+    (
+        "gemini-cli",
+        r#"{"mcpServers": {"x": {"command": "x", "includeTools": []}}}"#,
+        Some(r#"{"allow": []}"#),
+    ),
     (
         "gemini-cli",
         r#"{"mcpServers": {"x": {"command": "x", "includeTools": ["a", "b"], "excludeTools": ["b"]}}}"#,
         Some(r#"{"allow": ["a", "b"], "deny": ["b"]}"#),
     ),
-    ("gemini-cli", r#"{"mcpServers": {"x": {"command": "x", "trust": true}}}"#, Some("null")),
+    (
+        "gemini-cli",
+        r#"{"mcpServers": {"x": {"command": "x", "trust": true}}}"#,
+        Some("null"),
+    ),
     (
         "copilot-cli",
         r#"{"mcpServers": {"x": {"type": "local", "command": "x", "tools": ["get"]}}}"#,
@@ -202,9 +329,21 @@ const IN_ENTRIES: &[(&str, &str, Option<&str>)] = &[
         r#"{"mcpServers": {"x": {"type": "local", "command": "x", "tools": []}}}"#,
         Some(r#"{"allow": []}"#),
     ),
-    ("claude-code", r#"{"mcpServers": {"x": {"command": "x", "tools": {"rm": "deny"}}}}"#, None),
-    ("codex", "[mcp_servers.x]\ncommand = \"x\"\nenabled_tools = [\"get\"]\n", Some(r#"{"allow": ["get"]}"#)),
-    ("codex", "[mcp_servers.x]\ncommand = \"x\"\ndisabled_tools = [\"rm\"]\n", Some(r#"{"deny": ["rm"]}"#)),
+    (
+        "claude-code",
+        r#"{"mcpServers": {"x": {"command": "x", "tools": {"rm": "deny"}}}}"#,
+        None,
+    ),
+    (
+        "codex",
+        "[mcp_servers.x]\ncommand = \"x\"\nenabled_tools = [\"get\"]\n",
+        Some(r#"{"allow": ["get"]}"#),
+    ),
+    (
+        "codex",
+        "[mcp_servers.x]\ncommand = \"x\"\ndisabled_tools = [\"rm\"]\n",
+        Some(r#"{"deny": ["rm"]}"#),
+    ),
     (
         "codex",
         "[mcp_servers.x]\ncommand = \"x\"\n[mcp_servers.x.tools.rm]\napproval_mode = \"prompt\"\n",
@@ -225,13 +364,21 @@ const IN_ENTRIES: &[(&str, &str, Option<&str>)] = &[
         "[mcp_servers.x]\ncommand = \"x\"\ndefault_tools_approval_mode = \"prompt\"\n",
         Some(r#"{"ask": ["*"]}"#),
     ),
-    ("codex", "[mcp_servers.x]\ncommand = \"x\"\ndefault_tools_enabled = false\n", None),
+    (
+        "codex",
+        "[mcp_servers.x]\ncommand = \"x\"\ndefault_tools_enabled = false\n",
+        None,
+    ),
     (
         "goose",
         "extensions:\n  x:\n    type: stdio\n    cmd: x\n    available_tools: [get]\n",
         Some(r#"{"allow": ["get"]}"#),
     ),
-    ("goose", "extensions:\n  x:\n    type: stdio\n    cmd: x\n    available_tools: []\n", Some("null")),
+    (
+        "goose",
+        "extensions:\n  x:\n    type: stdio\n    cmd: x\n    available_tools: []\n",
+        Some("null"),
+    ),
     (
         "opencode",
         r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "tools": {"x_rm*": false}}"#,
@@ -262,9 +409,21 @@ const IN_ENTRIES: &[(&str, &str, Option<&str>)] = &[
         r#"{"context_servers": {"x": {"command": "x", "args": []}}, "agent": {"tool_permissions": {"tools": {"mcp:x:rm": {"default": "allow", "always_deny": [{"pattern": "/"}]}}}}}"#,
         None,
     ),
-    ("roo", r#"{"mcpServers": {"x": {"command": "x", "alwaysAllow": ["get"]}}}"#, Some("null")),
-    ("cline", r#"{"mcpServers": {"x": {"command": "x", "autoApprove": ["get"]}}}"#, Some("null")),
-    ("kiro", r#"{"mcpServers": {"x": {"command": "x", "autoApprove": ["*"]}}}"#, Some("null")),
+    (
+        "roo",
+        r#"{"mcpServers": {"x": {"command": "x", "alwaysAllow": ["get"]}}}"#,
+        Some("null"),
+    ),
+    (
+        "cline",
+        r#"{"mcpServers": {"x": {"command": "x", "autoApprove": ["get"]}}}"#,
+        Some("null"),
+    ),
+    (
+        "kiro",
+        r#"{"mcpServers": {"x": {"command": "x", "autoApprove": ["*"]}}}"#,
+        Some("null"),
+    ),
 ];
 
 #[test]
@@ -274,12 +433,20 @@ fn lists_of_tools_in_a_file_become_rules_of_the_entry() {
         machine.put(user_file(client), content);
         if tools.is_none() {
             let stopped = machine.run(&["migrate", "--yes"]).code(1);
-            assert_eq!(kinds(&stopped.json(), "blocking_rules"), ["deny x"], "{content}: {stopped}");
+            assert_eq!(
+                kinds(&stopped.json(), "blocking_rules"),
+                ["deny x"],
+                "{content}: {stopped}"
+            );
             assert_eq!(machine.read(user_file(client)), *content);
         }
         let report = machine.migrate(&["--drop-rules"]);
         let expected: Value = serde_json::from_str(tools.unwrap_or("null")).unwrap();
-        assert_eq!(machine.servers()["x"]["tools"], expected, "{client} {content}: {report:#}");
+        assert_eq!(
+            machine.servers()["x"]["tools"],
+            expected,
+            "{client} {content}: {report:#}"
+        );
         machine.undo();
         assert_eq!(machine.read(user_file(client)), *content);
     }
@@ -288,7 +455,10 @@ fn lists_of_tools_in_a_file_become_rules_of_the_entry() {
 #[test]
 fn cursors_permissions_are_carried_over() {
     let machine = Machine::new();
-    machine.put(user_file("cursor"), r#"{"mcpServers": {"x": {"command": "x"}}}"#);
+    machine.put(
+        user_file("cursor"),
+        r#"{"mcpServers": {"x": {"command": "x"}}}"#,
+    );
     machine.put(
         ".cursor/cli-config.json",
         r#"{"permissions": {"allow": ["Mcp(x:get)"], "deny": ["Mcp(x:rm)", "Shell(rm)"]}}"#,
@@ -307,7 +477,10 @@ fn what_a_policy_blocks_does_not_get_around_it() {
         let machine = claude(".claude/settings.json", policy);
         let report = machine.migrate(&[]);
         let (said, why) = verdict(&report, "github");
-        assert!(said == "stays" && why.contains("is blocked"), "{policy}: {said}: {why}");
+        assert!(
+            said == "stays" && why.contains("is blocked"),
+            "{policy}: {said}: {why}"
+        );
         assert!(machine.servers()["github"].is_null() && !machine.servers()["other"].is_null());
     }
 }

@@ -37,19 +37,35 @@ fn a_command_for_headers_moves_along() {
 fn what_is_in_no_list_is_named_with_the_reason() {
     let machine = Machine::new();
     let plugin = machine.home("plugins/db");
-    machine.put("plugins/db/.mcp.json", r#"{"db": {"command": "${CLAUDE_PLUGIN_ROOT}/db"}}"#);
-    machine.put(".claude.json", r#"{"mcpServers": {}, "claudeAiMcpEverConnected": ["claude.ai Notes"]}"#);
+    machine.put(
+        "plugins/db/.mcp.json",
+        r#"{"db": {"command": "${CLAUDE_PLUGIN_ROOT}/db"}}"#,
+    );
+    machine.put(
+        ".claude.json",
+        r#"{"mcpServers": {}, "claudeAiMcpEverConnected": ["claude.ai Notes"]}"#,
+    );
     machine.put(
         ".claude/plugins/installed_plugins.json",
         &json!({ "version": 2, "plugins": { "store@market": [{ "scope": "user", "installPath": plugin }] } })
             .to_string(),
     );
-    machine.put(".config/Claude/Claude Extensions/x.y/manifest.json", r#"{"name": "files", "display_name": "Files"}"#);
+    machine.put(
+        ".config/Claude/Claude Extensions/x.y/manifest.json",
+        r#"{"name": "files", "display_name": "Files"}"#,
+    );
     let before = machine.everything();
     let report = machine.migrate(&[]);
-    for (server, reason) in [("claude.ai Notes", "connector"), ("plugin:store:db", "plugin"), ("Files", "bundle")] {
+    for (server, reason) in [
+        ("claude.ai Notes", "connector"),
+        ("plugin:store:db", "plugin"),
+        ("Files", "bundle"),
+    ] {
         let (said, why) = verdict(&report, server);
-        assert!(said == "stays" && why.contains(reason), "{server} {said}: {why}");
+        assert!(
+            said == "stays" && why.contains(reason),
+            "{server} {said}: {why}"
+        );
     }
     assert_eq!(machine.everything(), before);
 }
@@ -63,11 +79,20 @@ fn what_a_program_of_the_desktop_would_not_find_is_told() {
     );
     let report = machine.migrate(&["--dry-run"]);
     let warnings = report["warnings"].to_string();
-    assert!(warnings.contains("`no-such-x-mcp` is not on the PATH") && warnings.contains("`X_KEY`"), "{warnings}");
-    assert!(!warnings.contains("`y`") && !warnings.contains("HOME"), "{warnings}");
+    assert!(
+        warnings.contains("`no-such-x-mcp` is not on the PATH") && warnings.contains("`X_KEY`"),
+        "{warnings}"
+    );
+    assert!(
+        !warnings.contains("`y`") && !warnings.contains("HOME"),
+        "{warnings}"
+    );
     // A program of the command line has what its shell has.
     let machine = Machine::new();
-    machine.put(user_file("codex"), "[mcp_servers.x]\ncommand = \"no-such-x-mcp\"\n");
+    machine.put(
+        user_file("codex"),
+        "[mcp_servers.x]\ncommand = \"no-such-x-mcp\"\n",
+    );
     assert_eq!(machine.migrate(&["--dry-run"])["warnings"], json!([]));
 }
 
@@ -79,5 +104,8 @@ fn continue_gets_a_list_where_it_had_none() {
     let text = machine.read(".continue/config.yaml");
     assert!(text.contains("mcpServers:\n  - name: mcpzip\n"), "{text}");
     machine.undo();
-    assert_eq!(machine.read(".continue/config.yaml"), "name: Mine\nversion: 0.0.1\n");
+    assert_eq!(
+        machine.read(".continue/config.yaml"),
+        "name: Mine\nversion: 0.0.1\n"
+    );
 }

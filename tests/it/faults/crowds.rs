@@ -32,26 +32,39 @@ fn read(stream: TcpStream) -> Incoming {
 }
 
 fn serve(big: Server) -> Gateway {
-    let setup = Setup::new().server("big", big).server("good", Server::new().tool("u", [answer("fine")]));
+    let setup = Setup::new()
+        .server("big", big)
+        .server("good", Server::new().tool("u", [answer("fine")]));
     let setup = setup
         .setting("results", json!({ "budget": 0 }))
         .setting("http", json!({ "metrics": true }))
         .setting("search", json!({ "semantic": false }));
     let gateway = setup.serve(&[]);
-    assert_eq!(gateway.modern_execute("good__u", "").send().message().text(), "fine");
+    assert_eq!(
+        gateway
+            .modern_execute("good__u", "")
+            .send()
+            .message()
+            .text(),
+        "fine"
+    );
     gateway
 }
 
 fn large_call(gateway: &Gateway, tool: &str) -> crate::support::gateway::Call {
     let text = "x".repeat(17 * MEGABYTE);
-    let members = format!(r#""name":"execute_tool","arguments":{{"name":"{tool}","arguments":{{"text":"{text}"}}}}"#);
+    let members = format!(
+        r#""name":"execute_tool","arguments":{{"name":"{tool}","arguments":{{"text":"{text}"}}}}"#
+    );
     gateway.modern("tools/call", &members)
 }
 
 /// How many calls servers have not answered yet.
 fn under_way(gateway: &Gateway) -> usize {
     let figures = gateway.call("GET", "/metrics").send().body;
-    let figure = figures.lines().find_map(|line| line.strip_prefix(r#"mcpzip_calls_in_flight{server="big"} "#));
+    let figure = figures
+        .lines()
+        .find_map(|line| line.strip_prefix(r#"mcpzip_calls_in_flight{server="big"} "#));
     figure.map_or(0, |figure| figure.parse().unwrap())
 }
 
@@ -61,7 +74,9 @@ fn clients_that_send_too_much_fill_no_memory() {
     let taken: Vec<_> = (1..=7)
         .map(|count| {
             let stream = large_call(&gateway, "big__t").begin();
-            until("the call to be taken", || (under_way(&gateway) == count).then_some(()));
+            until("the call to be taken", || {
+                (under_way(&gateway) == count).then_some(())
+            });
             stream
         })
         .collect();
@@ -71,8 +86,18 @@ fn clients_that_send_too_much_fill_no_memory() {
     let mut stream = TcpStream::connect(gateway.address()).unwrap();
     let _ = stream.write_all(&call.bytes());
     let refused = read(stream);
-    assert_eq!((refused.status(), refused.header("retry-after")), (503, "5"));
-    assert_eq!(gateway.modern_execute("good__u", "").send().message().text(), "fine");
+    assert_eq!(
+        (refused.status(), refused.header("retry-after")),
+        (503, "5")
+    );
+    assert_eq!(
+        gateway
+            .modern_execute("good__u", "")
+            .send()
+            .message()
+            .text(),
+        "fine"
+    );
 
     drop(taken);
     until("room for a large message", || {
@@ -86,19 +111,39 @@ fn clients_that_send_too_much_fill_no_memory() {
 
 #[test]
 fn clients_that_do_not_read_fill_no_memory() {
-    let large =
-        fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#, 16 * MEGABYTE, r#""}]}}"#);
+    let large = fill(
+        r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#,
+        16 * MEGABYTE,
+        r#""}]}}"#,
+    );
     let mut gateway = serve(Server::new().tool("t", [large]));
-    let streams: Vec<_> = (0..12).map(|_| gateway.modern_execute("big__t", "").begin()).collect();
-    gateway.process().wait_for_stderr("an answer was dropped, as clients leave too much unread");
-    assert_eq!(gateway.modern_execute("good__u", "").send().message().text(), "fine");
+    let streams: Vec<_> = (0..12)
+        .map(|_| gateway.modern_execute("big__t", "").begin())
+        .collect();
+    gateway
+        .process()
+        .wait_for_stderr("an answer was dropped, as clients leave too much unread");
+    assert_eq!(
+        gateway
+            .modern_execute("good__u", "")
+            .send()
+            .message()
+            .text(),
+        "fine"
+    );
 
     let (mut whole, mut dropped) = (0, 0);
     for stream in streams {
         // Whoever has read nothing for ten seconds, as may be on a busy machine, is cut off.
-        let Ok(answer) = std::panic::catch_unwind(|| read(stream).whole().0.message()) else { continue };
+        let Ok(answer) = std::panic::catch_unwind(|| read(stream).whole().0.message()) else {
+            continue;
+        };
         if answer.is_tool_error() {
-            assert!(answer.text().contains("the answer came and was dropped"), "{}", answer.text());
+            assert!(
+                answer.text().contains("the answer came and was dropped"),
+                "{}",
+                answer.text()
+            );
             dropped += 1;
         } else {
             assert_eq!(answer.text().len(), 16 * MEGABYTE);

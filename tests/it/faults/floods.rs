@@ -44,15 +44,25 @@ pub(super) fn peak(client: &Client) -> usize {
 
 fn memory(client: &Client, figure: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", client.process())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(figure)).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(figure))
+        .unwrap();
+    line.trim()
+        .strip_suffix(" kB")
+        .unwrap()
+        .parse::<usize>()
+        .unwrap()
+        * 1024
 }
 
 #[test]
 fn a_server_that_floods_fills_no_memory() {
-    let news = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":""#;
+    let news =
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":""#;
     let flood = (0..100).map(|_| fill(news, MEGABYTE, r#""}}"#));
-    let done = line(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"done"}]}}"#);
+    let done =
+        line(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"done"}]}}"#);
     let setup = Setup::new()
         .server("bad", Server::new().tool("t", flood.chain([done])))
         .server("good", Server::new().tool("u", [answer("fine")]))
@@ -64,13 +74,21 @@ fn a_server_that_floods_fills_no_memory() {
         assert_eq!(client.execute("good__u").text(), "fine");
     }
     assert_eq!(client.answer(call).text(), "done");
-    assert!(peak(&client) < 100 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    assert!(
+        peak(&client) < 100 * MEGABYTE,
+        "{} MB",
+        peak(&client) / MEGABYTE
+    );
     client.finish();
 }
 
 #[test]
 fn a_line_without_an_end_fills_no_memory() {
-    let endless = fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"x":""#, 300 * MEGABYTE, r#""}}"#);
+    let endless = fill(
+        r#"{"jsonrpc":"2.0","id":$id,"result":{"x":""#,
+        300 * MEGABYTE,
+        r#""}}"#,
+    );
     let setup = Setup::new()
         .server("bad", Server::new().tool("t", [endless]))
         .server("good", Server::new().tool("u", [answer("fine")]))
@@ -81,7 +99,11 @@ fn a_line_without_an_end_fills_no_memory() {
     assert_eq!(client.execute("good__u").text(), "fine");
     let told = client.answer(call).tool_error();
     assert!(told.contains("more than the limit of 67108864"), "{told}");
-    assert!(peak(&client) < 160 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    assert!(
+        peak(&client) < 160 * MEGABYTE,
+        "{} MB",
+        peak(&client) / MEGABYTE
+    );
     client.finish();
 }
 
@@ -97,15 +119,28 @@ fn a_client_that_sends_too_much_fills_no_memory() {
     client.begin_execute("bad__t");
     let text = "x".repeat(20 * MEGABYTE);
     let calls: Vec<u64> = (0..CALLS)
-        .map(|_| client.begin("execute_tool", &format!(r#"{{"name":"bad__t","arguments":{{"text":"{text}"}}}}"#)))
+        .map(|_| {
+            client.begin(
+                "execute_tool",
+                &format!(r#"{{"name":"bad__t","arguments":{{"text":"{text}"}}}}"#),
+            )
+        })
         .collect();
     // 128 MB are taken, and no one of those comes to an end.
     for call in &calls[6..] {
         let refused = client.answer(*call);
-        assert!(refused.as_str().contains("the requests under way have 12"), "{}", refused.as_str());
+        assert!(
+            refused.as_str().contains("the requests under way have 12"),
+            "{}",
+            refused.as_str()
+        );
     }
     assert_eq!(client.execute("good__u").text(), "fine");
-    assert!(peak(&client) < 230 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    assert!(
+        peak(&client) < 230 * MEGABYTE,
+        "{} MB",
+        peak(&client) / MEGABYTE
+    );
     client.close_stdin();
     client.signal(rustix::process::Signal::TERM);
     client.wait();
@@ -114,8 +149,11 @@ fn a_client_that_sends_too_much_fills_no_memory() {
 #[test]
 fn a_client_that_does_not_read_fills_no_memory() {
     const CALLS: u64 = 60;
-    let large =
-        fill(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#, 4 * MEGABYTE, r#""}]}}"#);
+    let large = fill(
+        r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":""#,
+        4 * MEGABYTE,
+        r#""}]}}"#,
+    );
     let setup = Setup::new()
         .server("big", Server::new().tool("t", [large]))
         .setting("results", json!({ "budget": 0 }))
@@ -137,6 +175,10 @@ fn a_client_that_does_not_read_fills_no_memory() {
     for call in calls {
         assert!(client.answer(call).text().len() >= 4 * MEGABYTE);
     }
-    assert!(peak(&client) < 160 * MEGABYTE, "{} MB", peak(&client) / MEGABYTE);
+    assert!(
+        peak(&client) < 160 * MEGABYTE,
+        "{} MB",
+        peak(&client) / MEGABYTE
+    );
     client.finish();
 }

@@ -59,7 +59,11 @@ pub(super) struct Failing {
 
 impl Row {
     pub(super) fn outcome(&self) -> Outcome {
-        let gets = if self.comes == Comes::Answer { "the answer" } else { self.gets };
+        let gets = if self.comes == Comes::Answer {
+            "the answer"
+        } else {
+            self.gets
+        };
         let after = match (self.comes, self.at) {
             (Comes::Late, Step::Call) => "the call's limit",
             (Comes::Late, _) => "the call's limit; the listing goes on",
@@ -71,7 +75,12 @@ impl Row {
             (Comes::Late, _) => "tried again in the background",
             _ => "the next call works, as soon as its server does",
         };
-        Outcome { fault: self.fault, gets, after, then }
+        Outcome {
+            fault: self.fault,
+            gets,
+            after,
+            then,
+        }
     }
 
     fn check(&self, is_error: bool, text: &str) -> Result<(), String> {
@@ -79,31 +88,56 @@ impl Row {
             Comes::Answer => !is_error && text == "fine",
             _ => is_error && self.gets.split(" … ").all(|part| text.contains(part)),
         };
-        if is_right { Ok(()) } else { Err(format!("{}: {text}", self.fault)) }
+        if is_right {
+            Ok(())
+        } else {
+            Err(format!("{}: {text}", self.fault))
+        }
     }
 }
 
 /// Tries all of them, side by side with a server that works.
 #[track_caller]
 pub(super) fn check(servers: &[Failing]) {
-    let good = Server::new().tool("quick", [answer("fine")]).tool("slow", [sleep(300), answer("too")]);
-    let mut setup = Setup::new().server("good", good).setting("search", json!({ "semantic": false }));
+    let good = Server::new()
+        .tool("quick", [answer("fine")])
+        .tool("slow", [sleep(300), answer("too")]);
+    let mut setup = Setup::new()
+        .server("good", good)
+        .setting("search", json!({ "semantic": false }));
     for (number, server) in servers.iter().enumerate() {
         let mut entry = json!({ "headers": { "Authorization": format!("Bearer {SECRET}") } });
-        entry.as_object_mut().unwrap().extend(server.members.as_object().unwrap().clone());
+        entry
+            .as_object_mut()
+            .unwrap()
+            .extend(server.members.as_object().unwrap().clone());
         setup = setup.entry(&format!("bad{number}"), &server.web.entry(entry));
     }
     let mut client = setup.connect();
     assert_eq!(client.execute("good__quick").text(), "fine", "before");
     // Those that fail in a call are connected by then, so that it is the call whose time passes.
-    for (number, _) in servers.iter().enumerate().filter(|(_, server)| server.row.at == Step::Call) {
-        assert_eq!(client.execute(&format!("bad{number}__u")).text(), "fine", "before, {number}");
+    for (number, _) in servers
+        .iter()
+        .enumerate()
+        .filter(|(_, server)| server.row.at == Step::Call)
+    {
+        assert_eq!(
+            client.execute(&format!("bad{number}__u")).text(),
+            "fine",
+            "before, {number}"
+        );
     }
     let beside = client.begin_execute("good__slow");
-    let call = |number: usize, limit: f64| json!({ "name": format!("bad{number}__t"), "timeout": limit }).to_string();
+    let call = |number: usize, limit: f64| {
+        json!({ "name": format!("bad{number}__t"), "timeout": limit }).to_string()
+    };
     let calls: Vec<u64> = (0..servers.len())
         .map(|number| {
-            let limit = if servers[number].row.comes == Comes::Late { SHORT } else { 50.0 };
+            let limit = if servers[number].row.comes == Comes::Late {
+                SHORT
+            } else {
+                50.0
+            };
             client.begin("execute_tool", &call(number, limit))
         })
         .collect();
@@ -112,16 +146,27 @@ pub(super) fn check(servers: &[Failing]) {
     for (server, call) in servers.iter().zip(calls) {
         let got = client.answer(call);
         failures.extend(server.row.check(got.is_tool_error(), &got.text()).err());
-        let sent = server.web.requests().iter().filter(|request| request.body["params"]["name"] == "t").count();
+        let sent = server
+            .web
+            .requests()
+            .iter()
+            .filter(|request| request.body["params"]["name"] == "t")
+            .count();
         if server.row.at == Step::Call && sent != 1 {
             failures.push(format!("{}: sent {sent} times", server.row.fault));
         }
     }
     assert_eq!(client.answer(beside).text(), "too", "a call beside them");
-    servers.iter().for_each(|server| server.is_broken.store(false, Ordering::SeqCst));
+    servers
+        .iter()
+        .for_each(|server| server.is_broken.store(false, Ordering::SeqCst));
     // What hangs as it is connected has all the time that a start may take, and is not tried anew meanwhile.
     let hangs = |row: &Row| row.comes == Comes::Late && row.at != Step::Call;
-    for (number, server) in servers.iter().enumerate().filter(|(_, server)| !hangs(&server.row)) {
+    for (number, server) in servers
+        .iter()
+        .enumerate()
+        .filter(|(_, server)| !hangs(&server.row))
+    {
         until(&format!("the next call: {}", server.row.fault), || {
             let next = client.call("execute_tool", &call(number, 5.0));
             (!next.is_tool_error() && next.text() == "fine").then_some(())

@@ -26,17 +26,29 @@ const KILLS: u64 = 20;
 
 #[test]
 fn no_kill_damages_anything() {
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
-    let kills = std::env::var("MCPZIP_TEST_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(KILLS);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests have no configuration of their own"
+    )]
+    let kills = std::env::var("MCPZIP_TEST_KILLS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(KILLS);
     let large = "x".repeat(20_000);
     let tools = |round: u64| {
-        let server = Server::new().tool("work", [answer("done")]).tool("large", [answer(&large)]);
+        let server = Server::new()
+            .tool("work", [answer("done")])
+            .tool("large", [answer(&large)]);
         // Another list each time, so that there is something to write.
         server.tool(&format!("round_{round}"), [])
     };
     // Its tokens are over when they come, so each call writes another. It takes a used one once more: where a server does
     // not, a kill between its answer and our write costs the login (ARCHITECTURE says so).
-    let authority = Authority::start(Manner { expires_in: Some(0), is_strict: false, ..Manner::default() });
+    let authority = Authority::start(Manner {
+        expires_in: Some(0),
+        is_strict: false,
+        ..Manner::default()
+    });
     let setup = authority
         .setup(json!({}))
         .server("a", tools(0))
@@ -58,7 +70,10 @@ fn no_kill_damages_anything() {
                 0 => json!({ "operation": "add", "servers": { format!("extra{number}"): entry } }),
                 _ => json!({ "operation": "remove", "names": [format!("extra{number}")] }),
             };
-            client.begin("execute_tool", &json!({ "name": "mcpzip__servers", "arguments": change }).to_string());
+            client.begin(
+                "execute_tool",
+                &json!({ "name": "mcpzip__servers", "arguments": change }).to_string(),
+            );
         }
         // Each round at another moment of the work.
         std::thread::sleep(Duration::from_millis(round * 37 % 211));
@@ -66,7 +81,10 @@ fn no_kill_damages_anything() {
             client.try_signal(Signal::KILL);
             client.wait();
             let stderr = client.stderr();
-            assert!(!stderr.contains("a fault inside") && !stderr.contains("damaged"), "round {round}: {stderr}");
+            assert!(
+                !stderr.contains("a fault inside") && !stderr.contains("damaged"),
+                "round {round}: {stderr}"
+            );
         }
         check_login(&setup, round);
         let config = config(&setup);
@@ -79,11 +97,16 @@ fn no_kill_damages_anything() {
         let _ = setup.clone().server("a", tools(round + 1));
     }
     let mut client = serve(&setup);
-    until("the tools", || client.search("does play").contains("b__play").then_some(()));
+    until("the tools", || {
+        client.search("does play").contains("b__play").then_some(())
+    });
     assert_eq!(client.execute("a__work").text(), "done");
     assert!(client.execute("a__large").text().contains("read_result"));
     assert_eq!(client.execute("web__t").text(), "fine");
-    println!("{kills} kills, {} renewals of a token", authority.read(|state| state.refreshes));
+    println!(
+        "{kills} kills, {} renewals of a token",
+        authority.read(|state| state.refreshes)
+    );
     assert!(!client.stderr().contains("damaged"), "{}", client.stderr());
     client.finish();
 }
@@ -91,16 +114,28 @@ fn no_kill_damages_anything() {
 /// The only login is whole; a file that was being written beside it does not count.
 #[track_caller]
 fn check_login(setup: &Setup, round: u64) {
-    let files = std::fs::read_dir(setup.home().path("state/logins")).unwrap().flatten().map(|entry| entry.path());
+    let files = std::fs::read_dir(setup.home().path("state/logins"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
     let mut kept = 0;
     for path in files {
-        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_owned();
+        let end = path
+            .extension()
+            .and_then(|end| end.to_str())
+            .unwrap_or_default()
+            .to_owned();
         assert_ne!(end, "damaged", "round {round}: {}", path.display());
         if end == "json" {
             let text = std::fs::read_to_string(&path).unwrap();
-            let record: Value =
-                serde_json::from_str(&text).unwrap_or_else(|error| panic!("round {round}: {error}: {text}"));
-            assert!(record["logins"].as_object().is_some_and(|logins| !logins.is_empty()), "round {round}: {text}");
+            let record: Value = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("round {round}: {error}: {text}"));
+            assert!(
+                record["logins"]
+                    .as_object()
+                    .is_some_and(|logins| !logins.is_empty()),
+                "round {round}: {text}"
+            );
             kept += 1;
         }
     }
@@ -117,5 +152,6 @@ fn serve(setup: &Setup) -> Client {
 #[track_caller]
 fn config(setup: &Setup) -> Value {
     let text = std::fs::read_to_string(setup.config_path()).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("the configuration is damaged ({error}): {text}"))
+    serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("the configuration is damaged ({error}): {text}"))
 }

@@ -5,7 +5,11 @@
 
 #![cfg_attr(
     not(target_os = "linux"),
-    allow(dead_code, unused_imports, reason = "the page is made on Linux, where all of its tests run")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the page is made on Linux, where all of its tests run"
+    )
 )]
 
 #[cfg(target_os = "linux")]
@@ -49,22 +53,47 @@ fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut add = |title: &str, outcomes: &mut dyn Iterator<Item = Outcome>| {
         // Writing to memory cannot fail.
-        let _ = writeln!(page, "\n## {title}\n\n| fault | what the client gets | after | then |\n|---|---|---|---|");
-        for Outcome { fault, gets, after, then } in outcomes {
+        let _ = writeln!(
+            page,
+            "\n## {title}\n\n| fault | what the client gets | after | then |\n|---|---|---|---|"
+        );
+        for Outcome {
+            fault,
+            gets,
+            after,
+            then,
+        } in outcomes
+        {
             let _ = writeln!(page, "| {fault} | {gets} | {after} | {then} |");
         }
     };
-    add("A server on stdin and stdout, step by step", &mut steps::outcomes());
-    add("A server over Streamable HTTP, in both eras", &mut streamable::outcomes());
+    add(
+        "A server on stdin and stdout, step by step",
+        &mut steps::outcomes(),
+    );
+    add(
+        "A server over Streamable HTTP, in both eras",
+        &mut streamable::outcomes(),
+    );
     add("A server over HTTP+SSE", &mut sse::outcomes());
     add(
         "The way to a server over HTTP",
-        &mut http_faults::OUTCOMES.iter().chain(http_upstream::OUTCOMES).chain(logins::OUTCOMES).copied(),
+        &mut http_faults::OUTCOMES
+            .iter()
+            .chain(http_upstream::OUTCOMES)
+            .chain(logins::OUTCOMES)
+            .copied(),
     );
     #[cfg(unix)]
-    add("The system and the files", &mut system::OUTCOMES.iter().chain(cache::OUTCOMES).copied());
+    add(
+        "The system and the files",
+        &mut system::OUTCOMES.iter().chain(cache::OUTCOMES).copied(),
+    );
     #[cfg(target_os = "linux")]
-    add("Too much at once", &mut floods::OUTCOMES.iter().chain(crowds::OUTCOMES).copied());
+    add(
+        "Too much at once",
+        &mut floods::OUTCOMES.iter().chain(crowds::OUTCOMES).copied(),
+    );
     #[cfg(unix)]
     add("`kill -9`", &mut kills::OUTCOMES.iter().copied());
     page
@@ -74,7 +103,10 @@ fn page() -> String {
 #[test]
 fn the_page_of_faults_says_what_the_tests_see() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/faults.md"));
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests have no configuration of their own"
+    )]
     if std::env::var_os("MCPZIP_WRITE_DOCS").is_some() {
         std::fs::write(path, page()).unwrap();
     }

@@ -42,61 +42,109 @@ impl Stream {
     }
 }
 
-const LOST: &str = "went away during the call … it ended its event stream … it may or may not have acted";
+const LOST: &str =
+    "went away during the call … it ended its event stream … it may or may not have acted";
 const IN_TIME: &str = "gave no answer within 400ms … the call was cancelled";
 
 const fn call(fault: &'static str, comes: Comes, gets: &'static str) -> Row {
-    Row { fault, at: Step::Call, comes, gets }
+    Row {
+        fault,
+        at: Step::Call,
+        comes,
+        gets,
+    }
 }
 
 const CASES: &[(Row, Does)] = &[
-    (call("it never answers a call", Comes::Late, IN_TIME), |_, _, _| Posted::Accepted),
-    (call("it never answers the POST", Comes::Late, IN_TIME), |_, _, reply| {
-        reply.hang();
-        Posted::Answered
-    }),
-    (call("it stops in the middle of an event", Comes::Late, IN_TIME), |_, stream, _| {
-        stream.raw(b"event: message\ndata: {\"jsonrpc\"\n");
-        let stream = stream.clone();
-        // The rest keeps it apart from the next answer.
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(800));
-            stream.raw(b"\n");
-        });
-        Posted::Accepted
-    }),
-    (call("it answers after the call's limit", Comes::Late, IN_TIME), |request, stream, _| {
-        let (stream, answer) = (stream.clone(), request.result("late"));
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(800));
-            stream.event(&answer);
-        });
-        Posted::Accepted
-    }),
-    (call("it ends its stream in a call", Comes::Error, LOST), |_, stream, _| {
-        stream.end();
-        Posted::Accepted
-    }),
-    (call("it ends its stream in the middle of an event", Comes::Error, LOST), |_, stream, _| {
-        stream.raw(b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\"");
-        stream.end();
-        Posted::Accepted
-    }),
-    (call("it refuses the POST (503)", Comes::Error, "HTTP 503: full … call again later"), |_, _, reply| {
-        reply.whole("503 Service Unavailable", "", "full");
-        Posted::Answered
-    }),
-    (call("it closes the connection of the POST", Comes::Error, "went away during the call"), |_, _, reply| {
-        reply.vanish();
-        Posted::Answered
-    }),
-    (call("its event comes in drips", Comes::Answer, ""), |request, stream, _| {
-        for drip in format!("event: message\ndata: {}\n\n", request.result("fine")).as_bytes().chunks(7) {
-            std::thread::sleep(Duration::from_millis(2));
-            stream.raw(drip);
-        }
-        Posted::Accepted
-    }),
+    (
+        call("it never answers a call", Comes::Late, IN_TIME),
+        |_, _, _| Posted::Accepted,
+    ),
+    (
+        call("it never answers the POST", Comes::Late, IN_TIME),
+        |_, _, reply| {
+            reply.hang();
+            Posted::Answered
+        },
+    ),
+    (
+        call("it stops in the middle of an event", Comes::Late, IN_TIME),
+        |_, stream, _| {
+            stream.raw(b"event: message\ndata: {\"jsonrpc\"\n");
+            let stream = stream.clone();
+            // The rest keeps it apart from the next answer.
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(800));
+                stream.raw(b"\n");
+            });
+            Posted::Accepted
+        },
+    ),
+    (
+        call("it answers after the call's limit", Comes::Late, IN_TIME),
+        |request, stream, _| {
+            let (stream, answer) = (stream.clone(), request.result("late"));
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(800));
+                stream.event(&answer);
+            });
+            Posted::Accepted
+        },
+    ),
+    (
+        call("it ends its stream in a call", Comes::Error, LOST),
+        |_, stream, _| {
+            stream.end();
+            Posted::Accepted
+        },
+    ),
+    (
+        call(
+            "it ends its stream in the middle of an event",
+            Comes::Error,
+            LOST,
+        ),
+        |_, stream, _| {
+            stream.raw(b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\"");
+            stream.end();
+            Posted::Accepted
+        },
+    ),
+    (
+        call(
+            "it refuses the POST (503)",
+            Comes::Error,
+            "HTTP 503: full … call again later",
+        ),
+        |_, _, reply| {
+            reply.whole("503 Service Unavailable", "", "full");
+            Posted::Answered
+        },
+    ),
+    (
+        call(
+            "it closes the connection of the POST",
+            Comes::Error,
+            "went away during the call",
+        ),
+        |_, _, reply| {
+            reply.vanish();
+            Posted::Answered
+        },
+    ),
+    (
+        call("its event comes in drips", Comes::Answer, ""),
+        |request, stream, _| {
+            for drip in format!("event: message\ndata: {}\n\n", request.result("fine"))
+                .as_bytes()
+                .chunks(7)
+            {
+                std::thread::sleep(Duration::from_millis(2));
+                stream.raw(drip);
+            }
+            Posted::Accepted
+        },
+    ),
     (
         call(
             "there is garbage between its events: comments, unknown kinds, no data, no JSON, no UTF-8",
@@ -110,12 +158,26 @@ const CASES: &[(Row, Does)] = &[
             Posted::Accepted
         },
     ),
-    (call("its answer is no JSON", Comes::Error, "sent an answer that cannot be read"), |request, stream, _| {
-        stream.event(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{]}}"#, request.body["id"]));
-        Posted::Accepted
-    }),
     (
-        call("it answers under an id that nobody used, and then rightly, and once more", Comes::Answer, ""),
+        call(
+            "its answer is no JSON",
+            Comes::Error,
+            "sent an answer that cannot be read",
+        ),
+        |request, stream, _| {
+            stream.event(&format!(
+                r#"{{"jsonrpc":"2.0","id":{},"result":{{]}}"#,
+                request.body["id"]
+            ));
+            Posted::Accepted
+        },
+    ),
+    (
+        call(
+            "it answers under an id that nobody used, and then rightly, and once more",
+            Comes::Answer,
+            "",
+        ),
         |request, stream, _| {
             stream.event(r#"{"jsonrpc":"2.0","id":999999,"result":{}}"#);
             stream.event(&request.result("fine"));
@@ -123,13 +185,27 @@ const CASES: &[(Row, Does)] = &[
             Posted::Accepted
         },
     ),
-    (call("it uses our id for a request of its own, then answers", Comes::Answer, ""), |request, stream, _| {
-        stream.event(&json!({ "jsonrpc": "2.0", "id": request.body["id"], "method": "ping" }).to_string());
-        stream.event(&request.result("fine"));
-        Posted::Accepted
-    }),
     (
-        call("it says that its tools changed, five hundred times, then answers", Comes::Answer, ""),
+        call(
+            "it uses our id for a request of its own, then answers",
+            Comes::Answer,
+            "",
+        ),
+        |request, stream, _| {
+            stream.event(
+                &json!({ "jsonrpc": "2.0", "id": request.body["id"], "method": "ping" })
+                    .to_string(),
+            );
+            stream.event(&request.result("fine"));
+            Posted::Accepted
+        },
+    ),
+    (
+        call(
+            "it says that its tools changed, five hundred times, then answers",
+            Comes::Answer,
+            "",
+        ),
         |request, stream, _| {
             for _ in 0..500 {
                 stream.event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
@@ -221,7 +297,12 @@ const CASES: &[(Row, Does)] = &[
         },
     ),
     (
-        Row { fault: "404, whatever is asked", at: Step::Listen, comes: Comes::Error, gets: "HTTP 404" },
+        Row {
+            fault: "404, whatever is asked",
+            at: Step::Listen,
+            comes: Comes::Error,
+            gets: "HTTP 404",
+        },
         |_, _, reply| {
             reply.whole("404 Not Found", "", "");
             Posted::Answered
@@ -239,7 +320,9 @@ fn failing(row: Row, does: Does) -> Failing {
     let web = HttpServer::start(move |request, reply| {
         let here = match (request.rpc(), row.at) {
             ("tools/call", Step::Call) => request.body["params"]["name"] == "t",
-            ("initialize", Step::Handshake) | ("tools/list", Step::List) | ("GET", Step::Listen) => true,
+            ("initialize", Step::Handshake)
+            | ("tools/list", Step::List)
+            | ("GET", Step::Listen) => true,
             _ => false,
         };
         if here && broken.load(Ordering::SeqCst) {
@@ -255,13 +338,20 @@ fn failing(row: Row, does: Does) -> Failing {
                 "protocolVersion": "2024-11-05", "capabilities": { "tools": {} },
                 "serverInfo": { "name": "old", "version": "1" },
             }))),
-            "tools/list" => stream.event(&request.answer(&json!({ "tools": [tool("t"), tool("u")] }))),
+            "tools/list" => {
+                stream.event(&request.answer(&json!({ "tools": [tool("t"), tool("u")] })))
+            }
             "tools/call" => stream.event(&request.result("fine")),
             _ => {}
         }
         reply.whole("202 Accepted", "", "");
     });
-    Failing { row, web, members: json!({ "type": "sse" }), is_broken }
+    Failing {
+        row,
+        web,
+        members: json!({ "type": "sse" }),
+        is_broken,
+    }
 }
 
 /// Says where to post, and then whatever is to be said, until the stream is ended or another one is opened.
@@ -277,6 +367,9 @@ fn serve(stream: &Stream, reply: &mut Reply) {
 
 #[test]
 fn a_fault_of_a_server_over_one_stream_is_told_and_costs_nobody_else() {
-    let servers: Vec<_> = CASES.iter().map(|(row, does)| failing(*row, *does)).collect();
+    let servers: Vec<_> = CASES
+        .iter()
+        .map(|(row, does)| failing(*row, *does))
+        .collect();
     check(&servers);
 }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::Outcome;
 use crate::support::script::{
-    Step, answer, bytes, close_stdout, exit, flood_stderr, fork, hang, if_params, line, part, ping, result, sleep,
-    up_to,
+    Step, answer, bytes, close_stdout, exit, flood_stderr, fork, hang, if_params, line, part, ping,
+    result, sleep, up_to,
 };
 use crate::support::{Server, Setup, until};
 
@@ -37,9 +37,9 @@ struct Case {
 }
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}"#;
-const PAGE: &str =
-    r#"{"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"2"}}"#;
-const RESULT: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"done"}]}}"#;
+const PAGE: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"2"}}"#;
+const RESULT: &str =
+    r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"done"}]}}"#;
 
 /// A server whose first call does `steps`, and whose later ones work.
 fn call(steps: impl IntoIterator<Item = Step>) -> Server {
@@ -48,7 +48,9 @@ fn call(steps: impl IntoIterator<Item = Step>) -> Server {
 
 /// The same at its first start, or in the first answer to `method`.
 fn start(steps: impl IntoIterator<Item = Step>) -> Server {
-    Server::new().at_start([up_to(1, "start ", steps, [])]).tool("t", [answer("done")])
+    Server::new()
+        .at_start([up_to(1, "start ", steps, [])])
+        .tool("t", [answer("done")])
 }
 
 const CASES: &[Case] = &[
@@ -85,14 +87,25 @@ const CASES: &[Case] = &[
         gets: "went away during the call",
         comes: Comes::Error,
         next: Next::Fails,
-        server: || Server::new().on("initialize", [line(HELLO), exit(4)]).tool("t", []),
+        server: || {
+            Server::new()
+                .on("initialize", [line(HELLO), exit(4)])
+                .tool("t", [])
+        },
     },
     Case {
         fault: "it answers the handshake with something else",
         gets: "refused the handshake",
         comes: Comes::Error,
         next: Next::Fails,
-        server: || Server::new().on("initialize", [line(r#"{"jsonrpc":"2.0","id":$id,"result":[]}"#)]).tool("t", []),
+        server: || {
+            Server::new()
+                .on(
+                    "initialize",
+                    [line(r#"{"jsonrpc":"2.0","id":$id,"result":[]}"#)],
+                )
+                .tool("t", [])
+        },
     },
     Case {
         fault: "it asks in the handshake whether we are there, and writes what is no message",
@@ -100,8 +113,15 @@ const CASES: &[Case] = &[
         comes: Comes::Text("done"),
         next: Next::Works,
         server: || {
-            let steps = [line("starting up…"), ping("early"), bytes(b"\xff\xfe\n"), line(HELLO)];
-            Server::new().on("initialize", steps).tool("t", [answer("done")])
+            let steps = [
+                line("starting up…"),
+                ping("early"),
+                bytes(b"\xff\xfe\n"),
+                line(HELLO),
+            ];
+            Server::new()
+                .on("initialize", steps)
+                .tool("t", [answer("done")])
         },
     },
     Case {
@@ -117,7 +137,9 @@ const CASES: &[Case] = &[
         comes: Comes::Error,
         next: Next::Fails,
         server: || {
-            Server::new().on("tools/list", [if_params("cursor", [exit(5)], [line(PAGE)])]).hidden("t", [answer("done")])
+            Server::new()
+                .on("tools/list", [if_params("cursor", [exit(5)], [line(PAGE)])])
+                .hidden("t", [answer("done")])
         },
     },
     Case {
@@ -126,7 +148,9 @@ const CASES: &[Case] = &[
         comes: Comes::Late,
         next: Next::Fails,
         server: || {
-            Server::new().on("tools/list", [if_params("cursor", [hang()], [line(PAGE)])]).hidden("t", [answer("done")])
+            Server::new()
+                .on("tools/list", [if_params("cursor", [hang()], [line(PAGE)])])
+                .hidden("t", [answer("done")])
         },
     },
     Case {
@@ -134,7 +158,11 @@ const CASES: &[Case] = &[
         gets: "did not list its tools: the answer has no list of tools",
         comes: Comes::Error,
         next: Next::Fails,
-        server: || Server::new().on("tools/list", [result(r#"{"tools":"none"}"#)]).hidden("t", [answer("done")]),
+        server: || {
+            Server::new()
+                .on("tools/list", [result(r#"{"tools":"none"}"#)])
+                .hidden("t", [answer("done")])
+        },
     },
     Case {
         fault: "it never lists its tools",
@@ -177,7 +205,13 @@ const CASES: &[Case] = &[
         comes: Comes::Late,
         next: Next::Works,
         // The line end keeps the rest apart from the next answer.
-        server: || call([part(r#"{"jsonrpc":"2.0","id":$id,"result":{"con"#), sleep(3000), line("")]),
+        server: || {
+            call([
+                part(r#"{"jsonrpc":"2.0","id":$id,"result":{"con"#),
+                sleep(3000),
+                line(""),
+            ])
+        },
     },
     Case {
         fault: "it answers after the call's limit, and again",
@@ -191,21 +225,36 @@ const CASES: &[Case] = &[
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
-        server: || call([line(r#"{"jsonrpc":"2.0","id":999999,"result":{}}"#), line(RESULT)]),
+        server: || {
+            call([
+                line(r#"{"jsonrpc":"2.0","id":999999,"result":{}}"#),
+                line(RESULT),
+            ])
+        },
     },
     Case {
         fault: "it answers twice, the second time with an error",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
-        server: || call([line(RESULT), line(r#"{"jsonrpc":"2.0","id":$id,"error":{"code":-1,"message":"no"}}"#)]),
+        server: || {
+            call([
+                line(RESULT),
+                line(r#"{"jsonrpc":"2.0","id":$id,"error":{"code":-1,"message":"no"}}"#),
+            ])
+        },
     },
     Case {
         fault: "it uses our id for a request of its own, then answers",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
-        server: || call([line(r#"{"jsonrpc":"2.0","id":$id,"method":"ping"}"#), line(RESULT)]),
+        server: || {
+            call([
+                line(r#"{"jsonrpc":"2.0","id":$id,"method":"ping"}"#),
+                line(RESULT),
+            ])
+        },
     },
     Case {
         fault: "its answer comes in drips",
@@ -302,21 +351,36 @@ fn a_fault_of_a_server_is_told_and_costs_nobody_else() {
     let failures: Vec<String> = std::thread::scope(|scope| {
         let groups = CASES.chunks(CASES.len().div_ceil(3));
         let running: Vec<_> = groups
-            .map(|cases| scope.spawn(|| cases.iter().filter_map(|case| outcome(case).err()).collect::<Vec<_>>()))
+            .map(|cases| {
+                scope.spawn(|| {
+                    cases
+                        .iter()
+                        .filter_map(|case| outcome(case).err())
+                        .collect::<Vec<_>>()
+                })
+            })
             .collect();
-        running.into_iter().flat_map(|running| running.join().expect("a check says what is wrong")).collect()
+        running
+            .into_iter()
+            .flat_map(|running| running.join().expect("a check says what is wrong"))
+            .collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// One check that panics does not hide the others.
 fn outcome(case: &Case) -> Result<(), String> {
-    std::panic::catch_unwind(|| check(case)).unwrap_or_else(|_| Err(format!("{}: no answer in time", case.fault)))
+    std::panic::catch_unwind(|| check(case))
+        .unwrap_or_else(|_| Err(format!("{}: no answer in time", case.fault)))
 }
 
 fn check(case: &Case) -> Result<(), String> {
-    let good = Server::new().tool("quick", [answer("fine")]).tool("slow", [sleep(300), answer("too")]);
-    let setup = Setup::new().server("bad", (case.server)()).server("good", good);
+    let good = Server::new()
+        .tool("quick", [answer("fine")])
+        .tool("slow", [sleep(300), answer("too")]);
+    let setup = Setup::new()
+        .server("bad", (case.server)())
+        .server("good", good);
     let mut client = setup.connect();
     let failed = |what: &str, text: &str| Err(format!("{}: {what}: {text}", case.fault));
     if client.execute("good__quick").text() != "fine" {
@@ -326,7 +390,10 @@ fn check(case: &Case) -> Result<(), String> {
     // Only what never comes is waited for in vain.
     let limit = |in_vain: bool| if in_vain { 1.5 } else { 30.0 };
     let of_limit = |seconds: f64| json!({ "name": "bad__t", "timeout": seconds }).to_string();
-    let call = client.begin("execute_tool", &of_limit(limit(matches!(case.comes, Comes::Late))));
+    let call = client.begin(
+        "execute_tool",
+        &of_limit(limit(matches!(case.comes, Comes::Late))),
+    );
     if client.execute("good__quick").text() != "fine" {
         return failed("during it", "the other server does not work");
     }
@@ -352,7 +419,9 @@ fn check(case: &Case) -> Result<(), String> {
     } else if !client.call("execute_tool", &again()).is_tool_error() {
         return failed("the next call", "works");
     }
-    if client.execute("good__quick").text() != "fine" || !client.search("does quick").contains("good__quick") {
+    if client.execute("good__quick").text() != "fine"
+        || !client.search("does quick").contains("good__quick")
+    {
         return failed("after it", "the other server does not work");
     }
     let stderr = client.stderr();

@@ -17,57 +17,112 @@ use crate::support::http::{HttpServer, Reply, Request, legacy, modern};
 type Does = fn(&Request, &mut Reply);
 
 const GZIP: &str = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"jsonrpc\"";
+const HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"jsonrpc\"";
 const LOST: &str = "went away during the call … it may or may not have acted";
 const IN_TIME: &str = "gave no answer within 400ms … the call was cancelled";
 const ENDED: &str = "the stream ended before the answer … it may or may not have acted";
 const TOOLS_CHANGED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 const fn call(fault: &'static str, comes: Comes, gets: &'static str) -> Row {
-    Row { fault, at: Step::Call, comes, gets }
+    Row {
+        fault,
+        at: Step::Call,
+        comes,
+        gets,
+    }
 }
 
 /// What holds in either era.
 const BOTH: &[(Row, Does)] = &[
-    (call("it never answers a call", Comes::Late, IN_TIME), |_, reply| _ = reply.hang()),
-    (call("it stops in the head of an answer", Comes::Late, IN_TIME), |_, reply| {
-        reply.raw(b"HTTP/1.1 200 OK\r\ncontent-ty");
-        reply.hang();
-    }),
-    (call("it stops in the body of an answer", Comes::Late, IN_TIME), |_, reply| {
-        reply.raw(HEAD);
-        reply.hang();
-    }),
-    (call("it stops in the middle of an event", Comes::Late, IN_TIME), |_, reply| {
-        reply.events("");
-        reply.raw(b"data: {\"jsonrpc\"");
-        reply.hang();
-    }),
-    (call("it refuses a call, in words that never come to an end", Comes::Late, IN_TIME), |_, reply| {
-        reply.raw(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 100\r\n\r\nthe data");
-        reply.hang();
-    }),
-    (call("it answers after the call's limit", Comes::Late, IN_TIME), |request, reply| {
-        std::thread::sleep(Duration::from_millis(800));
-        reply.json(&request.result("late"));
-    }),
-    (call("it closes the connection in place of an answer", Comes::Error, LOST), |_, reply| reply.vanish()),
-    (call("it resets the connection in the middle of a body", Comes::Error, LOST), |_, reply| {
-        reply.raw(HEAD);
-        reply.reset();
-    }),
-    (call("its body is cut short", Comes::Error, LOST), |_, reply| {
-        reply.raw(HEAD);
-        reply.vanish();
-    }),
-    (call("its stream of events ends in the middle of an event", Comes::Error, ENDED), |_, reply| {
-        reply.events("");
-        reply.raw(b"data: {\"jsonrpc\":\"2.0\",\"id\"");
-    }),
-    (call("it says something that is not HTTP", Comes::Error, LOST), |_, reply| {
-        reply.raw(b"HELLO WORLD\r\n\r\n");
-        reply.vanish();
-    }),
+    (
+        call("it never answers a call", Comes::Late, IN_TIME),
+        |_, reply| _ = reply.hang(),
+    ),
+    (
+        call("it stops in the head of an answer", Comes::Late, IN_TIME),
+        |_, reply| {
+            reply.raw(b"HTTP/1.1 200 OK\r\ncontent-ty");
+            reply.hang();
+        },
+    ),
+    (
+        call("it stops in the body of an answer", Comes::Late, IN_TIME),
+        |_, reply| {
+            reply.raw(HEAD);
+            reply.hang();
+        },
+    ),
+    (
+        call("it stops in the middle of an event", Comes::Late, IN_TIME),
+        |_, reply| {
+            reply.events("");
+            reply.raw(b"data: {\"jsonrpc\"");
+            reply.hang();
+        },
+    ),
+    (
+        call(
+            "it refuses a call, in words that never come to an end",
+            Comes::Late,
+            IN_TIME,
+        ),
+        |_, reply| {
+            reply.raw(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 100\r\n\r\nthe data");
+            reply.hang();
+        },
+    ),
+    (
+        call("it answers after the call's limit", Comes::Late, IN_TIME),
+        |request, reply| {
+            std::thread::sleep(Duration::from_millis(800));
+            reply.json(&request.result("late"));
+        },
+    ),
+    (
+        call(
+            "it closes the connection in place of an answer",
+            Comes::Error,
+            LOST,
+        ),
+        |_, reply| reply.vanish(),
+    ),
+    (
+        call(
+            "it resets the connection in the middle of a body",
+            Comes::Error,
+            LOST,
+        ),
+        |_, reply| {
+            reply.raw(HEAD);
+            reply.reset();
+        },
+    ),
+    (
+        call("its body is cut short", Comes::Error, LOST),
+        |_, reply| {
+            reply.raw(HEAD);
+            reply.vanish();
+        },
+    ),
+    (
+        call(
+            "its stream of events ends in the middle of an event",
+            Comes::Error,
+            ENDED,
+        ),
+        |_, reply| {
+            reply.events("");
+            reply.raw(b"data: {\"jsonrpc\":\"2.0\",\"id\"");
+        },
+    ),
+    (
+        call("it says something that is not HTTP", Comes::Error, LOST),
+        |_, reply| {
+            reply.raw(b"HELLO WORLD\r\n\r\n");
+            reply.vanish();
+        },
+    ),
     (call("its head has 8 MB", Comes::Error, LOST), |_, reply| {
         reply.raw(b"HTTP/1.1 200 OK\r\n");
         let line = format!("x-flood: {}\r\n", "x".repeat(8000));
@@ -76,24 +131,42 @@ const BOTH: &[(Row, Does)] = &[
         }
         reply.vanish();
     }),
-    (call("its gzip is cut short", Comes::Error, LOST), |request, reply| {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(request.result("fine").as_bytes()).unwrap();
-        let body = gzip.finish().unwrap();
-        reply.whole_bytes("200 OK", GZIP, &body[..body.len() - 9]);
-    }),
-    (call("its gzip is no gzip", Comes::Error, LOST), |_, reply| {
-        reply.whole_bytes("200 OK", GZIP, b"this is no gzip");
-    }),
-    (call("its body comes in drips", Comes::Answer, ""), |request, reply| {
-        let body = request.result("fine");
-        reply.raw(format!("HTTP/1.1 200 OK\r\n{JSON}content-length: {}\r\n\r\n", body.len()).as_bytes());
-        drip(reply, &body);
-    }),
-    (call("its event comes in drips", Comes::Answer, ""), |request, reply| {
-        reply.events("");
-        drip(reply, &format!("data: {}\n\n", request.result("fine")));
-    }),
+    (
+        call("its gzip is cut short", Comes::Error, LOST),
+        |request, reply| {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(request.result("fine").as_bytes()).unwrap();
+            let body = gzip.finish().unwrap();
+            reply.whole_bytes("200 OK", GZIP, &body[..body.len() - 9]);
+        },
+    ),
+    (
+        call("its gzip is no gzip", Comes::Error, LOST),
+        |_, reply| {
+            reply.whole_bytes("200 OK", GZIP, b"this is no gzip");
+        },
+    ),
+    (
+        call("its body comes in drips", Comes::Answer, ""),
+        |request, reply| {
+            let body = request.result("fine");
+            reply.raw(
+                format!(
+                    "HTTP/1.1 200 OK\r\n{JSON}content-length: {}\r\n\r\n",
+                    body.len()
+                )
+                .as_bytes(),
+            );
+            drip(reply, &body);
+        },
+    ),
+    (
+        call("its event comes in drips", Comes::Answer, ""),
+        |request, reply| {
+            reply.events("");
+            drip(reply, &format!("data: {}\n\n", request.result("fine")));
+        },
+    ),
     (
         call(
             "there is garbage between its events: comments, unknown fields, no data, no JSON, no UTF-8",
@@ -108,19 +181,41 @@ const BOTH: &[(Row, Does)] = &[
         },
     ),
     (
-        call("there is half a message among its events", Comes::Error, "sent an answer that cannot be read"),
+        call(
+            "there is half a message among its events",
+            Comes::Error,
+            "sent an answer that cannot be read",
+        ),
         |request, reply| {
             reply.events("");
             reply.raw(b"data: {\"jsonrpc\":\n\n");
             reply.event(request.result("fine").as_bytes());
         },
     ),
-    (call("it answers a call with a page", Comes::Error, "answered with `text/html` instead of JSON"), |_, reply| {
-        reply.whole("200 OK", "content-type: text/html; charset=utf-8\r\n", "<html>");
-    }),
-    (call("its answer is no JSON", Comes::Error, "sent an answer that cannot be read"), |_, reply| {
-        reply.json("{\"jsonrpc\":");
-    }),
+    (
+        call(
+            "it answers a call with a page",
+            Comes::Error,
+            "answered with `text/html` instead of JSON",
+        ),
+        |_, reply| {
+            reply.whole(
+                "200 OK",
+                "content-type: text/html; charset=utf-8\r\n",
+                "<html>",
+            );
+        },
+    ),
+    (
+        call(
+            "its answer is no JSON",
+            Comes::Error,
+            "sent an answer that cannot be read",
+        ),
+        |_, reply| {
+            reply.json("{\"jsonrpc\":");
+        },
+    ),
     (
         call(
             "it accepts a call with 202, and says no more",
@@ -129,32 +224,71 @@ const BOTH: &[(Row, Does)] = &[
         ),
         |_, reply| reply.whole("202 Accepted", "", ""),
     ),
-    (call("it answers under an id that nobody used", Comes::Error, "it answers another request"), |_, reply| {
-        reply.json(r#"{"jsonrpc":"2.0","id":999999,"result":{}}"#);
-    }),
-    (call("it answers under an id that nobody used, and then rightly", Comes::Answer, ""), |request, reply| {
-        reply.events("");
-        reply.event(br#"{"jsonrpc":"2.0","id":999999,"result":{}}"#);
-        reply.event(request.result("fine").as_bytes());
-    }),
-    (call("it answers twice, the second time with an error", Comes::Answer, ""), |request, reply| {
-        reply.events("");
-        reply.event(request.result("fine").as_bytes());
-        let error = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": { "code": -1, "message": "no" } });
-        reply.event(error.to_string().as_bytes());
-    }),
-    (call("it says that its tools changed, five hundred times, then answers", Comes::Answer, ""), |request, reply| {
-        reply.events("");
-        for _ in 0..500 {
-            reply.event(TOOLS_CHANGED);
-        }
-        reply.event(request.result("fine").as_bytes());
-    }),
-    (call("it wants a login (401)", Comes::Error, "wants a login (HTTP 401) … person"), |_, reply| {
-        reply.whole("401 Unauthorized", "", "who are you");
-    }),
     (
-        call("it refuses us (403), and repeats our credentials", Comes::Error, "wants a login (HTTP 403): ***"),
+        call(
+            "it answers under an id that nobody used",
+            Comes::Error,
+            "it answers another request",
+        ),
+        |_, reply| {
+            reply.json(r#"{"jsonrpc":"2.0","id":999999,"result":{}}"#);
+        },
+    ),
+    (
+        call(
+            "it answers under an id that nobody used, and then rightly",
+            Comes::Answer,
+            "",
+        ),
+        |request, reply| {
+            reply.events("");
+            reply.event(br#"{"jsonrpc":"2.0","id":999999,"result":{}}"#);
+            reply.event(request.result("fine").as_bytes());
+        },
+    ),
+    (
+        call(
+            "it answers twice, the second time with an error",
+            Comes::Answer,
+            "",
+        ),
+        |request, reply| {
+            reply.events("");
+            reply.event(request.result("fine").as_bytes());
+            let error = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": { "code": -1, "message": "no" } });
+            reply.event(error.to_string().as_bytes());
+        },
+    ),
+    (
+        call(
+            "it says that its tools changed, five hundred times, then answers",
+            Comes::Answer,
+            "",
+        ),
+        |request, reply| {
+            reply.events("");
+            for _ in 0..500 {
+                reply.event(TOOLS_CHANGED);
+            }
+            reply.event(request.result("fine").as_bytes());
+        },
+    ),
+    (
+        call(
+            "it wants a login (401)",
+            Comes::Error,
+            "wants a login (HTTP 401) … person",
+        ),
+        |_, reply| {
+            reply.whole("401 Unauthorized", "", "who are you");
+        },
+    ),
+    (
+        call(
+            "it refuses us (403), and repeats our credentials",
+            Comes::Error,
+            "wants a login (HTTP 403): ***",
+        ),
         |request, reply| {
             reply.whole("403 Forbidden", JSON, request.header("authorization"));
         },
@@ -170,18 +304,45 @@ const BOTH: &[(Row, Does)] = &[
         },
     ),
     (
-        call("429 until a date", Comes::Error, "HTTP 429, to be tried again after Wed, 21 Oct 2026 … call again later"),
+        call(
+            "429 until a date",
+            Comes::Error,
+            "HTTP 429, to be tried again after Wed, 21 Oct 2026 … call again later",
+        ),
         |_, reply| {
-            reply.whole("429 Too Many Requests", "retry-after: Wed, 21 Oct 2026 07:28:00 GMT\r\n", "");
+            reply.whole(
+                "429 Too Many Requests",
+                "retry-after: Wed, 21 Oct 2026 07:28:00 GMT\r\n",
+                "",
+            );
         },
     ),
-    (call("500", Comes::Error, "answered with HTTP 500: the database is down … it may have acted"), |_, reply| {
-        reply.whole("500 Internal Server Error", "content-type: text/plain\r\n", "the database\nis down");
-    }),
     (
-        call("502 of a proxy before it", Comes::Error, "answered with HTTP 502 … bad gateway … it may have acted"),
+        call(
+            "500",
+            Comes::Error,
+            "answered with HTTP 500: the database is down … it may have acted",
+        ),
         |_, reply| {
-            reply.whole("502 Bad Gateway", "content-type: text/html\r\n", "<html>\nbad gateway");
+            reply.whole(
+                "500 Internal Server Error",
+                "content-type: text/plain\r\n",
+                "the database\nis down",
+            );
+        },
+    ),
+    (
+        call(
+            "502 of a proxy before it",
+            Comes::Error,
+            "answered with HTTP 502 … bad gateway … it may have acted",
+        ),
+        |_, reply| {
+            reply.whole(
+                "502 Bad Gateway",
+                "content-type: text/html\r\n",
+                "<html>\nbad gateway",
+            );
         },
     ),
     (
@@ -195,7 +356,11 @@ const BOTH: &[(Row, Does)] = &[
         },
     ),
     (
-        call("400 with a JSON-RPC error in it", Comes::Error, "was refused by its server: no such thing"),
+        call(
+            "400 with a JSON-RPC error in it",
+            Comes::Error,
+            "was refused by its server: no such thing",
+        ),
         |request, reply| {
             let error = json!({ "code": -32602, "message": "no such thing" });
             let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
@@ -208,7 +373,13 @@ const BOTH: &[(Row, Does)] = &[
             Comes::Error,
             "redirects to `http://example.com`, which is not followed",
         ),
-        |_, reply| reply.whole("307 Temporary Redirect", "location: http://example.com/mcp?x=1\r\n", ""),
+        |_, reply| {
+            reply.whole(
+                "307 Temporary Redirect",
+                "location: http://example.com/mcp?x=1\r\n",
+                "",
+            )
+        },
     ),
     (
         call(
@@ -218,67 +389,164 @@ const BOTH: &[(Row, Does)] = &[
         ),
         |_, reply| reply.whole("302 Found", "location: /other\r\n", ""),
     ),
-    (call("it announces 100 GB", Comes::Error, "more than the limit of 67108864"), |_, reply| {
-        reply.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\n\r\n{");
-    }),
-    (list("it never lists its tools", Comes::Late, "not known: it is still being listed"), |_, reply| {
-        _ = reply.hang();
-    }),
     (
-        list("it closes the connection when its tools are listed", Comes::Error, "went away during the call"),
+        call(
+            "it announces 100 GB",
+            Comes::Error,
+            "more than the limit of 67108864",
+        ),
+        |_, reply| {
+            reply.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\n\r\n{");
+        },
+    ),
+    (
+        list(
+            "it never lists its tools",
+            Comes::Late,
+            "not known: it is still being listed",
+        ),
+        |_, reply| {
+            _ = reply.hang();
+        },
+    ),
+    (
+        list(
+            "it closes the connection when its tools are listed",
+            Comes::Error,
+            "went away during the call",
+        ),
         |_, reply| {
             reply.vanish();
         },
     ),
-    (list("500 for its list", Comes::Error, "answered with HTTP 500: the database is down"), |_, reply| {
-        reply.whole("500 Internal Server Error", "", "the database is down");
-    }),
-    (list("its list is no JSON", Comes::Error, "sent an answer that cannot be read"), |_, reply| {
-        reply.json("{\"tools\"");
-    }),
     (
-        list("its stream ends in the middle of its list", Comes::Error, "the stream ended before the answer"),
+        list(
+            "500 for its list",
+            Comes::Error,
+            "answered with HTTP 500: the database is down",
+        ),
+        |_, reply| {
+            reply.whole("500 Internal Server Error", "", "the database is down");
+        },
+    ),
+    (
+        list(
+            "its list is no JSON",
+            Comes::Error,
+            "sent an answer that cannot be read",
+        ),
+        |_, reply| {
+            reply.json("{\"tools\"");
+        },
+    ),
+    (
+        list(
+            "its stream ends in the middle of its list",
+            Comes::Error,
+            "the stream ended before the answer",
+        ),
         |_, reply| {
             reply.events("");
             reply.raw(b"data: {\"jsonrpc\":\"2.0\",");
         },
     ),
-    (shake("it never answers the handshake", Comes::Late, "not known: it is still being listed"), |_, reply| {
-        _ = reply.hang();
-    }),
-    (shake("it closes the connection in the handshake", Comes::Error, "connection closed"), |_, reply| reply.vanish()),
-    (shake("its handshake is no JSON", Comes::Error, "sent an answer that cannot be read"), |_, reply| {
-        reply.json("{\"jsonrpc\"");
-    }),
     (
-        shake("it answers the handshake with a page", Comes::Error, "answered with `text/html` instead of JSON"),
+        shake(
+            "it never answers the handshake",
+            Comes::Late,
+            "not known: it is still being listed",
+        ),
         |_, reply| {
-            reply.whole("200 OK", "content-type: text/html\r\n", "<html>sign in</html>");
+            _ = reply.hang();
         },
     ),
     (
-        shake("its stream ends in the middle of the handshake", Comes::Error, "the stream ended before the answer"),
+        shake(
+            "it closes the connection in the handshake",
+            Comes::Error,
+            "connection closed",
+        ),
+        |_, reply| reply.vanish(),
+    ),
+    (
+        shake(
+            "its handshake is no JSON",
+            Comes::Error,
+            "sent an answer that cannot be read",
+        ),
+        |_, reply| {
+            reply.json("{\"jsonrpc\"");
+        },
+    ),
+    (
+        shake(
+            "it answers the handshake with a page",
+            Comes::Error,
+            "answered with `text/html` instead of JSON",
+        ),
+        |_, reply| {
+            reply.whole(
+                "200 OK",
+                "content-type: text/html\r\n",
+                "<html>sign in</html>",
+            );
+        },
+    ),
+    (
+        shake(
+            "its stream ends in the middle of the handshake",
+            Comes::Error,
+            "the stream ended before the answer",
+        ),
         |_, reply| {
             reply.events("");
             reply.raw(b"data: {\"jsonrpc\":\"2.0\",");
         },
     ),
-    (shake("500 in the handshake", Comes::Error, "HTTP 500: the database is down"), |_, reply| {
-        reply.whole("500 Internal Server Error", "", "the database is down");
-    }),
-    (shake("429 in the handshake", Comes::Error, "HTTP 429, to be tried again after 3 s"), |_, reply| {
-        reply.whole("429 Too Many Requests", "retry-after: 3\r\n", "");
-    }),
-    (shake("401 in the handshake", Comes::Error, "wants a login (HTTP 401)"), |_, reply| {
-        reply.whole("401 Unauthorized", "", "");
-    }),
-    (shake("404, whatever is asked", Comes::Error, "HTTP 404"), |_, reply| reply.whole("404 Not Found", "", "")),
+    (
+        shake(
+            "500 in the handshake",
+            Comes::Error,
+            "HTTP 500: the database is down",
+        ),
+        |_, reply| {
+            reply.whole("500 Internal Server Error", "", "the database is down");
+        },
+    ),
+    (
+        shake(
+            "429 in the handshake",
+            Comes::Error,
+            "HTTP 429, to be tried again after 3 s",
+        ),
+        |_, reply| {
+            reply.whole("429 Too Many Requests", "retry-after: 3\r\n", "");
+        },
+    ),
+    (
+        shake(
+            "401 in the handshake",
+            Comes::Error,
+            "wants a login (HTTP 401)",
+        ),
+        |_, reply| {
+            reply.whole("401 Unauthorized", "", "");
+        },
+    ),
+    (
+        shake("404, whatever is asked", Comes::Error, "HTTP 404"),
+        |_, reply| reply.whole("404 Not Found", "", ""),
+    ),
 ];
 
 /// What there was up to 2025-11-25 alone.
 const LEGACY: &[(Row, Does)] = &[
     (
-        call("before 2026-07-28: it uses our id for a request of its own, then answers", Comes::Answer, ""),
+        call(
+            "before 2026-07-28: it uses our id for a request of its own, then answers",
+            Comes::Answer,
+            "",
+        ),
         |request, reply| {
             reply.events("");
             let ping = json!({ "jsonrpc": "2.0", "id": request.body["id"], "method": "ping" });
@@ -318,11 +586,21 @@ const LEGACY: &[(Row, Does)] = &[
 const JSON: &str = "content-type: application/json\r\n";
 
 const fn list(fault: &'static str, comes: Comes, gets: &'static str) -> Row {
-    Row { fault, at: Step::List, comes, gets }
+    Row {
+        fault,
+        at: Step::List,
+        comes,
+        gets,
+    }
 }
 
 const fn shake(fault: &'static str, comes: Comes, gets: &'static str) -> Row {
-    Row { fault, at: Step::Handshake, comes, gets }
+    Row {
+        fault,
+        at: Step::Handshake,
+        comes,
+        gets,
+    }
 }
 
 fn drip(reply: &mut Reply, text: &str) {
@@ -345,7 +623,9 @@ fn failing(row: Row, does: Does, plain: Does) -> Failing {
             ("tools/call", Step::Call) => request.body["params"]["name"] == "t",
             // A modern server refuses the older handshake in good order, and an older one has no other ways in.
             ("initialize", Step::Handshake) => plain as usize != modern as Does as usize,
-            ("server/discover", Step::Handshake) | ("tools/list", Step::List) | ("GET", Step::Listen) => true,
+            ("server/discover", Step::Handshake)
+            | ("tools/list", Step::List)
+            | ("GET", Step::Listen) => true,
             _ => false,
         };
         match (here && broken.load(Ordering::SeqCst), request.rpc()) {
@@ -356,17 +636,29 @@ fn failing(row: Row, does: Does, plain: Does) -> Failing {
             (false, _) => plain(request, reply),
         }
     });
-    Failing { row, web, members: json!({}), is_broken }
+    Failing {
+        row,
+        web,
+        members: json!({}),
+        is_broken,
+    }
 }
 
 #[test]
 fn a_fault_of_an_older_server_is_told_and_costs_nobody_else() {
-    let servers: Vec<_> = BOTH.iter().chain(LEGACY).map(|(row, does)| failing(*row, *does, legacy)).collect();
+    let servers: Vec<_> = BOTH
+        .iter()
+        .chain(LEGACY)
+        .map(|(row, does)| failing(*row, *does, legacy))
+        .collect();
     check(&servers);
 }
 
 #[test]
 fn a_fault_of_a_modern_server_is_told_and_costs_nobody_else() {
-    let servers: Vec<_> = BOTH.iter().map(|(row, does)| failing(*row, *does, modern)).collect();
+    let servers: Vec<_> = BOTH
+        .iter()
+        .map(|(row, does)| failing(*row, *does, modern))
+        .collect();
     check(&servers);
 }

@@ -54,7 +54,11 @@ fn start_under(setup: &Setup, limits: &str) -> Client {
         .arg(plain.get_program())
         .args(plain.get_args())
         .env_clear()
-        .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
         .current_dir(plain.get_current_dir().unwrap_or(Path::new("/")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -70,13 +74,19 @@ fn works() -> Server {
 
 #[test]
 fn few_descriptors_cost_only_what_they_do_not_suffice_for() {
-    let setup = (0..30).fold(Setup::new(), |setup, number| setup.server(&format!("s{number}"), works()));
+    let setup = (0..30).fold(Setup::new(), |setup, number| {
+        setup.server(&format!("s{number}"), works())
+    });
     let mut client = start_under(&setup, "ulimit -n 40");
     let (mut good, mut refused) = (0, 0);
     for number in 0..30 {
         let got = client.execute(&format!("s{number}__work"));
         if got.is_tool_error() {
-            assert!(got.text().contains("Too many open files") || got.text().contains("not known"), "{}", got.text());
+            assert!(
+                got.text().contains("Too many open files") || got.text().contains("not known"),
+                "{}",
+                got.text()
+            );
             refused += 1;
         } else {
             assert_eq!(got.text(), "done");
@@ -84,20 +94,32 @@ fn few_descriptors_cost_only_what_they_do_not_suffice_for() {
         }
     }
     assert!(good > 2 && refused > 2, "{good} work and {refused} do not");
-    assert!(!client.stderr().contains("a fault inside"), "{}", client.stderr());
+    assert!(
+        !client.stderr().contains("a fault inside"),
+        "{}",
+        client.stderr()
+    );
     client.close_stdin();
     client.wait();
 }
 
 #[test]
 fn a_full_disk_costs_only_what_was_to_be_kept() {
-    let setup = Setup::new().server("a", works()).setting("results", json!({ "budget": 10 }));
+    let setup = Setup::new()
+        .server("a", works())
+        .setting("results", json!({ "budget": 10 }));
     let mut client = start_under(&setup, "ulimit -f 0; trap '' XFSZ");
-    until("the tool", || client.search("does work").contains("a__work").then_some(()));
+    until("the tool", || {
+        client.search("does work").contains("a__work").then_some(())
+    });
     assert_eq!(client.execute("a__work").text(), "done");
     client.call("proxy_refresh", "{}").text();
     assert_eq!(client.execute("a__work").text(), "done");
-    assert!(!client.stderr().contains("a fault inside"), "{}", client.stderr());
+    assert!(
+        !client.stderr().contains("a fault inside"),
+        "{}",
+        client.stderr()
+    );
     client.close_stdin();
     client.wait();
 }
@@ -106,7 +128,9 @@ fn a_full_disk_costs_only_what_was_to_be_kept() {
 fn a_clock_that_was_set_back_costs_nothing() {
     let setup = Setup::new().server("a", works());
     let mut client = setup.connect();
-    until("the tool", || client.search("does work").contains("a__work").then_some(()));
+    until("the tool", || {
+        client.search("does work").contains("a__work").then_some(())
+    });
     client.finish();
     // What was written before is of next year then.
     let next_year = SystemTime::now() + Duration::from_secs(365 * 24 * 3600);
@@ -116,11 +140,17 @@ fn a_clock_that_was_set_back_costs_nothing() {
     let setup = setup.server("b", Server::new().tool("play", [answer("played")]));
     let mut client = setup.connect();
     assert!(client.search("does work").contains("a__work"));
-    until("the new tool", || client.search("does play").contains("b__play").then_some(()));
+    until("the new tool", || {
+        client.search("does play").contains("b__play").then_some(())
+    });
     assert_eq!(client.execute("a__work").text(), "done");
     let status = client.call("proxy_status", "{}").text();
     assert!(!status.contains("kept from before"), "{status}");
-    assert!(!client.stderr().contains("a fault inside"), "{}", client.stderr());
+    assert!(
+        !client.stderr().contains("a fault inside"),
+        "{}",
+        client.stderr()
+    );
     client.finish();
 }
 
@@ -142,12 +172,19 @@ fn a_configuration_that_becomes_nonsense_changes_nothing() {
     for (number, nonsense) in ["{", "\0\0\0\0", "mcpServers: {}"].into_iter().enumerate() {
         setup.save_text(nonsense);
         until("the edit to be refused", || {
-            (client.stderr().matches("the edited configuration is not used").count() > number).then_some(())
+            (client
+                .stderr()
+                .matches("the edited configuration is not used")
+                .count()
+                > number)
+                .then_some(())
         });
         assert_eq!(client.execute("a__work").text(), "done", "{nonsense:?}");
     }
     setup.server("b", works()).save();
-    until("the good edit", || client.search("does work").contains("b__work").then_some(()));
+    until("the good edit", || {
+        client.search("does work").contains("b__work").then_some(())
+    });
     client.finish();
 }
 
@@ -169,7 +206,9 @@ fn of_two_hundred_servers_the_good_half_works() {
         let works = (0..12).any(|_| !client.call("execute_tool", &call).is_tool_error());
         assert!(works, "{number} never worked");
     }
-    until("a good one to be found", || client.search("does work").contains("__work").then_some(()));
+    until("a good one to be found", || {
+        client.search("does work").contains("__work").then_some(())
+    });
     let status = (0..1800).find_map(|_| {
         std::thread::sleep(Duration::from_millis(100));
         let status = client.call("proxy_status", "{}").text();
@@ -183,11 +222,24 @@ fn of_two_hundred_servers_the_good_half_works() {
 
 #[test]
 fn servers_that_never_answer_do_not_keep_others_from_being_listed() {
-    let hang = |setup: Setup, number| setup.server(&format!("a{number}"), Server::new().on("initialize", [hang()]));
-    let setup = (0..20).fold(Setup::new().log_level("warn"), hang).server("z", works());
+    let hang = |setup: Setup, number| {
+        setup.server(
+            &format!("a{number}"),
+            Server::new().on("initialize", [hang()]),
+        )
+    };
+    let setup = (0..20)
+        .fold(Setup::new().log_level("warn"), hang)
+        .server("z", works());
     let mut client = start_under(&setup, "true");
-    until("the last of them to be found", || client.search("does work").contains("z__work").then_some(()));
-    assert_eq!(client.stderr().matches("tools not listed").count(), 0, "the others had their whole time first");
+    until("the last of them to be found", || {
+        client.search("does work").contains("z__work").then_some(())
+    });
+    assert_eq!(
+        client.stderr().matches("tools not listed").count(),
+        0,
+        "the others had their whole time first"
+    );
     client.close_stdin();
     client.wait();
 }

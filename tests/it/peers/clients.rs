@@ -38,12 +38,42 @@ struct Peer {
 }
 
 const PEERS: [Peer; 6] = [
-    Peer { name: "Python mcp 1.30.0", mode: "legacy", protocol: "2025-11-25", program: python_1 },
-    Peer { name: "Python mcp 2.3.0", mode: "legacy", protocol: "2025-11-25", program: python_2 },
-    Peer { name: "Python mcp 2.3.0", mode: "auto", protocol: "2026-07-28", program: python_2 },
-    Peer { name: "TypeScript sdk 1.32.2", mode: "legacy", protocol: "2025-11-25", program: typescript_1 },
-    Peer { name: "TypeScript client 2.4.0", mode: "legacy", protocol: "2025-11-25", program: typescript_2 },
-    Peer { name: "TypeScript client 2.4.0", mode: "auto", protocol: "2026-07-28", program: typescript_2 },
+    Peer {
+        name: "Python mcp 1.30.0",
+        mode: "legacy",
+        protocol: "2025-11-25",
+        program: python_1,
+    },
+    Peer {
+        name: "Python mcp 2.3.0",
+        mode: "legacy",
+        protocol: "2025-11-25",
+        program: python_2,
+    },
+    Peer {
+        name: "Python mcp 2.3.0",
+        mode: "auto",
+        protocol: "2026-07-28",
+        program: python_2,
+    },
+    Peer {
+        name: "TypeScript sdk 1.32.2",
+        mode: "legacy",
+        protocol: "2025-11-25",
+        program: typescript_1,
+    },
+    Peer {
+        name: "TypeScript client 2.4.0",
+        mode: "legacy",
+        protocol: "2025-11-25",
+        program: typescript_2,
+    },
+    Peer {
+        name: "TypeScript client 2.4.0",
+        mode: "auto",
+        protocol: "2026-07-28",
+        program: typescript_2,
+    },
 ];
 
 fn python_1(peers: &Peers) -> Vec<std::path::PathBuf> {
@@ -70,32 +100,52 @@ fn real_clients_use_the_three_tools_and_do_not_complain() {
     let listed = setup.run(&["tools"]).code(0);
     assert!(listed.stdout.contains("everything__echo"), "{listed}");
     let definition = definition_of_echo(peers);
-    let mut rows = vec![["client", "mode", "transport", "revision", "time", "outcome"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["client", "mode", "transport", "revision", "time", "outcome"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     let mut failed = 0;
     let mut note = |what: [&str; 4], see: &dyn Fn() -> Result<(), String>| {
         let start = Instant::now();
         let outcome = see();
         failed += usize::from(outcome.is_err());
         let time = format!("{:.1} s", start.elapsed().as_secs_f64());
-        let outcome = outcome.map_or_else(|problem| format!("FAILED: {problem}"), |()| "ok".to_owned());
-        rows.push(what.map(str::to_owned).into_iter().chain([time, outcome]).collect());
+        let outcome =
+            outcome.map_or_else(|problem| format!("FAILED: {problem}"), |()| "ok".to_owned());
+        rows.push(
+            what.map(str::to_owned)
+                .into_iter()
+                .chain([time, outcome])
+                .collect(),
+        );
     };
     let served = Served::start(&mut setup.command(&["serve", "--http", "127.0.0.1:0"]));
-    for (transport, server) in [("stdio", serve(&setup)), ("HTTP", vec![format!("{}/mcp", served.address)])] {
+    for (transport, server) in [
+        ("stdio", serve(&setup)),
+        ("HTTP", vec![format!("{}/mcp", served.address)]),
+    ] {
         for peer in &PEERS {
             note([peer.name, peer.mode, transport, peer.protocol], &|| {
                 let report = peer.report(peers, &setup, &server)?;
                 same("protocol", &report.protocol.as_str(), &peer.protocol)?;
                 same("server", &report.server.as_str(), &"mcpzip")?;
-                same("start of the instructions", &report.instructions.get(..12), &Some("everything ("))?;
+                same(
+                    "start of the instructions",
+                    &report.instructions.get(..12),
+                    &Some("everything ("),
+                )?;
                 same("complaints", &report.complaints, &Vec::new())?;
                 check(&report.tools, &report.results, &definition)
             });
         }
-        note(["Inspector 2.12.0", "cli --strict", transport, "2025-11-25"], &|| {
-            let (tools, results) = inspect(peers, &setup, &server)?;
-            check(&tools, &results, &definition)
-        });
+        note(
+            ["Inspector 2.12.0", "cli --strict", transport, "2025-11-25"],
+            &|| {
+                let (tools, results) = inspect(peers, &setup, &server)?;
+                check(&tools, &results, &definition)
+            },
+        );
     }
     let table = table(&rows);
     announce(&format!("Real clients before mcpzip\n{table}"));
@@ -104,46 +154,89 @@ fn real_clients_use_the_three_tools_and_do_not_complain() {
 
 /// What each client does: find, understand and call a tool, then err in two ways.
 fn calls() -> Vec<(&'static str, Value)> {
-    let execute = |name: &str, arguments: Value| ("execute_tool", json!({ "name": name, "arguments": arguments }));
+    let execute = |name: &str, arguments: Value| {
+        (
+            "execute_tool",
+            json!({ "name": name, "arguments": arguments }),
+        )
+    };
     vec![
         ("search_tools", json!({ "query": "echo a message back" })),
         ("describe_tool", json!({ "name": "everything__echo" })),
         execute("everything__echo", json!({ "message": "grüße 🌍" })),
-        execute("everything__get-structured-content", json!({ "location": "Chicago" })),
+        execute(
+            "everything__get-structured-content",
+            json!({ "location": "Chicago" }),
+        ),
         execute("everything__get-sum", json!({ "a": "two", "b": 3 })),
         execute("everything__no-such-tool", json!({})),
     ]
 }
 
 fn check(tools: &[Value], results: &[Value], definition: &str) -> Result<(), String> {
-    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let names: Vec<&str> = tools
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
     same("tools", &names, &TOOLS.to_vec())?;
     let [search, describe, echo, structured, unfit, unknown] = results else {
         return Err(format!("{} results", results.len()));
     };
-    let text = |result: &Value| result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    let text = |result: &Value| {
+        result["content"][0]["text"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     let holds = |what: &str, result: &Value, part: &str, is_error: bool| {
         let fits = text(result).contains(part) && (result["isError"] == true) == is_error;
-        if fits { Ok(()) } else { Err(format!("{what}: {result}")) }
+        if fits {
+            Ok(())
+        } else {
+            Err(format!("{what}: {result}"))
+        }
     };
     holds("search", search, "everything__echo(message: string)", false)?;
     holds("describe", describe, definition, false)?;
-    same("echo", &echo["content"], &json!([{ "type": "text", "text": "Echo: grüße 🌍" }]))?;
+    same(
+        "echo",
+        &echo["content"],
+        &json!([{ "type": "text", "text": "Echo: grüße 🌍" }]),
+    )?;
     let weather = &structured["structuredContent"];
-    same("text and structure", &serde_json::from_str::<Value>(&text(structured)).ok().as_ref(), &Some(weather))?;
-    holds("unfit arguments", unfit, "everything__get-sum(a: number, b: number)", true)?;
+    same(
+        "text and structure",
+        &serde_json::from_str::<Value>(&text(structured))
+            .ok()
+            .as_ref(),
+        &Some(weather),
+    )?;
+    holds(
+        "unfit arguments",
+        unfit,
+        "everything__get-sum(a: number, b: number)",
+        true,
+    )?;
     holds("an unknown tool", unknown, "no-such-tool", true)
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, seen: &T, wanted: &T) -> Result<(), String> {
-    if seen == wanted { Ok(()) } else { Err(format!("{what}: {seen:?}, not {wanted:?}")) }
+    if seen == wanted {
+        Ok(())
+    } else {
+        Err(format!("{what}: {seen:?}, not {wanted:?}"))
+    }
 }
 
 /// In the server's own bytes.
 fn definition_of_echo(peers: &Peers) -> String {
     let tools = Direct::connect(&servers::everything(peers), &peers.node_directory()).tools();
-    let echo = tools.iter().find(|raw| raw.get().contains(r#""name":"echo""#));
-    echo.expect("the server has the tool `echo`").get().to_owned()
+    let echo = tools
+        .iter()
+        .find(|raw| raw.get().contains(r#""name":"echo""#));
+    echo.expect("the server has the tool `echo`")
+        .get()
+        .to_owned()
 }
 
 /// The command that a client starts; what it logs would be taken for a complaint.
@@ -153,8 +246,15 @@ fn serve(setup: &Setup) -> Vec<String> {
         ("--cache-dir", setup.cache_path()),
         ("--state-dir", setup.home().path("state")),
     ];
-    let paths = paths.iter().flat_map(|(flag, path)| [(*flag).to_owned(), path.display().to_string()]);
-    let start = [program::mcpzip().display().to_string(), "serve".to_owned(), "--log".to_owned(), "error".to_owned()];
+    let paths = paths
+        .iter()
+        .flat_map(|(flag, path)| [(*flag).to_owned(), path.display().to_string()]);
+    let start = [
+        program::mcpzip().display().to_string(),
+        "serve".to_owned(),
+        "--log".to_owned(),
+        "error".to_owned(),
+    ];
     start.into_iter().chain(paths).collect()
 }
 
@@ -171,7 +271,11 @@ fn printed<T: for<'a> Deserialize<'a>>(ended: &process::Ended) -> Result<T, Stri
 /// Fails when a client ended badly, or complained.
 fn is_content(ended: &process::Ended) -> Result<(), String> {
     let is_content = ended.code == Some(0) && ended.stderr.is_empty();
-    if is_content { Ok(()) } else { Err(format!("it complains: {ended}")) }
+    if is_content {
+        Ok(())
+    } else {
+        Err(format!("it complains: {ended}"))
+    }
 }
 
 impl Peer {
@@ -180,7 +284,10 @@ impl Peer {
         let program = (self.program)(peers);
         let mut command = Command::new(&program[0]);
         let calls = json!(calls()).to_string();
-        command.args(&program[1..]).args([self.mode, &calls]).args(server);
+        command
+            .args(&program[1..])
+            .args([self.mode, &calls])
+            .args(server);
         let ended = run(&mut command, setup)?;
         is_content(&ended)?;
         printed(&ended)
@@ -188,7 +295,11 @@ impl Peer {
 }
 
 /// The Inspector makes one request per run. It also judges whether the tools' schemas fit the models of all vendors.
-fn inspect(peers: &Peers, setup: &Setup, server: &[String]) -> Result<(Vec<Value>, Vec<Value>), String> {
+fn inspect(
+    peers: &Peers,
+    setup: &Setup,
+    server: &[String],
+) -> Result<(Vec<Value>, Vec<Value>), String> {
     let inspector = |arguments: &[String]| {
         let mut command = Command::new(&peers.new_node);
         command.arg(peers.npm("mcp-inspector")).arg("--cli");
@@ -199,16 +310,28 @@ fn inspect(peers: &Peers, setup: &Setup, server: &[String]) -> Result<(Vec<Value
         let ended = run(&mut command, setup)?;
         let answer: Value = printed(&ended)?;
         // It tells a tool's own error by its exit code, and on stderr.
-        let is_reported = ended.code == Some(5) && ended.stderr.contains(r#""code":"tool_is_error""#);
-        if answer["isError"] == true && is_reported { Ok(answer) } else { is_content(&ended).map(|()| answer) }
+        let is_reported =
+            ended.code == Some(5) && ended.stderr.contains(r#""code":"tool_is_error""#);
+        if answer["isError"] == true && is_reported {
+            Ok(answer)
+        } else {
+            is_content(&ended).map(|()| answer)
+        }
     };
     let list = ["--method", "tools/list", "--strict"].map(str::to_owned);
-    let tools = inspector(&list)?["tools"].as_array().cloned().unwrap_or_default();
+    let tools = inspector(&list)?["tools"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let mut results = Vec::new();
     for (tool, arguments) in calls() {
-        let mut call = ["--method", "tools/call", "--tool-name", tool].map(str::to_owned).to_vec();
+        let mut call = ["--method", "tools/call", "--tool-name", tool]
+            .map(str::to_owned)
+            .to_vec();
         for (name, value) in arguments.as_object().expect("arguments are an object") {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             call.extend(["--tool-arg".to_owned(), format!("{name}={value}")]);
         }
         results.push(inspector(&call)?);

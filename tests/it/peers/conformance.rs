@@ -24,7 +24,11 @@ fn as_a_client_it_conforms() {
     let mut failed = false;
     for revision in REVISIONS {
         // The suite splits the command at spaces.
-        let said = Leg::new(Side::Client, "", revision).run(peers, ["--command", "./conformance_client"], directory);
+        let said = Leg::new(Side::Client, "", revision).run(
+            peers,
+            ["--command", "./conformance_client"],
+            directory,
+        );
         failed |= said.is_err();
         announce(said.as_ref().unwrap_or_else(|problems| problems));
     }
@@ -42,22 +46,37 @@ fn as_a_server_it_conforms_in_direct_mode() {
 fn as_a_server_it_conforms_with_three_tools() {
     check_server("three tools", &[], |peers, address| {
         let mut adapter = Command::new(&peers.new_node);
-        let adapter = Served::start(adapter.arg(peers.script("unmeta.mjs")).arg(address).arg(FIXTURE));
+        let adapter = Served::start(
+            adapter
+                .arg(peers.script("unmeta.mjs"))
+                .arg(address)
+                .arg(FIXTURE),
+        );
         let address = format!("{}/mcp", adapter.address);
         (Some(adapter), address)
     });
 }
 
 /// `front` is what the suite speaks with, given the address of `mcpzip`.
-fn check_server(form: &str, options: &[&str], front: fn(&Peers, String) -> (Option<Served>, String)) {
+fn check_server(
+    form: &str,
+    options: &[&str],
+    front: fn(&Peers, String) -> (Option<Served>, String),
+) {
     let Some(peers) = peers() else { return };
     let fixture = servers::fixture(peers);
     let mut failed = false;
     for (revision, era) in REVISIONS.into_iter().zip(["legacy", "modern"]) {
         let entry = json!({ "url": format!("{}/mcp", fixture.address), "era": era });
-        let setup = Setup::new().entry(FIXTURE, &entry.to_string()).log_level("info");
+        let setup = Setup::new()
+            .entry(FIXTURE, &entry.to_string())
+            .log_level("info");
         setup.save();
-        let mcpzip = Served::start(setup.command(&["serve", "--http", "127.0.0.1:0"]).args(options));
+        let mcpzip = Served::start(
+            setup
+                .command(&["serve", "--http", "127.0.0.1:0"])
+                .args(options),
+        );
         let (_front, address) = front(peers, format!("{}/mcp", mcpzip.address));
         let leg = Leg::new(Side::Server, form, revision);
         let said = leg.run(peers, ["--url", &address], &setup.home().path("home"));

@@ -34,12 +34,16 @@ fn the_example_has_the_versions_that_are_tested() {
     let packages: Vec<(&str, &str)> = example
         .split('"')
         .filter_map(|text| text.rsplit_once('@').or_else(|| text.split_once("==")))
-        .filter(|(name, version)| name.contains("server") && version.starts_with(|c: char| c.is_ascii_digit()))
+        .filter(|(name, version)| {
+            name.contains("server") && version.starts_with(|c: char| c.is_ascii_digit())
+        })
         .collect();
     assert!(packages.len() >= 7, "{packages:?}");
     for (name, version) in packages {
         let is_pinned = npm.contains(&format!(r#""{name}": "{version}""#))
-            || python.lines().any(|line| line == format!("{name}=={version}"));
+            || python
+                .lines()
+                .any(|line| line == format!("{name}=={version}"));
         assert!(is_pinned, "{name} {version} is not what tests/peers pins");
     }
 }
@@ -53,28 +57,56 @@ fn the_example_answers_lines_from_a_pipe() {
     // `npx` looks into the directory it is started in before it asks a registry.
     let run = |arguments: &[&str], input: &str| {
         let mut command = setup.command(arguments);
-        command.current_dir(peers.node_directory()).env("MCPZIP_CONFIG", EXAMPLE).env("PATH", path_with(&programs));
+        command
+            .current_dir(peers.node_directory())
+            .env("MCPZIP_CONFIG", EXAMPLE)
+            .env("PATH", path_with(&programs));
         process::run(&mut command, input, PATIENCE).unwrap_or_else(|problem| panic!("{problem}"))
     };
 
     let ended = run(&["servers", "--json"], "");
-    let status: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"));
-    let servers = status["servers"].as_array().expect("the servers are listed");
+    let status: Value =
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"));
+    let servers = status["servers"]
+        .as_array()
+        .expect("the servers are listed");
     assert_eq!(servers.len(), 7, "{status}");
-    assert!(servers.iter().all(|server| server["state"] == "ready"), "{status:#}");
-    assert_eq!(status["warnings"].as_array().map(Vec::len), Some(0), "{status:#}");
+    assert!(
+        servers.iter().all(|server| server["state"] == "ready"),
+        "{status:#}"
+    );
+    assert_eq!(
+        status["warnings"].as_array().map(Vec::len),
+        Some(0),
+        "{status:#}"
+    );
 
     let ended = run(&["serve"], LINES);
     assert_eq!(ended.code, Some(0), "{ended}");
-    let answers: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<Value> = ended
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(answers.len(), 5, "{ended}");
-    let result = |id: u64| &answers.iter().find(|answer| answer["id"] == id).expect("each id is answered")["result"];
-    let text = |id| result(id)["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text for {id}: {ended}"));
+    let result = |id: u64| {
+        &answers
+            .iter()
+            .find(|answer| answer["id"] == id)
+            .expect("each id is answered")["result"]
+    };
+    let text = |id| {
+        result(id)["content"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no text for {id}: {ended}"))
+    };
     assert_eq!(result(1)["serverInfo"]["name"], "mcpzip");
     assert_eq!(result(2)["tools"].as_array().map(Vec::len), Some(3));
     assert!(text(3).starts_with("time__convert_time("), "{}", text(3));
     assert_eq!(text(4), "Echo: hello");
-    let converted = result(5)["structuredContent"]["time_difference"].as_str().unwrap_or_else(|| panic!("{ended}"));
+    let converted = result(5)["structuredContent"]["time_difference"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{ended}"));
     assert!(converted.starts_with('+'), "{converted}");
 }
 
@@ -83,13 +115,19 @@ fn write_uvx(directory: &Path, peers: &Peers) {
     std::fs::create_dir_all(directory).unwrap();
     let uvx = directory.join("uvx");
     let installed = peers.python(2, "");
-    let script = format!("#!/bin/sh\nname=${{1%@*}}\nshift\nexec \"{}/$name\" \"$@\"\n", installed.display());
+    let script = format!(
+        "#!/bin/sh\nname=${{1%@*}}\nshift\nexec \"{}/$name\" \"$@\"\n",
+        installed.display()
+    );
     std::fs::write(&uvx, script).unwrap();
     std::fs::set_permissions(&uvx, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn path_with(first: &Path) -> std::ffi::OsString {
-    let command = Command::new("sh").args(["-c", "printf %s \"$PATH\""]).output().expect("there is a shell");
+    let command = Command::new("sh")
+        .args(["-c", "printf %s \"$PATH\""])
+        .output()
+        .expect("there is a shell");
     let rest = String::from_utf8(command.stdout).expect("the path is text");
     format!("{}:{rest}", first.display()).into()
 }

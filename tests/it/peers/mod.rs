@@ -24,7 +24,9 @@ use install::Peers;
 fn announce(text: &str) {
     use std::io::Write as _;
     // Nothing is lost for the test when nobody listens.
-    let _ = std::io::stderr().lock().write_all(format!("\n{text}\n").as_bytes());
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(format!("\n{text}\n").as_bytes());
 }
 
 /// What is installed; `None` when these tests are to be left out.
@@ -36,10 +38,20 @@ fn peers() -> Option<&'static Peers> {
 /// Rows below each other, each column as wide as its longest cell.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join(" | ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -8,7 +8,8 @@ const PAGE: &str = "<html><head><title>Moons</title></head><body><article><h1>Mo
 
 /// Serves the page until the test program ends, and returns its address.
 pub(super) fn serve() -> String {
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port is free");
+    let listener =
+        TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -27,7 +28,11 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
             break;
         }
     }
-    let (status, body) = if request.starts_with("GET /moons.html ") { ("200 OK", PAGE) } else { ("404 Not Found", "") };
+    let (status, body) = if request.starts_with("GET /moons.html ") {
+        ("200 OK", PAGE)
+    } else {
+        ("404 Not Found", "")
+    };
     let length = body.len();
     write!(
         stream,

@@ -17,13 +17,22 @@ pub(super) struct Ended {
 
 /// Runs `command` to its end with `input` on its stdin; one that takes longer than `limit` is killed.
 pub(super) fn run(command: &mut Command, input: &str, limit: Duration) -> Result<Ended, String> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let program = command.get_program().to_owned();
-    let mut child = command.spawn().map_err(|error| format!("{} did not start: {error}", program.display()))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("{} did not start: {error}", program.display()))?;
     let stdout = read_all(child.stdout.take().expect("stdout is piped"));
     let stderr = read_all(child.stderr.take().expect("stderr is piped"));
     // A program that needs no input may have ended already.
-    let _ = child.stdin.take().expect("stdin is piped").write_all(input.as_bytes());
+    let _ = child
+        .stdin
+        .take()
+        .expect("stdin is piped")
+        .write_all(input.as_bytes());
     let start = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
@@ -38,7 +47,11 @@ pub(super) fn run(command: &mut Command, input: &str, limit: Duration) -> Result
         std::thread::sleep(Duration::from_millis(10));
     };
     let text = |reader: JoinHandle<String>| reader.join().expect("reading does not panic");
-    Ok(Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr) })
+    Ok(Ended {
+        code: status.code(),
+        stdout: text(stdout),
+        stderr: text(stderr),
+    })
 }
 
 fn read_all(mut reader: impl Read + Send + 'static) -> JoinHandle<String> {
@@ -52,6 +65,10 @@ fn read_all(mut reader: impl Read + Send + 'static) -> JoinHandle<String> {
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "code {:?}\nstdout: {}\nstderr: {}", self.code, self.stdout, self.stderr)
+        write!(
+            f,
+            "code {:?}\nstdout: {}\nstderr: {}",
+            self.code, self.stdout, self.stderr
+        )
     }
 }

@@ -18,11 +18,17 @@ fn real_servers_are_found_described_and_called_as_if_directly() {
     let scratch = Scratch::new();
     let real = servers::all(peers, &scratch, &scratch.path().join("memory.jsonl"));
     let alone = servers::all(peers, &scratch, &scratch.path().join("memory-alone.jsonl"));
-    let setup = real.iter().fold(Setup::new(), |setup, real| setup.entry(real.name, &real.entry.to_json()));
+    let setup = real.iter().fold(Setup::new(), |setup, real| {
+        setup.entry(real.name, &real.entry.to_json())
+    });
     let mut client = setup.connect();
     wait_until_ready(&mut client, &real);
 
-    let mut rows = vec![["server", "tools", "found for", "definitions", "results"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["server", "tools", "found for", "definitions", "results"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for (real, alone) in real.iter().zip(&alone) {
         is_found(&mut client, real);
         let mut direct = Direct::connect(&alone.entry, scratch.path());
@@ -52,7 +58,10 @@ fn wait_until_ready(client: &mut Client, real: &[Real]) {
         if real.iter().all(is_ready) {
             return;
         }
-        assert!(start.elapsed() < ALL_STARTED, "not all servers are ready with all their tools: {status}");
+        assert!(
+            start.elapsed() < ALL_STARTED,
+            "not all servers are ready with all their tools: {status}"
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -61,7 +70,11 @@ fn wait_until_ready(client: &mut Client, real: &[Real]) {
 fn is_found(client: &mut Client, real: &Real) {
     let wanted = format!("{}__{}(", real.name, real.fitting);
     until(&format!("{wanted} for \"{}\"", real.need), || {
-        client.search(real.need).lines().any(|line| line.starts_with(&wanted)).then_some(())
+        client
+            .search(real.need)
+            .lines()
+            .any(|line| line.starts_with(&wanted))
+            .then_some(())
     });
 }
 
@@ -72,13 +85,22 @@ fn is_described_verbatim(client: &mut Client, real: &Real, direct: &mut Direct) 
         .iter()
         .map(|raw| {
             let definition: Value = serde_json::from_str(raw.get()).unwrap();
-            format!("{}__{}", real.name, definition["name"].as_str().expect("a tool has a name"))
+            format!(
+                "{}__{}",
+                real.name,
+                definition["name"].as_str().expect("a tool has a name")
+            )
         })
         .collect();
-    let described = client.call("describe_tool", &json!({ "names": names }).to_string()).text();
+    let described = client
+        .call("describe_tool", &json!({ "names": names }).to_string())
+        .text();
     for (name, definition) in names.iter().zip(&definitions) {
         let verbatim = format!("{name}\n{}", definition.get());
-        assert!(described.contains(&verbatim), "not verbatim.\nwanted: {verbatim}\ngot: {described}");
+        assert!(
+            described.contains(&verbatim),
+            "not verbatim.\nwanted: {verbatim}\ngot: {described}"
+        );
     }
 }
 
@@ -87,6 +109,11 @@ fn answers_as_directly(client: &mut Client, real: &Real, direct: &mut Direct) {
         let arguments = arguments.to_string();
         let through = client.execute_with(&format!("{}__{tool}", real.name), &arguments);
         let directly = direct.call(tool, &arguments);
-        assert_eq!(through.result(), directly.result(), "{} {tool} {arguments}", real.name);
+        assert_eq!(
+            through.result(),
+            directly.result(),
+            "{} {tool} {arguments}",
+            real.name
+        );
     }
 }

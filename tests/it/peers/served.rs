@@ -19,13 +19,24 @@ pub(super) struct Served {
 impl Served {
     /// Starts `command`, and waits until it names the address that it listens on, in its output or its log.
     pub(super) fn start(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (sender, lines) = channel();
-        read(child.stdout.take().expect("stdout is piped"), sender.clone());
+        read(
+            child.stdout.take().expect("stdout is piped"),
+            sender.clone(),
+        );
         read(child.stderr.take().expect("stderr is piped"), sender);
         // It goes with this, whatever happens now.
-        let mut served = Self { child, address: String::new() };
+        let mut served = Self {
+            child,
+            address: String::new(),
+        };
         let mut said = Vec::new();
         while let Ok(line) = lines.recv_timeout(PATIENCE) {
             if let Some(address) = address_in(&line) {
@@ -61,5 +72,8 @@ fn address_in(line: &str) -> Option<String> {
     let rest = &line[line.find(START)? + START.len()..];
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     // Before it listens, a program may name the port 0 that it was told.
-    port.parse::<u16>().ok().filter(|port| *port != 0).map(|port| format!("{START}{port}"))
+    port.parse::<u16>()
+        .ok()
+        .filter(|port| *port != 0)
+        .map(|port| format!("{START}{port}"))
 }

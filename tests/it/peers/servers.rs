@@ -33,7 +33,11 @@ pub(super) struct Real {
 
 impl Entry {
     pub(super) fn new(command: PathBuf, args: &[&str]) -> Self {
-        Self { command, args: args.iter().map(|arg| (*arg).to_owned()).collect(), env: Vec::new() }
+        Self {
+            command,
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            env: Vec::new(),
+        }
     }
 
     pub(super) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -43,7 +47,11 @@ impl Entry {
 
     /// As it is written in a configuration.
     pub(super) fn to_json(&self) -> String {
-        let env: serde_json::Map<_, _> = self.env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        let env: serde_json::Map<_, _> = self
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
         json!({ "command": self.command, "args": self.args, "env": env }).to_string()
     }
 }
@@ -56,7 +64,9 @@ pub(super) fn everything(peers: &Peers) -> Entry {
 /// The server of the Python SDK that has all that the conformance suite asks for, over Streamable HTTP in both eras.
 pub(super) fn fixture(peers: &Peers) -> Served {
     let mut command = Command::new(peers.python(2, "python"));
-    command.args(["-m", "mcp_everything_server", "--port", "0"]).env("PYTHONPATH", peers.fixture());
+    command
+        .args(["-m", "mcp_everything_server", "--port", "0"])
+        .env("PYTHONPATH", peers.fixture());
     Served::start(&mut command)
 }
 
@@ -79,21 +89,33 @@ pub(super) fn all(peers: &Peers, scratch: &Scratch, memory: &Path) -> Vec<Real> 
                 ("get-sum", json!({ "a": 0.1, "b": 0.2 })),
                 ("get-structured-content", json!({ "location": "Chicago" })),
                 ("get-tiny-image", json!({})),
-                ("get-annotated-message", json!({ "messageType": "error", "includeImage": true })),
+                (
+                    "get-annotated-message",
+                    json!({ "messageType": "error", "includeImage": true }),
+                ),
                 ("get-resource-links", json!({ "count": 3 })),
             ],
         },
         Real {
             name: "filesystem",
-            entry: Entry::new(peers.npm("mcp-server-filesystem"), &[&files.display().to_string()]),
+            entry: Entry::new(
+                peers.npm("mcp-server-filesystem"),
+                &[&files.display().to_string()],
+            ),
             tools: 14,
             need: "read what a text file says",
             fitting: "read_text_file",
             calls: vec![
                 ("read_text_file", json!({ "path": hello })),
                 ("list_directory", json!({ "path": files })),
-                ("read_text_file", json!({ "path": files.join("missing.txt") })),
-                ("read_text_file", json!({ "path": scratch.path().join("outside.txt") })),
+                (
+                    "read_text_file",
+                    json!({ "path": files.join("missing.txt") }),
+                ),
+                (
+                    "read_text_file",
+                    json!({ "path": scratch.path().join("outside.txt") }),
+                ),
             ],
         },
         Real {
@@ -125,13 +147,19 @@ pub(super) fn all(peers: &Peers, scratch: &Scratch, memory: &Path) -> Vec<Real> 
         },
         Real {
             name: "git",
-            entry: Entry::new(python("mcp-server-git"), &["--repository", &repository.display().to_string()]),
+            entry: Entry::new(
+                python("mcp-server-git"),
+                &["--repository", &repository.display().to_string()],
+            ),
             tools: 12,
             need: "what is the status of my working tree",
             fitting: "git_status",
             calls: vec![
                 ("git_status", json!({ "repo_path": repository })),
-                ("git_log", json!({ "repo_path": repository, "max_count": 1 })),
+                (
+                    "git_log",
+                    json!({ "repo_path": repository, "max_count": 1 }),
+                ),
                 ("git_diff_unstaged", json!({ "repo_path": repository })),
                 ("git_status", json!({ "repo_path": files })),
             ],
@@ -156,7 +184,10 @@ pub(super) fn all(peers: &Peers, scratch: &Scratch, memory: &Path) -> Vec<Real> 
             fitting: "fetch",
             calls: vec![
                 ("fetch", json!({ "url": scratch.page })),
-                ("fetch", json!({ "url": scratch.page.replace("moons", "suns") })),
+                (
+                    "fetch",
+                    json!({ "url": scratch.page.replace("moons", "suns") }),
+                ),
             ],
         },
     ]
@@ -172,17 +203,34 @@ pub(super) struct Scratch {
 impl Scratch {
     pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().expect("there is a directory for temporary files");
-        let scratch = Self { directory, page: page::serve() };
+        let scratch = Self {
+            directory,
+            page: page::serve(),
+        };
         let (files, repository) = (scratch.files(), scratch.repository());
         std::fs::create_dir_all(&files).unwrap();
         std::fs::create_dir_all(&repository).unwrap();
         std::fs::write(files.join("hello.txt"), "hello from a file\n").unwrap();
         std::fs::write(scratch.path().join("outside.txt"), "not for the server\n").unwrap();
         let git = |arguments: &[&str]| {
-            let author = ["-c", "user.name=Ada", "-c", "user.email=ada@example.invalid", "-c", "commit.gpgsign=false"];
+            let author = [
+                "-c",
+                "user.name=Ada",
+                "-c",
+                "user.email=ada@example.invalid",
+                "-c",
+                "commit.gpgsign=false",
+            ];
             let mut command = Command::new("git");
-            command.args(author).args(arguments).current_dir(&repository).stdout(std::process::Stdio::null());
-            assert!(command.status().expect("git starts").success(), "{command:?}");
+            command
+                .args(author)
+                .args(arguments)
+                .current_dir(&repository)
+                .stdout(std::process::Stdio::null());
+            assert!(
+                command.status().expect("git starts").success(),
+                "{command:?}"
+            );
         };
         git(&["init", "--quiet", "--initial-branch=main"]);
         std::fs::write(repository.join("a.txt"), "one\n").unwrap();

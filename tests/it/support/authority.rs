@@ -118,12 +118,19 @@ impl Authority {
     pub(crate) fn start(manner: Manner) -> Self {
         let mut clients = BTreeMap::new();
         if let Some((id, secret)) = manner.known {
-            let client =
-                Client { secret: Some(secret.to_owned()), redirects: Vec::new(), issuer: manner.issuer.to_owned() };
+            let client = Client {
+                secret: Some(secret.to_owned()),
+                redirects: Vec::new(),
+                issuer: manner.issuer.to_owned(),
+            };
             clients.insert(id.to_owned(), client);
         }
         let state = Arc::new(Mutex::new(State {
-            secrets: manner.known.map(|(_, secret)| secret.to_owned()).into_iter().collect(),
+            secrets: manner
+                .known
+                .map(|(_, secret)| secret.to_owned())
+                .into_iter()
+                .collect(),
             manner,
             clients,
             codes: BTreeMap::new(),
@@ -142,7 +149,9 @@ impl Authority {
 
     /// A home with the MCP server in it as `web`.
     pub(crate) fn setup(&self, members: Value) -> Setup {
-        Setup::new().entry("web", &self.web.entry(members)).variable("MCPZIP_BROWSER", "none")
+        Setup::new()
+            .entry("web", &self.web.entry(members))
+            .variable("MCPZIP_BROWSER", "none")
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -167,7 +176,10 @@ impl Authority {
     #[track_caller]
     pub(crate) fn is_silent(&self, what: &str, text: &str) {
         for secret in &self.state().secrets {
-            assert!(!text.contains(secret.as_str()), "{secret} is in {what}:\n{text}");
+            assert!(
+                !text.contains(secret.as_str()),
+                "{secret} is in {what}:\n{text}"
+            );
         }
     }
 
@@ -191,9 +203,13 @@ impl State {
 
     fn tokens(&mut self, grant: Grant, refreshes: bool) -> Value {
         let access = self.secret("access");
-        self.access.insert(access.clone(), (Instant::now() + self.manner.life, grant.scopes.clone()));
+        self.access.insert(
+            access.clone(),
+            (Instant::now() + self.manner.life, grant.scopes.clone()),
+        );
         let scopes: Vec<&str> = grant.scopes.iter().map(String::as_str).collect();
-        let mut given = json!({ "access_token": access, "token_type": "bearer", "scope": scopes.join(" ") });
+        let mut given =
+            json!({ "access_token": access, "token_type": "bearer", "scope": scopes.join(" ") });
         if let Some(life) = self.manner.expires_in {
             given["expires_in"] = life.into();
         }
@@ -218,7 +234,13 @@ fn answer(state: &Mutex<State>, request: &Request, reply: &mut Reply) {
     .collect();
     let path = url.path();
     let manner = state.lock().unwrap().manner.clone();
-    while state.lock().unwrap().manner.stall.is_some_and(|part| path.contains(part)) {
+    while state
+        .lock()
+        .unwrap()
+        .manner
+        .stall
+        .is_some_and(|part| path.contains(part))
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
     if path == "/mcp" {
@@ -245,7 +267,9 @@ fn answer(state: &Mutex<State>, request: &Request, reply: &mut Reply) {
         }
         return reply.json(&document.to_string());
     }
-    let Some((issuer, step)) = path.rsplit_once('/') else { return reply.whole("404 Not Found", "", "") };
+    let Some((issuer, step)) = path.rsplit_once('/') else {
+        return reply.whole("404 Not Found", "", "");
+    };
     match step {
         "register" => register(state, issuer, request, reply),
         "authorize" => authorize(state, issuer, &origin, &fields, reply),
@@ -264,21 +288,34 @@ fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply)
     let token = request.header("authorization").strip_prefix("Bearer ");
     let (known, needed) = {
         let state = state.lock().unwrap();
-        let known = token.and_then(|token| state.access.get(token)).filter(|(end, _)| *end > Instant::now()).cloned();
+        let known = token
+            .and_then(|token| state.access.get(token))
+            .filter(|(end, _)| *end > Instant::now())
+            .cloned();
         (known, state.manner.needed)
     };
-    let metadata = format!(r#"resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#);
+    let metadata =
+        format!(r#"resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#);
     let Some((_, scopes)) = known else {
         let headers = format!("www-authenticate: Bearer {metadata}, scope=\"basic\"\r\n");
         // It says what it was shown, as a careless server does.
-        return reply.whole("401 Unauthorized", &headers, &format!("not good: {}", token.unwrap_or("nothing")));
+        return reply.whole(
+            "401 Unauthorized",
+            &headers,
+            &format!("not good: {}", token.unwrap_or("nothing")),
+        );
     };
     let is_tool = request.rpc() == "tools/call" && request.body["params"]["name"] == "t";
     if is_tool && needed.iter().any(|scope| !scopes.contains(*scope)) {
         let wanted = needed.join(" ");
-        let headers =
-            format!("www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{wanted}\", {metadata}\r\n");
-        return reply.whole("403 Forbidden", &headers, &format!("not for {}", token.unwrap_or_default()));
+        let headers = format!(
+            "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{wanted}\", {metadata}\r\n"
+        );
+        return reply.whole(
+            "403 Forbidden",
+            &headers,
+            &format!("not for {}", token.unwrap_or_default()),
+        );
     }
     legacy(request, reply);
 }
@@ -288,25 +325,50 @@ fn register(state: &Mutex<State>, issuer: &str, request: &Request, reply: &mut R
     assert_eq!(request.body["application_type"], "native");
     state.registrations += 1;
     let id = format!("client-{}", state.registrations);
-    let redirects: Vec<String> = serde_json::from_value(request.body["redirect_uris"].clone()).unwrap();
+    let redirects: Vec<String> =
+        serde_json::from_value(request.body["redirect_uris"].clone()).unwrap();
     let secret = (state.manner.method != "none").then(|| state.secret("client-secret"));
     let mut given = request.body.clone();
     given["client_id"] = id.clone().into();
     if let Some(secret) = &secret {
         given["client_secret"] = secret.clone().into();
     }
-    state.clients.insert(id, Client { secret, redirects, issuer: issuer.to_owned() });
-    reply.whole("201 Created", "content-type: application/json\r\n", &given.to_string());
+    state.clients.insert(
+        id,
+        Client {
+            secret,
+            redirects,
+            issuer: issuer.to_owned(),
+        },
+    );
+    reply.whole(
+        "201 Created",
+        "content-type: application/json\r\n",
+        &given.to_string(),
+    );
 }
 
-fn authorize(state: &Mutex<State>, issuer: &str, origin: &str, fields: &BTreeMap<String, String>, reply: &mut Reply) {
+fn authorize(
+    state: &Mutex<State>,
+    issuer: &str,
+    origin: &str,
+    fields: &BTreeMap<String, String>,
+    reply: &mut Reply,
+) {
     let mut state = state.lock().unwrap();
     let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
-    let client = state.clients.get(&field("client_id")).filter(|client| client.issuer == issuer).cloned();
-    let Some(client) = client else { return reply.whole("400 Bad Request", "", "unknown client") };
+    let client = state
+        .clients
+        .get(&field("client_id"))
+        .filter(|client| client.issuer == issuer)
+        .cloned();
+    let Some(client) = client else {
+        return reply.whole("400 Bad Request", "", "unknown client");
+    };
     let redirect = field("redirect_uri");
     let is_known = client.redirects.is_empty() || client.redirects.contains(&redirect);
-    let is_good = field("code_challenge_method") == "S256" && field("resource") == format!("{origin}/mcp");
+    let is_good =
+        field("code_challenge_method") == "S256" && field("resource") == format!("{origin}/mcp");
     if !is_known || !is_good || field("response_type") != "code" {
         return reply.whole("400 Bad Request", "", "not so");
     }
@@ -314,13 +376,25 @@ fn authorize(state: &Mutex<State>, issuer: &str, origin: &str, fields: &BTreeMap
         client: field("client_id"),
         redirect: redirect.clone(),
         challenge: field("code_challenge"),
-        scopes: state.manner.grants.unwrap_or(&field("scope")).split_whitespace().map(str::to_owned).collect(),
+        scopes: state
+            .manner
+            .grants
+            .unwrap_or(&field("scope"))
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect(),
     };
     let code = state.secret("code");
     state.codes.insert(code.clone(), grant);
-    let iss = state.manner.iss.map_or_else(|| format!("{origin}{issuer}"), str::to_owned);
+    let iss = state
+        .manner
+        .iss
+        .map_or_else(|| format!("{origin}{issuer}"), str::to_owned);
     let mut back = Url::parse(&redirect).unwrap();
-    back.query_pairs_mut().append_pair("code", &code).append_pair("state", &field("state")).append_pair("iss", &iss);
+    back.query_pairs_mut()
+        .append_pair("code", &code)
+        .append_pair("state", &field("state"))
+        .append_pair("iss", &iss);
     reply.whole("302 Found", &format!("location: {back}\r\n"), "");
 }
 
@@ -338,25 +412,40 @@ fn token(
     state.token_requests += 1;
     let mut refuse = |error: &str, words: &str| {
         let body = json!({ "error": error, "error_description": words }).to_string();
-        reply.whole("400 Bad Request", "content-type: application/json\r\n", &body);
+        reply.whole(
+            "400 Bad Request",
+            "content-type: application/json\r\n",
+            &body,
+        );
     };
     let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
-    let basic = request.header("authorization").strip_prefix("Basic ").map(|text| {
-        let pair = String::from_utf8(STANDARD.decode(text).unwrap()).unwrap();
-        let (id, secret) = pair.split_once(':').unwrap();
-        (id.to_owned(), secret.to_owned())
-    });
+    let basic = request
+        .header("authorization")
+        .strip_prefix("Basic ")
+        .map(|text| {
+            let pair = String::from_utf8(STANDARD.decode(text).unwrap()).unwrap();
+            let (id, secret) = pair.split_once(':').unwrap();
+            (id.to_owned(), secret.to_owned())
+        });
     let (id, secret) = match state.manner.method {
         "client_secret_basic" => basic.unwrap_or_default(),
         "private_key_jwt" => {
-            match signer(&field("client_assertion"), &format!("{origin}{issuer}"), &state.manner.key) {
+            match signer(
+                &field("client_assertion"),
+                &format!("{origin}{issuer}"),
+                &state.manner.key,
+            ) {
                 Some(id) => (id, String::new()),
                 None => return refuse("invalid_client", "not your signature"),
             }
         }
         _ => (field("client_id"), field("client_secret")),
     };
-    let client = state.clients.get(&id).filter(|client| client.issuer == issuer).cloned();
+    let client = state
+        .clients
+        .get(&id)
+        .filter(|client| client.issuer == issuer)
+        .cloned();
     if client.is_none_or(|client| client.secret.unwrap_or_default() != secret) {
         return refuse("invalid_client", "who are you");
     }
@@ -369,14 +458,21 @@ fn token(
                 return refuse("invalid_grant", "no such code");
             };
             let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier")));
-            if grant.client != id || grant.redirect != field("redirect_uri") || grant.challenge != challenge {
+            if grant.client != id
+                || grant.redirect != field("redirect_uri")
+                || grant.challenge != challenge
+            {
                 return refuse("invalid_grant", "not your code");
             }
             state.tokens(grant, true)
         }
         "refresh_token" => {
             let token = field("refresh_token");
-            let Some(grant) = state.refresh.remove(&token).filter(|grant| grant.client == id) else {
+            let Some(grant) = state
+                .refresh
+                .remove(&token)
+                .filter(|grant| grant.client == id)
+            else {
                 state.reuses += 1;
                 // It says too much.
                 return refuse("invalid_grant", &format!("{token} is no good"));
@@ -388,8 +484,18 @@ fn token(
             state.tokens(grant, true)
         }
         "client_credentials" => {
-            let scopes = field("scope").split_whitespace().map(str::to_owned).collect();
-            state.tokens(Grant { client: id, scopes, ..Grant::default() }, false)
+            let scopes = field("scope")
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
+            state.tokens(
+                Grant {
+                    client: id,
+                    scopes,
+                    ..Grant::default()
+                },
+                false,
+            )
         }
         _ => return refuse("unsupported_grant_type", ""),
     };
@@ -403,16 +509,24 @@ fn token(
 fn signer(assertion: &str, issuer: &str, key: &[u8]) -> Option<String> {
     let (message, signature) = assertion.rsplit_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-    let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ECDSA_P256_SHA256_FIXED, key);
+    let key =
+        ring::signature::UnparsedPublicKey::new(&ring::signature::ECDSA_P256_SHA256_FIXED, key);
     key.verify(message.as_bytes(), &signature).ok()?;
-    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(message.split('.').nth(1)?).ok()?).ok()?;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+    let claims: Value =
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(message.split('.').nth(1)?).ok()?).ok()?;
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .ok()?
+        .as_secs();
     let is_good = claims["iss"] == claims["sub"]
         && claims["aud"] == issuer
         && claims["iat"].as_u64()? <= now
         && (now..now + 600).contains(&claims["exp"].as_u64()?)
         && claims["jti"].as_str().is_some_and(|id| id.len() > 10);
-    claims["sub"].as_str().filter(|_| is_good).map(str::to_owned)
+    claims["sub"]
+        .as_str()
+        .filter(|_| is_good)
+        .map(str::to_owned)
 }
 
 /// A login that waits for its browser.
@@ -447,7 +561,12 @@ impl Login {
                 break line.trim().to_owned();
             }
         };
-        Self { child, stderr, said, url }
+        Self {
+            child,
+            stderr,
+            said,
+            url,
+        }
     }
 
     /// Opens the page as a browser does; what is shown at the end.
@@ -478,7 +597,12 @@ impl Login {
     pub(crate) fn end(mut self) -> Outcome {
         let status = until("the login to end", || self.child.try_wait().unwrap());
         let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
         self.stderr.read_to_string(&mut self.said).unwrap();
         Outcome::of("mcpzip login web", status.code(), stdout, self.said)
     }
@@ -507,7 +631,10 @@ pub(crate) fn browse(url: &str) -> String {
 /// Where a page leads.
 pub(crate) fn location(page: &str) -> Option<String> {
     let lines = page.split("\r\n").take_while(|line| !line.is_empty());
-    lines.filter_map(|line| line.strip_prefix("location: ")).map(str::to_owned).next()
+    lines
+        .filter_map(|line| line.strip_prefix("location: "))
+        .map(str::to_owned)
+        .next()
 }
 
 /// Gets a page.
@@ -515,9 +642,18 @@ pub(crate) fn location(page: &str) -> Option<String> {
 pub(crate) fn get(url: &str) -> String {
     let url = Url::parse(url).unwrap();
     let mut stream = TcpStream::connect((url.host_str().unwrap(), url.port().unwrap())).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let head = format!("GET {}{query} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", url.path(), url.authority());
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let query = url
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    let head = format!(
+        "GET {}{query} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+        url.path(),
+        url.authority()
+    );
     stream.write_all(head.as_bytes()).unwrap();
     let mut page = Vec::new();
     // The scripted server keeps its connections, so a page ends with its length.
@@ -525,8 +661,10 @@ pub(crate) fn get(url: &str) -> String {
     loop {
         let text = String::from_utf8_lossy(&page).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .map_or(0, |n| n.parse().unwrap());
             if body.len() >= length {
                 return text;
             }

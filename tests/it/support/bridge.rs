@@ -83,7 +83,13 @@ struct Meta<'a> {
 
 /// Puts the fake server with this script behind HTTP.
 pub(crate) fn start(form: Form, is_modern: bool, script: PathBuf, log: PathBuf) -> HttpServer {
-    let bridge = Bridge { form, is_modern, script, log, process: Mutex::default() };
+    let bridge = Bridge {
+        form,
+        is_modern,
+        script,
+        log,
+        process: Mutex::default(),
+    };
     HttpServer::start(move |request, reply| match form {
         Form::Json | Form::Events => bridge.streamable(request, reply),
         Form::Old => bridge.old(request, reply),
@@ -96,11 +102,19 @@ impl Bridge {
         let process = match request.rpc() {
             "initialize" if !is_modern => Some(self.restart()),
             _ if is_modern => Some(self.running().unwrap_or_else(|| self.restart())),
-            _ => self.running().filter(|process| process.session == request.header("mcp-session-id")),
+            _ => self
+                .running()
+                .filter(|process| process.session == request.header("mcp-session-id")),
         };
-        let Some(process) = process else { return reply.whole("404 Not Found", "", "") };
+        let Some(process) = process else {
+            return reply.whole("404 Not Found", "", "");
+        };
         let message: Message<'_> = serde_json::from_str(&request.text).unwrap_or_default();
-        match (request.method.as_str(), message.method.as_deref(), message.id) {
+        match (
+            request.method.as_str(),
+            message.method.as_deref(),
+            message.id,
+        ) {
             ("POST", Some("subscriptions/listen"), Some(id)) if is_modern => {
                 let news = process.hear();
                 process.write(&request.text);
@@ -130,7 +144,11 @@ impl Bridge {
 
     /// Passes on what belongs to a request, up to its answer. A modern client that lets go cancels it.
     fn answer(&self, process: &Process, lines: &Receiver<Vec<u8>>, id: &str, reply: &mut Reply) {
-        let session = if self.is_modern { String::new() } else { format!("mcp-session-id: {}\r\n", process.session) };
+        let session = if self.is_modern {
+            String::new()
+        } else {
+            format!("mcp-session-id: {}\r\n", process.session)
+        };
         if self.form == Form::Events {
             reply.events(&session);
         }
@@ -143,13 +161,24 @@ impl Bridge {
                 Ok(line) => {
                     let headers = format!("content-type: application/json\r\n{session}");
                     let is_refusal = line.windows(6).any(|window| window == b"-32022");
-                    return reply.whole_bytes(if is_refusal { "400 Bad Request" } else { "200 OK" }, &headers, &line);
+                    return reply.whole_bytes(
+                        if is_refusal {
+                            "400 Bad Request"
+                        } else {
+                            "200 OK"
+                        },
+                        &headers,
+                        &line,
+                    );
                 }
                 Err(RecvTimeoutError::Disconnected) => return reply.vanish(),
                 Err(RecvTimeoutError::Timeout) if reply.is_gone() => {
                     if self.is_modern {
-                        let params = format!(r#"{{"requestId":{id},"reason":"the client let go"}}"#);
-                        process.write(&format!(r#"{{"method":"notifications/cancelled","params":{params}}}"#));
+                        let params =
+                            format!(r#"{{"requestId":{id},"reason":"the client let go"}}"#);
+                        process.write(&format!(
+                            r#"{{"method":"notifications/cancelled","params":{params}}}"#
+                        ));
                     }
                     return;
                 }
@@ -188,8 +217,12 @@ impl Bridge {
             old.kill();
         }
         let mut command = Command::new(program::fake_server());
-        let mut child =
-            command.args([&self.script, &self.log]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .args([&self.script, &self.log])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let stdout = child.stdout.take().unwrap();
         let process = Arc::new(Process {
             session: format!("session-{}", child.id()),
@@ -221,7 +254,11 @@ impl Process {
         let (lines, receiver) = channel();
         let mut routes = self.routes.lock().unwrap();
         if !routes.ended {
-            routes.waiting.push(Waiting { id: id.to_owned(), token, lines });
+            routes.waiting.push(Waiting {
+                id: id.to_owned(),
+                token,
+                lines,
+            });
         }
         receiver
     }
@@ -243,12 +280,19 @@ impl Process {
             }
             line.pop();
             let mut routes = self.routes.lock().unwrap();
-            let waiting = if has_one_stream { None } else { routes.receiver_of(&line) };
+            let waiting = if has_one_stream {
+                None
+            } else {
+                routes.receiver_of(&line)
+            };
             let lines = waiting.or(routes.unasked.clone());
             // Whoever it was for may have gone.
             let _ = lines.map(|lines| lines.send(line));
         }
-        *self.routes.lock().unwrap() = Routes { ended: true, ..Routes::default() };
+        *self.routes.lock().unwrap() = Routes {
+            ended: true,
+            ..Routes::default()
+        };
     }
 }
 
@@ -259,11 +303,17 @@ impl Routes {
         if is_progress(line) {
             let message: Message<'_> = serde_json::from_slice(line).ok()?;
             let token = token_of(message.params)?;
-            return self.waiting.iter().find(|one| one.token.as_ref() == Some(&token)).map(|one| one.lines.clone());
+            return self
+                .waiting
+                .iter()
+                .find(|one| one.token.as_ref() == Some(&token))
+                .map(|one| one.lines.clone());
         }
         let is_answer = |waiting: &Waiting| {
             let id = format!("\"id\":{}", waiting.id);
-            start.split_once(&id).is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
+            start
+                .split_once(&id)
+                .is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
         };
         let at = self.waiting.iter().position(is_answer)?;
         Some(self.waiting.swap_remove(at).lines)
@@ -283,7 +333,9 @@ fn relay(lines: &Receiver<Vec<u8>>, subscription: Option<&str>, reply: &mut Repl
     loop {
         match lines.recv_timeout(Duration::from_millis(10)) {
             Ok(line) => match subscription {
-                Some(id) => reply.event(notification(id, "notifications/tools/list_changed").as_bytes()),
+                Some(id) => {
+                    reply.event(notification(id, "notifications/tools/list_changed").as_bytes())
+                }
                 None => reply.event(&line),
             },
             Err(RecvTimeoutError::Timeout) if !reply.is_gone() => {}

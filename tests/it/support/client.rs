@@ -49,7 +49,9 @@ struct ReceivedState {
 impl Client {
     #[track_caller]
     pub(super) fn start(home: Arc<Home>, mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let received = Arc::new(Received::default());
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = child.stderr.take().expect("stderr is piped");
@@ -64,7 +66,15 @@ impl Client {
             }),
         ];
         let stdin = child.stdin.take();
-        Self { home, child, stdin, received, readers, sent: Vec::new(), next_id: 1 }
+        Self {
+            home,
+            child,
+            stdin,
+            received,
+            readers,
+            sent: Vec::new(),
+            next_id: 1,
+        }
     }
 
     /// Reads nothing more of stdout but what is under way, until [`Client::read_on`].
@@ -119,9 +129,14 @@ impl Client {
     /// Writes any bytes.
     #[track_caller]
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
-        self.sent.push(start(&String::from_utf8_lossy(&bytes[..bytes.len().min(4000)])));
+        self.sent.push(start(&String::from_utf8_lossy(
+            &bytes[..bytes.len().min(4000)],
+        )));
         let stdin = self.stdin.as_mut().expect("stdin was not closed");
-        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("mcpzip reads its stdin");
+        stdin
+            .write_all(bytes)
+            .and_then(|()| stdin.flush())
+            .expect("mcpzip reads its stdin");
     }
 
     /// Sends a request with `params`, a JSON text, and returns its id.
@@ -129,7 +144,9 @@ impl Client {
     pub(crate) fn request(&mut self, method: &str, params: &str) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#));
+        self.send(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        ));
         id
     }
 
@@ -150,18 +167,30 @@ impl Client {
     /// Sends a request of revision 2026-07-28 of a client with these capabilities, a JSON text; `meta` are more members of
     /// its `_meta`.
     #[track_caller]
-    pub(crate) fn begin_modern(&mut self, method: &str, members: &str, capabilities: &str, meta: &str) -> u64 {
+    pub(crate) fn begin_modern(
+        &mut self,
+        method: &str,
+        members: &str,
+        capabilities: &str,
+        meta: &str,
+    ) -> u64 {
         let comma = |text: &str| if text.is_empty() { "" } else { "," };
         let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
         let declared = format!(r#""io.modelcontextprotocol/clientCapabilities":{capabilities}"#);
         let meta = format!("{{{version},{declared}{}{meta}}}", comma(meta));
-        self.request(method, &format!(r#"{{{members}{}"_meta":{meta}}}"#, comma(members)))
+        self.request(
+            method,
+            &format!(r#"{{{members}{}"_meta":{meta}}}"#, comma(members)),
+        )
     }
 
     /// Begins to call one of the meta-tools; `arguments` is a JSON text.
     #[track_caller]
     pub(crate) fn begin(&mut self, tool: &str, arguments: &str) -> u64 {
-        self.request("tools/call", &format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#))
+        self.request(
+            "tools/call",
+            &format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#),
+        )
     }
 
     /// Calls one of the meta-tools; `arguments` is a JSON text.
@@ -187,13 +216,17 @@ impl Client {
     /// Executes a tool; `arguments` is a JSON text.
     #[track_caller]
     pub(crate) fn execute_with(&mut self, name: &str, arguments: &str) -> Message {
-        self.call("execute_tool", &format!(r#"{{"name":"{name}","arguments":{arguments}}}"#))
+        self.call(
+            "execute_tool",
+            &format!(r#"{{"name":"{name}","arguments":{arguments}}}"#),
+        )
     }
 
     /// Searches, and returns the text of the answer.
     #[track_caller]
     pub(crate) fn search(&mut self, query: &str) -> String {
-        self.call("search_tools", &json!({ "query": query }).to_string()).text()
+        self.call("search_tools", &json!({ "query": query }).to_string())
+            .text()
     }
 
     /// Waits for the answer to a request.
@@ -205,7 +238,9 @@ impl Client {
     /// Waits for the answer whose id is written so.
     #[track_caller]
     pub(crate) fn answer_to(&mut self, id: &str) -> Message {
-        self.expect(&format!("an answer to {id}"), |message| message.is_answer() && message.id() == id)
+        self.expect(&format!("an answer to {id}"), |message| {
+            message.is_answer() && message.id() == id
+        })
     }
 
     /// Waits for the first message of a kind.
@@ -234,9 +269,14 @@ impl Client {
         let state = self.received.state();
         let place = |id: u64| {
             let mut messages = state.all.iter().map(|line| Message::new(line.clone()));
-            messages.position(|message| message.is_answer() && message.id() == id.to_string()).expect("it was answered")
+            messages
+                .position(|message| message.is_answer() && message.id() == id.to_string())
+                .expect("it was answered")
         };
-        assert!(place(first) < place(second), "{first} had to wait for {second}");
+        assert!(
+            place(first) < place(second),
+            "{first} had to wait for {second}"
+        );
     }
 
     /// The messages that came and were not taken.
@@ -247,7 +287,9 @@ impl Client {
     /// Waits until stderr has this text in it.
     #[track_caller]
     pub(crate) fn wait_for_stderr(&self, text: &str) {
-        let found = self.received.wait(|state| state.stderr.contains(text).then_some(()));
+        let found = self
+            .received
+            .wait(|state| state.stderr.contains(text).then_some(()));
         found.unwrap_or_else(|| panic!("stderr never said `{text}`"));
     }
 
@@ -302,8 +344,12 @@ impl Client {
     /// Waits for its end, and for that of its output.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        let status = until("mcpzip to end", || self.child.try_wait().expect("it is our child"));
-        self.received.wait(|state| state.ended.then_some(())).expect("stdout ends with the process");
+        let status = until("mcpzip to end", || {
+            self.child.try_wait().expect("it is our child")
+        });
+        self.received
+            .wait(|state| state.ended.then_some(()))
+            .expect("stdout ends with the process");
         status
     }
 
@@ -329,8 +375,14 @@ impl Received {
             if let Some(value) = found(&mut state) {
                 return Some(value);
             }
-            let left = PATIENCE.checked_sub(start.elapsed()).filter(|_| !state.ended)?;
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            let left = PATIENCE
+                .checked_sub(start.elapsed())
+                .filter(|_| !state.ended)?;
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -342,7 +394,10 @@ impl Received {
             state.waiting.push(Message::new(line));
             self.changed.notify_all();
             while state.is_held {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
         }
         self.state().ended = true;
@@ -352,7 +407,9 @@ impl Received {
     fn read_stderr(&self, mut stderr: impl Read) {
         let mut chunk = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = stderr.read(&mut chunk) {
-            self.state().stderr.push_str(&String::from_utf8_lossy(&chunk[..length]));
+            self.state()
+                .stderr
+                .push_str(&String::from_utf8_lossy(&chunk[..length]));
             self.changed.notify_all();
         }
     }

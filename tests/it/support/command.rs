@@ -23,14 +23,28 @@ pub(crate) struct Outcome {
 /// Runs `command`, whose streams are piped, to its end.
 #[track_caller]
 pub(crate) fn run(mut command: Command, input: &str) -> Outcome {
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut child = command
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let stdout = read_all(child.stdout.take().expect("stdout is piped"));
     let stderr = read_all(child.stderr.take().expect("stderr is piped"));
     // A command that needs no input may have ended already.
-    let _ = child.stdin.take().expect("stdin is piped").write_all(input.as_bytes());
-    let status = until(&format!("{command:?} to end"), || child.try_wait().expect("it is our child"));
-    let text = |reader: std::thread::JoinHandle<String>| reader.join().expect("reading does not panic");
-    Outcome { command: format!("{command:?}"), code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+    let _ = child
+        .stdin
+        .take()
+        .expect("stdin is piped")
+        .write_all(input.as_bytes());
+    let status = until(&format!("{command:?} to end"), || {
+        child.try_wait().expect("it is our child")
+    });
+    let text =
+        |reader: std::thread::JoinHandle<String>| reader.join().expect("reading does not panic");
+    Outcome {
+        command: format!("{command:?}"),
+        code: status.code(),
+        stdout: text(stdout),
+        stderr: text(stderr),
+    }
 }
 
 fn read_all(mut reader: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
@@ -45,7 +59,12 @@ fn read_all(mut reader: impl Read + Send + 'static) -> std::thread::JoinHandle<S
 impl Outcome {
     /// A run that was seen to its end elsewhere.
     pub(crate) fn of(command: &str, code: Option<i32>, stdout: String, stderr: String) -> Self {
-        Self { command: command.to_owned(), code, stdout, stderr }
+        Self {
+            command: command.to_owned(),
+            code,
+            stdout,
+            stderr,
+        }
     }
 
     /// Fails unless the command ended with this code.
@@ -58,12 +77,17 @@ impl Outcome {
     /// Fails unless stdout is JSON, which is returned.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("stdout is not JSON ({error}): {self}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("stdout is not JSON ({error}): {self}"))
     }
 }
 
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}\ncode {:?}\nstdout: {}\nstderr: {}", self.command, self.code, self.stdout, self.stderr)
+        write!(
+            f,
+            "{}\ncode {:?}\nstdout: {}\nstderr: {}",
+            self.command, self.code, self.stdout, self.stderr
+        )
     }
 }

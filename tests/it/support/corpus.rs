@@ -20,7 +20,10 @@ pub(crate) struct CorpusTool {
 /// The tools of a corpus, `dev/corpus.json` say; `None` when that is not wanted, which is said.
 #[track_caller]
 pub(crate) fn tools(corpus: &str) -> Option<Vec<CorpusTool>> {
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests have no configuration of their own"
+    )]
     let skip = std::env::var_os(SKIP);
     if skip.is_some_and(|value| !value.is_empty() && value != "0") {
         eprintln!("LEFT OUT: a test with real tools, because {SKIP} is set");
@@ -37,7 +40,10 @@ pub(crate) fn tools(corpus: &str) -> Option<Vec<CorpusTool>> {
     let tools = servers.into_iter().flat_map(|server| {
         let name = server["server"].as_str().unwrap().to_owned();
         let tools = server["tools"].as_array().unwrap().clone();
-        tools.into_iter().map(move |definition| CorpusTool { server: name.clone(), definition })
+        tools.into_iter().map(move |definition| CorpusTool {
+            server: name.clone(),
+            definition,
+        })
     });
     Some(tools.collect())
 }

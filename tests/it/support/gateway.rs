@@ -82,8 +82,14 @@ impl Setup {
         process.wait_for_stderr(&format!("{line}{}", address.trim_end_matches('0')));
         process.wait_for_stderr("/mcp\n");
         let stderr = process.stderr();
-        let url = stderr.lines().find_map(|text| text.strip_prefix(line)).expect("the URL stands on a line of its own");
-        let address = url.strip_suffix("/mcp").and_then(|address| address.parse().ok()).expect("it is an address");
+        let url = stderr
+            .lines()
+            .find_map(|text| text.strip_prefix(line))
+            .expect("the URL stands on a line of its own");
+        let address = url
+            .strip_suffix("/mcp")
+            .and_then(|address| address.parse().ok())
+            .expect("it is an address");
         Gateway { process, address }
     }
 }
@@ -112,10 +118,14 @@ impl Gateway {
         let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
         let comma = if members.is_empty() { "" } else { "," };
         let params = format!("{{{members}{comma}{meta}}}");
-        let name =
-            serde_json::from_str::<Value>(&params).ok().and_then(|params| params["name"].as_str().map(str::to_owned));
+        let name = serde_json::from_str::<Value>(&params)
+            .ok()
+            .and_then(|params| params["name"].as_str().map(str::to_owned));
         let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#);
-        let call = self.post(&body).header("MCP-Protocol-Version", "2026-07-28").header("Mcp-Method", method);
+        let call = self
+            .post(&body)
+            .header("MCP-Protocol-Version", "2026-07-28")
+            .header("Mcp-Method", method);
         match name {
             Some(name) => call.header("Mcp-Name", &name),
             None => call,
@@ -124,7 +134,10 @@ impl Gateway {
 
     /// A modern call of a tool behind `execute_tool`.
     pub(crate) fn modern_execute(&self, name: &str, more: &str) -> Call {
-        self.modern("tools/call", &format!(r#""name":"execute_tool","arguments":{{"name":"{name}"}}{more}"#))
+        self.modern(
+            "tools/call",
+            &format!(r#""name":"execute_tool","arguments":{{"name":"{name}"}}{more}"#),
+        )
     }
 
     /// Opens a session as a client of 2025-11-25 does.
@@ -138,9 +151,14 @@ impl Gateway {
     pub(crate) fn session_of(&self, version: &str, capabilities: &Value) -> HttpSession {
         let answer = self.post(&initialize(version, capabilities)).send();
         assert_eq!(answer.status, 200, "{answer:?}");
-        let session = HttpSession { address: self.address, id: answer.header("mcp-session-id").to_owned() };
+        let session = HttpSession {
+            address: self.address,
+            id: answer.header("mcp-session-id").to_owned(),
+        };
         assert!(!session.id.is_empty(), "{answer:?}");
-        let done = session.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).send();
+        let done = session
+            .post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .send();
         assert_eq!((done.status, done.body.as_str()), (202, ""));
         session
     }
@@ -166,12 +184,18 @@ impl HttpSession {
 
     /// A request in this session.
     pub(crate) fn request(&self, id: u64, method: &str, params: &str) -> Call {
-        self.post(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#))
+        self.post(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        ))
     }
 
     /// A call of a tool behind `execute_tool`; `more` is put behind its parameters.
     pub(crate) fn execute(&self, id: u64, name: &str, more: &str) -> Call {
-        self.request(id, "tools/call", &format!(r#"{{"name":"execute_tool","arguments":{{"name":"{name}"}}{more}}}"#))
+        self.request(
+            id,
+            "tools/call",
+            &format!(r#"{{"name":"execute_tool","arguments":{{"name":"{name}"}}{more}}}"#),
+        )
     }
 
     /// Opens the stream of unasked messages.
@@ -179,20 +203,31 @@ impl HttpSession {
     pub(crate) fn listen(&self) -> Incoming {
         let call = Call::new(self.address, "GET", "/mcp").header("Accept", "text/event-stream");
         let stream = call.header("Mcp-Session-Id", &self.id).open();
-        assert_eq!((stream.status, stream.header("content-type")), (200, "text/event-stream"));
+        assert_eq!(
+            (stream.status, stream.header("content-type")),
+            (200, "text/event-stream")
+        );
         stream
     }
 
     /// Ends the session.
     pub(crate) fn delete(&self) -> Answer {
-        Call::new(self.address, "DELETE", "/mcp").header("Mcp-Session-Id", &self.id).send()
+        Call::new(self.address, "DELETE", "/mcp")
+            .header("Mcp-Session-Id", &self.id)
+            .send()
     }
 }
 
 impl Call {
     fn new(address: SocketAddr, method: &str, path: &str) -> Self {
         let headers = vec![("Host".to_owned(), address.to_string())];
-        Self { address, method: method.to_owned(), path: path.to_owned(), headers, body: Vec::new() }
+        Self {
+            address,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers,
+            body: Vec::new(),
+        }
     }
 
     fn post(address: SocketAddr, body: &str) -> Self {
@@ -211,7 +246,8 @@ impl Call {
 
     /// Takes a header out.
     pub(crate) fn without(mut self, name: &str) -> Self {
-        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
@@ -223,9 +259,14 @@ impl Call {
     /// The request as it is written.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
-        self.headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
-        let has_length =
-            |name: &str| ["content-length", "transfer-encoding"].iter().any(|own| name.eq_ignore_ascii_case(own));
+        self.headers
+            .iter()
+            .for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+        let has_length = |name: &str| {
+            ["content-length", "transfer-encoding"]
+                .iter()
+                .any(|own| name.eq_ignore_ascii_case(own))
+        };
         if !self.headers.iter().any(|(name, _)| has_length(name)) {
             head.push_str(&format!("content-length: {}\r\n", self.body.len()));
         }
@@ -256,8 +297,14 @@ impl Call {
 
     /// Sends the request on a connection that carried others, and waits for the whole answer.
     #[track_caller]
-    pub(crate) fn send_on(&self, connection: BufReader<TcpStream>) -> (Answer, BufReader<TcpStream>) {
-        connection.get_ref().write_all(&self.bytes()).expect("the server reads");
+    pub(crate) fn send_on(
+        &self,
+        connection: BufReader<TcpStream>,
+    ) -> (Answer, BufReader<TcpStream>) {
+        connection
+            .get_ref()
+            .write_all(&self.bytes())
+            .expect("the server reads");
         Incoming::read(connection).whole()
     }
 }
@@ -272,12 +319,17 @@ impl Incoming {
             line.trim_end().to_owned()
         };
         let start = line();
-        let status = start.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = start
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status: {start:?}"));
         let mut headers = BTreeMap::new();
         loop {
             let line = line();
-            let Some((name, value)) = line.split_once(": ") else { break };
+            let Some((name, value)) = line.split_once(": ") else {
+                break;
+            };
             headers.insert(name.to_ascii_lowercase(), value.to_owned());
         }
         let left = match headers.get("content-length") {
@@ -285,7 +337,13 @@ impl Incoming {
             None if headers.contains_key("transfer-encoding") => Left::Chunks,
             None => Left::Bytes(0),
         };
-        Self { reader, status, headers, pending: Vec::new(), left }
+        Self {
+            reader,
+            status,
+            headers,
+            pending: Vec::new(),
+            left,
+        }
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -309,14 +367,19 @@ impl Incoming {
                     // The connection was closed.
                     return false;
                 }
-                usize::from_str_radix(line.trim(), 16).unwrap_or_else(|_| panic!("no size of a chunk: {line:?}"))
+                usize::from_str_radix(line.trim(), 16)
+                    .unwrap_or_else(|_| panic!("no size of a chunk: {line:?}"))
             }
         };
         let start = self.pending.len();
         self.pending.resize(start + length, 0);
-        self.reader.read_exact(&mut self.pending[start..]).expect("the body comes");
+        self.reader
+            .read_exact(&mut self.pending[start..])
+            .expect("the body comes");
         if self.left == Left::Chunks {
-            self.reader.read_exact(&mut [0; 2]).expect("a chunk has an end");
+            self.reader
+                .read_exact(&mut [0; 2])
+                .expect("a chunk has an end");
         } else {
             self.left = Left::Bytes(0);
         }
@@ -328,7 +391,14 @@ impl Incoming {
     pub(crate) fn whole(mut self) -> (Answer, BufReader<TcpStream>) {
         while self.more() {}
         let body = String::from_utf8(self.pending).expect("the body is UTF-8");
-        (Answer { status: self.status, headers: self.headers, body }, self.reader)
+        (
+            Answer {
+                status: self.status,
+                headers: self.headers,
+                body,
+            },
+            self.reader,
+        )
     }
 
     /// Waits for the next event; `None` at the end of the stream.
@@ -337,7 +407,9 @@ impl Incoming {
         loop {
             if let Some(end) = self.pending.windows(2).position(|pair| pair == b"\n\n") {
                 let text: Vec<u8> = self.pending.drain(..end + 2).collect();
-                if let Some(event) = Event::parse(std::str::from_utf8(&text).expect("events are UTF-8")) {
+                if let Some(event) =
+                    Event::parse(std::str::from_utf8(&text).expect("events are UTF-8"))
+                {
                     return Some(event);
                 }
                 continue;
@@ -352,7 +424,8 @@ impl Incoming {
     #[track_caller]
     pub(crate) fn comment(&mut self) -> String {
         assert!(self.pending.is_empty() && self.more(), "the stream goes on");
-        let text = String::from_utf8(std::mem::take(&mut self.pending)).expect("comments are UTF-8");
+        let text =
+            String::from_utf8(std::mem::take(&mut self.pending)).expect("comments are UTF-8");
         assert!(text.starts_with(':'), "{text:?}");
         text
     }
@@ -370,11 +443,16 @@ impl Event {
     /// `None` for a comment.
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| -> Vec<&str> {
-            text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).collect()
+            text.lines()
+                .filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+                .collect()
         };
         let (kind, data) = (field("event"), field("data"));
         assert!(data.len() <= 1, "more than one line of data: {text:?}");
-        Some(Self { kind: (*kind.first()?).to_owned(), data: (*data.first()?).to_owned() })
+        Some(Self {
+            kind: (*kind.first()?).to_owned(),
+            data: (*data.first()?).to_owned(),
+        })
     }
 }
 

@@ -41,7 +41,10 @@ impl HttpServer {
     /// Starts a server that answers each request by `handler`, each connection by itself.
     pub(crate) fn start(handler: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = Self { address: listener.local_addr().unwrap(), requests: Arc::default() };
+        let server = Self {
+            address: listener.local_addr().unwrap(),
+            requests: Arc::default(),
+        };
         let (handler, requests) = (Arc::new(handler), server.requests.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -63,7 +66,10 @@ impl HttpServer {
     /// The entry of this server in a configuration.
     pub(crate) fn entry(&self, members: Value) -> String {
         let mut entry = json!({ "url": self.url("/mcp") });
-        entry.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        entry
+            .as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
         entry.to_string()
     }
 
@@ -84,13 +90,19 @@ impl HttpServer {
 
     /// How many requests were of this JSON-RPC method, or of this HTTP method without a message.
     pub(crate) fn count(&self, method: &str) -> usize {
-        self.requests().iter().filter(|request| request.rpc() == method).count()
+        self.requests()
+            .iter()
+            .filter(|request| request.rpc() == method)
+            .count()
     }
 
     /// The first request of this method.
     #[track_caller]
     pub(crate) fn first(&self, method: &str) -> Request {
-        let request = self.requests().into_iter().find(|request| request.rpc() == method);
+        let request = self
+            .requests()
+            .into_iter()
+            .find(|request| request.rpc() == method);
         request.unwrap_or_else(|| panic!("no {method} came"))
     }
 }
@@ -126,12 +138,21 @@ impl Reply {
     /// A whole answer; `headers` each with its line end.
     pub(crate) fn whole(&mut self, status: &str, headers: &str, body: &str) {
         let length = body.len();
-        self.raw(format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}").as_bytes());
+        self.raw(
+            format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}")
+                .as_bytes(),
+        );
     }
 
     /// A whole answer of any bytes.
     pub(crate) fn whole_bytes(&mut self, status: &str, headers: &str, body: &[u8]) {
-        self.raw(format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n", body.len()).as_bytes());
+        self.raw(
+            format!(
+                "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n",
+                body.len()
+            )
+            .as_bytes(),
+        );
         self.raw(body);
     }
 
@@ -161,18 +182,31 @@ impl Reply {
     /// Breaks off so that the other end is told of an error, and not of an end.
     pub(crate) fn reset(&mut self) {
         self.keeps = false;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let stream = self.stream.try_clone().unwrap();
             stream.set_nonblocking(true).unwrap();
-            tokio::net::TcpStream::from_std(stream).unwrap().set_zero_linger().unwrap();
+            tokio::net::TcpStream::from_std(stream)
+                .unwrap()
+                .set_zero_linger()
+                .unwrap();
         });
     }
 
     /// Waits until such a request came, over whatever connection.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Request) -> bool) {
-        until(what, || self.requests.lock().unwrap().iter().any(&wanted).then_some(()));
+        until(what, || {
+            self.requests
+                .lock()
+                .unwrap()
+                .iter()
+                .any(&wanted)
+                .then_some(())
+        });
     }
 
     /// Says no more until the other end lets go; whether it did so in time.
@@ -225,24 +259,42 @@ pub(crate) fn modern(request: &Request, reply: &mut Reply) {
             let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
             let error = json!({ "code": -32022, "message": "no", "data": data });
             let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
-            reply.whole("400 Bad Request", "content-type: application/json\r\n", &body.to_string());
+            reply.whole(
+                "400 Bad Request",
+                "content-type: application/json\r\n",
+                &body.to_string(),
+            );
         }
-        "server/discover" => reply.json(&complete(json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }))),
+        "server/discover" => reply.json(&complete(
+            json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }),
+        )),
         "tools/list" => {
             let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
             reply.json(&complete(json!({ "tools": [tool("t"), tool("u")] })));
         }
-        "tools/call" => reply.json(&complete(json!({ "content": [{ "type": "text", "text": "fine" }] }))),
+        "tools/call" => reply.json(&complete(
+            json!({ "content": [{ "type": "text", "text": "fine" }] }),
+        )),
         _ => reply.whole("405 Method Not Allowed", "", ""),
     }
 }
 
-fn serve(stream: TcpStream, handler: &dyn Fn(&Request, &mut Reply), requests: Arc<Mutex<Vec<Request>>>) {
+fn serve(
+    stream: TcpStream,
+    handler: &dyn Fn(&Request, &mut Reply),
+    requests: Arc<Mutex<Vec<Request>>>,
+) {
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut reply = Reply { stream, keeps: true, requests: requests.clone() };
+    let mut reply = Reply {
+        stream,
+        keeps: true,
+        requests: requests.clone(),
+    };
     while reply.keeps {
-        let Some(request) = read(&mut reader) else { return };
+        let Some(request) = read(&mut reader) else {
+            return;
+        };
         requests.lock().unwrap().push(request.clone());
         handler(&request, &mut reply);
     }
@@ -251,17 +303,24 @@ fn serve(stream: TcpStream, handler: &dyn Fn(&Request, &mut Reply), requests: Ar
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
     let mut line = || {
         let mut line = String::new();
-        reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
+        reader
+            .read_line(&mut line)
+            .ok()
+            .filter(|length| *length > 0)?;
         Some(line.trim_end().to_owned())
     };
     let start = line()?;
     let mut headers = BTreeMap::new();
     loop {
         let line = line()?;
-        let Some((name, value)) = line.split_once(": ") else { break };
+        let Some((name, value)) = line.split_once(": ") else {
+            break;
+        };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
-    let length = headers.get("content-length").map_or(0, |length: &String| length.parse().unwrap());
+    let length = headers
+        .get("content-length")
+        .map_or(0, |length: &String| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let mut words = start.split(' ').map(str::to_owned);

@@ -48,24 +48,45 @@ impl Keyring {
         );
         std::fs::write(&config, text).unwrap();
         let mut bus = command("dbus-daemon", home.path());
-        bus.args(["--nofork", "--nopidfile", "--print-address=1"]).arg(format!("--config-file={}", config.display()));
-        let mut bus = bus.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        bus.args(["--nofork", "--nopidfile", "--print-address=1"])
+            .arg(format!("--config-file={}", config.display()));
+        let mut bus = bus
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut address = String::new();
-        BufReader::new(bus.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        BufReader::new(bus.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
         let address = address.trim().to_owned();
-        assert!(address.starts_with("unix:"), "the bus did not start: {address}");
-        Some(Self { home, bus, daemon: None, address })
+        assert!(
+            address.starts_with("unix:"),
+            "the bus did not start: {address}"
+        );
+        Some(Self {
+            home,
+            bus,
+            daemon: None,
+            address,
+        })
     }
 
     /// Starts the daemon, with its collection unlocked or not. One that was never unlocked has none.
     pub(crate) fn open(&mut self, is_unlocked: bool) {
         self.close();
         let mut daemon = command("gnome-keyring-daemon", self.home.path());
-        daemon.args(["--foreground", "--components=secrets"]).env("DBUS_SESSION_BUS_ADDRESS", &self.address);
+        daemon
+            .args(["--foreground", "--components=secrets"])
+            .env("DBUS_SESSION_BUS_ADDRESS", &self.address);
         if is_unlocked {
             daemon.arg("--unlock").stdin(Stdio::piped());
         }
-        let mut child = daemon.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = daemon
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         if let Some(mut stdin) = child.stdin.take() {
             stdin.write_all(b"password").unwrap();
         }
@@ -94,7 +115,10 @@ impl Keyring {
 
     /// `setup` with this keychain.
     pub(crate) fn around(&self, setup: &Setup) -> Setup {
-        setup.clone().variable("DBUS_SESSION_BUS_ADDRESS", &self.address).variable("MCPZIP_CREDENTIALS", "auto")
+        setup
+            .clone()
+            .variable("DBUS_SESSION_BUS_ADDRESS", &self.address)
+            .variable("MCPZIP_CREDENTIALS", "auto")
     }
 }
 

@@ -41,7 +41,8 @@ impl Message {
     }
 
     fn parts(&self) -> Parts<'_> {
-        serde_json::from_str(&self.line).unwrap_or_else(|error| panic!("no message ({error}): {}", start(&self.line)))
+        serde_json::from_str(&self.line)
+            .unwrap_or_else(|error| panic!("no message ({error}): {}", start(&self.line)))
     }
 
     /// The id as it was written; `null` for a message without one.
@@ -56,19 +57,27 @@ impl Message {
 
     /// Whether it is a notification of this method.
     pub(crate) fn is_notification(&self, method: &str) -> bool {
-        self.parts().method.is_some_and(|raw| raw.get() == format!("\"{method}\""))
+        self.parts()
+            .method
+            .is_some_and(|raw| raw.get() == format!("\"{method}\""))
     }
 
     /// The parameters of a notification, in their own bytes.
     #[track_caller]
     pub(crate) fn params(&self) -> &str {
-        self.parts().params.map(RawValue::get).unwrap_or_else(|| panic!("no params: {}", start(&self.line)))
+        self.parts()
+            .params
+            .map(RawValue::get)
+            .unwrap_or_else(|| panic!("no params: {}", start(&self.line)))
     }
 
     /// The result, in its own bytes.
     #[track_caller]
     pub(crate) fn result(&self) -> &str {
-        self.parts().result.map(RawValue::get).unwrap_or_else(|| panic!("no result: {}", start(&self.line)))
+        self.parts()
+            .result
+            .map(RawValue::get)
+            .unwrap_or_else(|| panic!("no result: {}", start(&self.line)))
     }
 
     /// The result as a value.
@@ -80,7 +89,10 @@ impl Message {
     /// The error as a value.
     #[track_caller]
     pub(crate) fn error(&self) -> Value {
-        let error = self.parts().error.unwrap_or_else(|| panic!("no error: {}", start(&self.line)));
+        let error = self
+            .parts()
+            .error
+            .unwrap_or_else(|| panic!("no error: {}", start(&self.line)));
         serde_json::from_str(error.get()).unwrap()
     }
 
@@ -100,10 +112,11 @@ impl Message {
     #[track_caller]
     pub(crate) fn text(&self) -> String {
         let content: Content<'_> = serde_json::from_str(self.result()).unwrap();
-        let texts = content
-            .content
-            .iter()
-            .filter_map(|block| serde_json::from_str::<Value>(block.get()).ok()?["text"].as_str().map(str::to_owned));
+        let texts = content.content.iter().filter_map(|block| {
+            serde_json::from_str::<Value>(block.get()).ok()?["text"]
+                .as_str()
+                .map(str::to_owned)
+        });
         texts.collect::<Vec<_>>().join("\n")
     }
 
@@ -118,5 +131,9 @@ impl Message {
 /// The start of a text that may be long.
 pub(crate) fn start(text: &str) -> String {
     let short: String = text.chars().take(2000).collect();
-    if short.len() < text.len() { format!("{short}… ({} bytes)", text.len()) } else { short }
+    if short.len() < text.len() {
+        format!("{short}… ({} bytes)", text.len())
+    } else {
+        short
+    }
 }

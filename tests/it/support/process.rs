@@ -20,9 +20,14 @@ impl Mark {
         let wanted = format!("{}={self}", Self::VARIABLE);
         let has_mark = |id: u32| {
             let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+            environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == wanted.as_bytes())
         };
-        all_ids().filter(|id| has_mark(*id)).filter_map(Process::read).collect()
+        all_ids()
+            .filter(|id| has_mark(*id))
+            .filter_map(Process::read)
+            .collect()
     }
 }
 
@@ -56,18 +61,28 @@ impl Process {
         let parent = fields.next()?.parse().ok()?;
         let command = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
-        Some(Self { id, parent, state, command })
+        Some(Self {
+            id,
+            parent,
+            state,
+            command,
+        })
     }
 
     /// The children of a process, zombies among them.
     pub(crate) fn children_of(parent: u32) -> Vec<Self> {
-        all_ids().filter_map(Self::read).filter(|process| process.parent == parent).collect()
+        all_ids()
+            .filter_map(Self::read)
+            .filter(|process| process.parent == parent)
+            .collect()
     }
 }
 
 #[cfg(target_os = "linux")]
 fn all_ids() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").expect("Linux has /proc").flatten();
+    let entries = std::fs::read_dir("/proc")
+        .expect("Linux has /proc")
+        .flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
@@ -75,6 +90,9 @@ fn all_ids() -> impl Iterator<Item = u32> {
 #[cfg(unix)]
 #[track_caller]
 pub(crate) fn signal(id: u32, signal: rustix::process::Signal) {
-    let id = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw).expect("it is a process id");
+    let id = i32::try_from(id)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .expect("it is a process id");
     rustix::process::kill_process(id, signal).expect("the process is there");
 }

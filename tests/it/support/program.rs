@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 
 /// The `mcpzip` program.
 pub(crate) fn mcpzip() -> &'static Path {
-    static PROGRAM: LazyLock<PathBuf> =
-        LazyLock::new(|| beside_the_tests("mcpzip").unwrap_or_else(|| env!("CARGO_BIN_EXE_mcpzip").into()));
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        beside_the_tests("mcpzip").unwrap_or_else(|| env!("CARGO_BIN_EXE_mcpzip").into())
+    });
     &PROGRAM
 }
 
@@ -32,27 +33,50 @@ pub(crate) fn example(name: &str, source: &str) -> PathBuf {
         cargo.arg("--release");
     }
     let status = cargo.status().expect("cargo runs");
-    assert!(status.success(), "`{name}` could not be built: {cargo:?}: {status}");
-    beside_the_tests(&program)
-        .unwrap_or_else(|| panic!("no `{name}` at {}/examples after {cargo:?}", profile_directory().display()))
+    assert!(
+        status.success(),
+        "`{name}` could not be built: {cargo:?}: {status}"
+    );
+    beside_the_tests(&program).unwrap_or_else(|| {
+        panic!(
+            "no `{name}` at {}/examples after {cargo:?}",
+            profile_directory().display()
+        )
+    })
 }
 
 /// The directory that cargo builds this profile into: the tests are in `deps` under it.
 fn profile_directory() -> PathBuf {
     let test = std::env::current_exe().expect("the test knows where it is");
-    test.parent().and_then(Path::parent).expect("the test is two levels down").to_owned()
+    test.parent()
+        .and_then(Path::parent)
+        .expect("the test is two levels down")
+        .to_owned()
 }
 
 fn beside_the_tests(name: &str) -> Option<PathBuf> {
-    let path = profile_directory().join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    let path = profile_directory()
+        .join(name)
+        .with_extension(std::env::consts::EXE_EXTENSION);
     path.is_file().then_some(path)
 }
 
 /// Whether `built` is newer than `source`, a file or a directory of files.
 fn is_newer(built: &Path, source: &Path) -> bool {
-    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
-    let files = std::fs::read_dir(source).into_iter().flatten().flatten().map(|entry| entry.path());
-    let newest = files.chain([source.to_owned()]).filter_map(|path| modified(&path)).max();
+    let modified = |path: &Path| {
+        path.metadata()
+            .and_then(|metadata| metadata.modified())
+            .ok()
+    };
+    let files = std::fs::read_dir(source)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let newest = files
+        .chain([source.to_owned()])
+        .filter_map(|path| modified(&path))
+        .max();
     // A source that is not there any more cannot be built either.
     newest.is_none_or(|newest| modified(built).is_some_and(|built| built >= newest))
 }

@@ -35,9 +35,14 @@ impl Proxy {
         })
     }
 
-    fn start(serve: impl Fn(TcpStream, &Mutex<Vec<String>>) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    fn start(
+        serve: impl Fn(TcpStream, &Mutex<Vec<String>>) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let proxy = Self { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let proxy = Self {
+            address: listener.local_addr().unwrap(),
+            asked: Arc::default(),
+        };
         let (serve, asked) = (Arc::new(serve), proxy.asked.clone());
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -84,7 +89,11 @@ fn greet_socks(client: &mut TcpStream) -> io::Result<String> {
     let host = read(client, length.into())?;
     let port = read(client, 2)?;
     client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])?;
-    Ok(format!("{}:{}", String::from_utf8_lossy(&host), u16::from_be_bytes([port[0], port[1]])))
+    Ok(format!(
+        "{}:{}",
+        String::from_utf8_lossy(&host),
+        u16::from_be_bytes([port[0], port[1]])
+    ))
 }
 
 fn read(client: &mut TcpStream, count: usize) -> io::Result<Vec<u8>> {

@@ -45,7 +45,9 @@ const PIECES: &[&str] = &[
     "\\u2028",
 ];
 
-const KEYS: &[&str] = &["a", "b", "_meta", "type", "text", "isError", "id", "é", "\\u0061", "", "a b", "x\\\"y"];
+const KEYS: &[&str] = &[
+    "a", "b", "_meta", "type", "text", "isError", "id", "é", "\\u0061", "", "a b", "x\\\"y",
+];
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
@@ -70,13 +72,21 @@ impl Random {
         let mut members = Vec::new();
         if !self.one_in(12) {
             let blocks: Vec<String> = (0..self.below(4)).map(|_| self.block()).collect();
-            members.push(format!("\"content\":{}[{}]", self.space(), blocks.join(",")));
+            members.push(format!(
+                "\"content\":{}[{}]",
+                self.space(),
+                blocks.join(",")
+            ));
         }
         if self.one_in(2) {
             members.push(format!("\"structuredContent\":{}", self.value(5)));
         }
         if self.one_in(4) {
-            members.push(format!("\"isError\":{}{}", self.space(), ["true", "false"][self.below(2)]));
+            members.push(format!(
+                "\"isError\":{}{}",
+                self.space(),
+                ["true", "false"][self.below(2)]
+            ));
         }
         if self.one_in(4) {
             members.push(format!("\"_meta\":{}", self.object(2)));
@@ -86,7 +96,11 @@ impl Random {
             members.push(format!("\"later{key}\":{}", self.value(3)));
         }
         if self.one_in(300) {
-            members.push(format!("\"deep\":{}{}", "[".repeat(5_000), "]".repeat(5_000)));
+            members.push(format!(
+                "\"deep\":{}{}",
+                "[".repeat(5_000),
+                "]".repeat(5_000)
+            ));
         }
         if self.one_in(400) {
             members.push(format!("\"long\":\"{}\"", "xé\\n".repeat(60_000)));
@@ -94,24 +108,48 @@ impl Random {
         let at = self.below(members.len() + 1);
         members.rotate_left(at);
         let (before, after) = (self.space(), self.space());
-        format!("{{{before}{}{after}}}", members.join(&format!("{},", self.space())))
+        format!(
+            "{{{before}{}{after}}}",
+            members.join(&format!("{},", self.space()))
+        )
     }
 
     fn block(&mut self) -> String {
-        let rest = if self.one_in(3) { format!(",\"annotations\":{}", self.object(2)) } else { String::new() };
-        let extra = if self.one_in(5) { format!(",\"_meta\":{}", self.object(2)) } else { String::new() };
+        let rest = if self.one_in(3) {
+            format!(",\"annotations\":{}", self.object(2))
+        } else {
+            String::new()
+        };
+        let extra = if self.one_in(5) {
+            format!(",\"_meta\":{}", self.object(2))
+        } else {
+            String::new()
+        };
         match self.below(6) {
-            0 | 1 => format!("{{\"type\":\"text\",\"text\":{}{rest}{extra}}}", self.string()),
-            2 => format!("{{\"data\":\"aGk=\",\"type\":\"image\",\"mimeType\":\"image/png\"{rest}}}"),
-            3 => format!("{{\"type\":\"audio\",\"data\":\"\",\"mimeType\":\"audio/wav\"{rest}{extra}}}"),
+            0 | 1 => format!(
+                "{{\"type\":\"text\",\"text\":{}{rest}{extra}}}",
+                self.string()
+            ),
+            2 => {
+                format!("{{\"data\":\"aGk=\",\"type\":\"image\",\"mimeType\":\"image/png\"{rest}}}")
+            }
+            3 => format!(
+                "{{\"type\":\"audio\",\"data\":\"\",\"mimeType\":\"audio/wav\"{rest}{extra}}}"
+            ),
             4 => format!(
                 "{{\"type\":\"resource\",\"resource\":{{\"uri\":{},\"text\":{}}}{rest}}}",
                 self.string(),
                 self.string()
             ),
             _ => match self.below(3) {
-                0 => format!("{{\"type\":\"resource_link\",\"uri\":\"x:y\",\"name\":{}{rest}}}", self.string()),
-                1 => format!("{{\"type\":\"of the future\",\"payload\":{}}}", self.value(3)),
+                0 => format!(
+                    "{{\"type\":\"resource_link\",\"uri\":\"x:y\",\"name\":{}{rest}}}",
+                    self.string()
+                ),
+                1 => format!(
+                    "{{\"type\":\"of the future\",\"payload\":{}}}",
+                    self.value(3)
+                ),
                 _ => self.value(2),
             },
         }
@@ -123,21 +161,33 @@ impl Random {
             1 | 2 => self.string(),
             3 => ["true", "false", "null"][self.below(3)].to_owned(),
             4 => {
-                let items: Vec<String> = (0..self.below(5)).map(|_| self.value(depth - 1)).collect();
-                format!("[{}{}]", self.space(), items.join(&format!(",{}", self.space())))
+                let items: Vec<String> =
+                    (0..self.below(5)).map(|_| self.value(depth - 1)).collect();
+                format!(
+                    "[{}{}]",
+                    self.space(),
+                    items.join(&format!(",{}", self.space()))
+                )
             }
             _ => self.object(depth - 1),
         }
     }
 
     fn object(&mut self, depth: usize) -> String {
-        let members: Vec<String> =
-            (0..self.below(5)).map(|_| format!("\"{}\"{}:{}", self.key(), self.space(), self.value(depth))).collect();
-        format!("{{{}{}}}", members.join(&format!("{},", self.space())), self.space())
+        let members: Vec<String> = (0..self.below(5))
+            .map(|_| format!("\"{}\"{}:{}", self.key(), self.space(), self.value(depth)))
+            .collect();
+        format!(
+            "{{{}{}}}",
+            members.join(&format!("{},", self.space())),
+            self.space()
+        )
     }
 
     fn string(&mut self) -> String {
-        let pieces: Vec<&str> = (0..self.below(8)).map(|_| PIECES[self.below(PIECES.len())]).collect();
+        let pieces: Vec<&str> = (0..self.below(8))
+            .map(|_| PIECES[self.below(PIECES.len())])
+            .collect();
         format!("\"{}\"", pieces.concat())
     }
 

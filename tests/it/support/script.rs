@@ -32,8 +32,7 @@ impl Server {
 
     /// Adds a tool that takes anything, and what a call of it does.
     pub(crate) fn tool(self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
-        let definition =
-            json!({ "name": name, "description": format!("Does {name}."), "inputSchema": { "type": "object" } });
+        let definition = json!({ "name": name, "description": format!("Does {name}."), "inputSchema": { "type": "object" } });
         self.tool_as(name, &definition.to_string(), steps)
     }
 
@@ -49,7 +48,12 @@ impl Server {
     }
 
     /// Adds a tool by its definition, sent in these bytes.
-    pub(crate) fn tool_as(self, name: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn tool_as(
+        self,
+        name: &str,
+        definition: &str,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Self {
         self.hidden(name, steps).entry(definition)
     }
 
@@ -71,7 +75,12 @@ impl Server {
     }
 
     /// Adds a prompt by its definition, sent in these bytes.
-    pub(crate) fn prompt_as(mut self, name: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn prompt_as(
+        mut self,
+        name: &str,
+        definition: &str,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Self {
         self.gets.push(format!("{}:{}", json!(name), list(steps)));
         self.prompts.push(definition.to_owned());
         self
@@ -83,7 +92,12 @@ impl Server {
     }
 
     /// Adds a resource by its definition, sent in these bytes.
-    pub(crate) fn resource_as(mut self, uri: &str, definition: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn resource_as(
+        mut self,
+        uri: &str,
+        definition: &str,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Self {
         self.resources.push(definition.to_owned());
         self.reading(uri, steps)
     }
@@ -96,7 +110,8 @@ impl Server {
 
     /// Adds a resource template.
     pub(crate) fn template(mut self, template: &str) -> Self {
-        self.templates.push(json!({ "uriTemplate": template, "name": template }).to_string());
+        self.templates
+            .push(json!({ "uriTemplate": template, "name": template }).to_string());
         self
     }
 
@@ -137,13 +152,15 @@ impl Server {
 
     /// Does this for each request of `method`.
     pub(crate) fn on(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
-        self.methods.push(format!("{}:{}", json!(method), list(steps)));
+        self.methods
+            .push(format!("{}:{}", json!(method), list(steps)));
         self
     }
 
     /// Ignores SIGTERM and the end of stdin.
     pub(crate) fn stubborn(self) -> Self {
-        self.member(r#""ignore_term":true"#.to_owned()).at_end([hang()])
+        self.member(r#""ignore_term":true"#.to_owned())
+            .at_end([hang()])
     }
 
     fn member(mut self, member: String) -> Self {
@@ -254,7 +271,10 @@ pub(crate) fn change_tools(definitions: &[&str]) -> Step {
 
 /// Has these `prompts`, `resources` or `templates` from now on, and says so.
 pub(crate) fn change(list: &str, definitions: &[&str]) -> Step {
-    Step(format!(r#"{{"change":["{list}",[{}]]}}"#, definitions.join(",")))
+    Step(format!(
+        r#"{{"change":["{list}",[{}]]}}"#,
+        definitions.join(",")
+    ))
 }
 
 /// Pings the client under this id and waits for the answer.
@@ -273,12 +293,19 @@ pub(crate) fn if_params(
     then: impl IntoIterator<Item = Step>,
     otherwise: impl IntoIterator<Item = Step>,
 ) -> Step {
-    Step(format!(r#"{{"if_params":[{},{},{}]}}"#, json!(text), list(then), list(otherwise)))
+    Step(format!(
+        r#"{{"if_params":[{},{},{}]}}"#,
+        json!(text),
+        list(then),
+        list(otherwise)
+    ))
 }
 
 /// Answers with these members of `structuredContent`, in which `$answer` is what the client answered last.
 pub(crate) fn answer_with(members: &str) -> Step {
-    line(&format!(r#"{{"jsonrpc":"2.0","id":$id,"result":{{"content":[],"structuredContent":{{{members}}}}}}}"#))
+    line(&format!(
+        r#"{{"jsonrpc":"2.0","id":$id,"result":{{"content":[],"structuredContent":{{{members}}}}}}}"#
+    ))
 }
 
 /// Waits until the client cancels the request.
@@ -298,7 +325,12 @@ pub(crate) fn up_to(
     first: impl IntoIterator<Item = Step>,
     then: impl IntoIterator<Item = Step>,
 ) -> Step {
-    Step(format!(r#"{{"up_to":[{count},{},{},{}]}}"#, json!(text), list(first), list(then)))
+    Step(format!(
+        r#"{{"up_to":[{count},{},{},{}]}}"#,
+        json!(text),
+        list(first),
+        list(then)
+    ))
 }
 
 fn list(steps: impl IntoIterator<Item = Step>) -> String {

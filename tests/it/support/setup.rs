@@ -38,7 +38,11 @@ impl Setup {
     /// An empty home.
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let mark = Mark::new(format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        let mark = Mark::new(format!(
+            "{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        ));
         let directory = TempDir::new().expect("there is a directory for temporary files");
         let setup = Self {
             home: Arc::new(Home { directory, mark }),
@@ -59,7 +63,12 @@ impl Setup {
     }
 
     /// Configures a fake server with more members in its entry.
-    pub(crate) fn server_with(self, name: &str, script: Server, members: serde_json::Value) -> Self {
+    pub(crate) fn server_with(
+        self,
+        name: &str,
+        script: Server,
+        members: serde_json::Value,
+    ) -> Self {
         let path = self.home.path(&format!("{name}.script.json"));
         std::fs::write(&path, script.to_json()).unwrap();
         let mut entry = json!({
@@ -108,8 +117,11 @@ impl Setup {
 
     /// Writes the configuration, as an editor would while `mcpzip` runs.
     pub(crate) fn save(&self) {
-        let servers: Vec<String> =
-            self.servers.iter().map(|(name, entry)| format!("{}:{entry}", json!(name))).collect();
+        let servers: Vec<String> = self
+            .servers
+            .iter()
+            .map(|(name, entry)| format!("{}:{entry}", json!(name)))
+            .collect();
         let mut members = vec![format!(r#""mcpServers":{{{}}}"#, servers.join(","))];
         members.extend(self.settings.iter().cloned());
         self.save_text(&format!("{{{}}}", members.join(",")));
@@ -167,8 +179,13 @@ impl Setup {
         let mut command = Command::new(program::mcpzip());
         // Windows finds nothing without its own directories.
         let inherited = ["PATH", "SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP"];
-        #[expect(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
-        let inherited = inherited.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "tests have no configuration of their own"
+        )]
+        let inherited = inherited
+            .iter()
+            .filter_map(|name| Some((name, std::env::var_os(name)?)));
         command
             .args(arguments)
             .current_dir(self.home.path("home"))
@@ -220,12 +237,18 @@ impl Home {
 
     /// How many lines of a fake server's log have `text` in them.
     pub(crate) fn count(&self, server: &str, text: &str) -> usize {
-        self.log(server).lines().filter(|line| line.contains(text)).count()
+        self.log(server)
+            .lines()
+            .filter(|line| line.contains(text))
+            .count()
     }
 
     /// How often a fake server was started.
     pub(crate) fn starts(&self, server: &str) -> usize {
-        self.log(server).lines().filter(|line| line.starts_with("start ")).count()
+        self.log(server)
+            .lines()
+            .filter(|line| line.starts_with("start "))
+            .count()
     }
 
     /// All files in it, with their sizes.
@@ -236,7 +259,11 @@ impl Home {
                 if path.is_dir() {
                     walk(&path, lines);
                 } else {
-                    lines.push(format!("{:>9} {}", entry.metadata().map_or(0, |m| m.len()), path.display()));
+                    lines.push(format!(
+                        "{:>9} {}",
+                        entry.metadata().map_or(0, |m| m.len()),
+                        path.display()
+                    ));
                 }
             }
         }
@@ -248,8 +275,13 @@ impl Home {
 
     /// The logs of all fake servers, shortened.
     pub(crate) fn logs(&self) -> String {
-        let entries = std::fs::read_dir(self.directory.path()).into_iter().flatten().flatten();
-        let logs = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log"));
+        let entries = std::fs::read_dir(self.directory.path())
+            .into_iter()
+            .flatten()
+            .flatten();
+        let logs = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "log"));
         logs.map(|path| {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let lines: Vec<String> = text.lines().map(super::message::start).collect();

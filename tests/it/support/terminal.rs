@@ -21,14 +21,25 @@ impl Terminal {
         if !tool::has("tmux", "tmux") {
             return None;
         }
-        let terminal = Self { directory: TempDir::new().unwrap() };
-        let quoted = |text: &std::ffi::OsStr| format!("'{}'", text.to_str().unwrap().replace('\'', r"'\''"));
-        let variables =
-            command.get_envs().filter_map(|(name, value)| Some(format!("{}={}", name.to_str()?, quoted(value?))));
-        let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
-        let line = std::iter::once("env -i TERM=screen-256color LANG=C.UTF-8".to_owned()).chain(variables).chain(words);
+        let terminal = Self {
+            directory: TempDir::new().unwrap(),
+        };
+        let quoted =
+            |text: &std::ffi::OsStr| format!("'{}'", text.to_str().unwrap().replace('\'', r"'\''"));
+        let variables = command
+            .get_envs()
+            .filter_map(|(name, value)| Some(format!("{}={}", name.to_str()?, quoted(value?))));
+        let words = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(quoted);
+        let line = std::iter::once("env -i TERM=screen-256color LANG=C.UTF-8".to_owned())
+            .chain(variables)
+            .chain(words);
         let script = terminal.directory.path().join("run");
-        let text = format!("trap : INT\n{}\necho \"[exit $?]\"\nsleep 600\n", line.collect::<Vec<_>>().join(" "));
+        let text = format!(
+            "trap : INT\n{}\necho \"[exit $?]\"\nsleep 600\n",
+            line.collect::<Vec<_>>().join(" ")
+        );
         std::fs::write(&script, text).unwrap();
         let started = terminal
             .tmux(&[
@@ -51,14 +62,19 @@ impl Terminal {
 
     /// What is to be seen, lines that the terminal broke in one.
     pub(crate) fn screen(&self) -> String {
-        let seen = self.tmux(&["capture-pane", "-p", "-J", "-S", "-100"]).output().unwrap();
+        let seen = self
+            .tmux(&["capture-pane", "-p", "-J", "-S", "-100"])
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&seen.stdout).trim_end().to_owned()
     }
 
     /// Waits until `text` is to be seen; the screen then.
     #[track_caller]
     pub(crate) fn shows(&self, text: &str) -> String {
-        until(&format!("`{text}` on the screen"), || Some(self.screen()).filter(|screen| screen.contains(text)))
+        until(&format!("`{text}` on the screen"), || {
+            Some(self.screen()).filter(|screen| screen.contains(text))
+        })
     }
 
     /// Types a line.
@@ -75,7 +91,13 @@ impl Terminal {
     fn tmux(&self, arguments: &[&str]) -> Command {
         let socket: PathBuf = self.directory.path().join("socket");
         let mut command = Command::new("tmux");
-        command.arg("-u").arg("-S").arg(socket).args(arguments).env_remove("TMUX").env("LANG", "C.UTF-8");
+        command
+            .arg("-u")
+            .arg("-S")
+            .arg(socket)
+            .args(arguments)
+            .env_remove("TMUX")
+            .env("LANG", "C.UTF-8");
         command
     }
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+};
 use time::{Duration, OffsetDateTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -41,23 +43,37 @@ impl Authority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "an authority for tests");
-        (params.not_before, params.not_after) = (now() - Duration::days(1), now() + Duration::days(90));
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "an authority for tests");
+        (params.not_before, params.not_after) =
+            (now() - Duration::days(1), now() + Duration::days(90));
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
+        Self {
+            issuer: Issuer::new(params, key),
+            pem,
+        }
     }
 
     /// A certificate for a host; `change` has the last word on it.
-    pub(crate) fn identity(&self, host: &str, change: impl FnOnce(&mut CertificateParams)) -> Identity {
+    pub(crate) fn identity(
+        &self,
+        host: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Identity {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
         // Some systems want both.
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        (params.not_before, params.not_after) = (now() - Duration::days(1), now() + Duration::days(90));
+        (params.not_before, params.not_after) =
+            (now() - Duration::days(1), now() + Duration::days(90));
         change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
-        Identity { certificate, key: PrivatePkcs8KeyDer::from(key.serialize_der()).into() }
+        Identity {
+            certificate,
+            key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
+        }
     }
 
     /// Writes its own certificate into a home, as what may be trusted.
@@ -76,7 +92,9 @@ impl TlsServer {
     /// Puts TLS before the plain server at `behind`.
     pub(crate) fn before(behind: SocketAddr, identity: Identity) -> Self {
         Self::start(identity, &[], move |mut stream| async move {
-            let Ok(mut plain) = TcpStream::connect(behind).await else { return };
+            let Ok(mut plain) = TcpStream::connect(behind).await else {
+                return;
+            };
             plain.set_nodelay(true).unwrap();
             // Either end may break off as it likes.
             let _ = tokio::io::copy_bidirectional(&mut stream, &mut plain).await;
@@ -95,14 +113,23 @@ impl TlsServer {
             .with_no_client_auth()
             .with_single_cert(vec![identity.certificate], identity.key)
             .unwrap();
-        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let server = Self { address: listener.local_addr().unwrap(), connections: Arc::default() };
+        let server = Self {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+        };
         let connections = server.connections.clone();
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).unwrap();
                 let serve = Arc::new(serve);

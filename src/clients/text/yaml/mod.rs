@@ -24,10 +24,14 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
             return Ok(());
         }
         // The deepest that is there, and what is missing below.
-        let depth = (0..path.len()).rev().find(|depth| *depth == 0 || find(root, &path[..*depth]).is_some());
+        let depth = (0..path.len())
+            .rev()
+            .find(|depth| *depth == 0 || find(root, &path[..*depth]).is_some());
         let depth = depth.unwrap_or(0);
         let (key, missing) = path[depth..].split_first().ok_or("has no key")?;
-        let value = missing.iter().rev().fold(value.clone(), |value, key| Node::map([(key.as_str(), value)]));
+        let value = missing.iter().rev().fold(value.clone(), |value, key| {
+            Node::map([(key.as_str(), value)])
+        });
         let owner = find(root, &path[..depth]);
         let holder = owner.as_ref().map_or(root, |owner| owner.value);
         let (at, column, in_list) = match &holder.kind {
@@ -36,7 +40,9 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
                 (last.place().extent(lines).1, members[0].column, false)
             }
             Kind::List(items) if !holder.is_flow && !items.is_empty() => {
-                let last = items[items.len() - 1].place().ok_or("is in a list of an unusual form")?;
+                let last = items[items.len() - 1]
+                    .place()
+                    .ok_or("is in a list of an unusual form")?;
                 (last.extent(lines).1, last.column, true)
             }
             Kind::Map(members) if !members.is_empty() => return Err(IN_BRACES),
@@ -45,7 +51,11 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
                 None => (lines.len(), 0, false),
                 Some(owner) => {
                     owner.open(lines)?;
-                    (owner.line + 1, owner.column + STEP, matches!(holder.kind, Kind::List(_)))
+                    (
+                        owner.line + 1,
+                        owner.column + STEP,
+                        matches!(holder.kind, Kind::List(_)),
+                    )
                 }
             },
             Kind::Scalar(_) => return Err("is in something that is neither a map nor a list"),
@@ -84,7 +94,11 @@ fn edit(
     let mut lines: Vec<String> = plain.split_inclusive('\n').map(str::to_owned).collect();
     change(&mut lines, &tree)?;
     let edited = lines.concat();
-    Ok(if has_returns { edited.replace('\n', "\r\n") } else { edited })
+    Ok(if has_returns {
+        edited.replace('\n', "\r\n")
+    } else {
+        edited
+    })
 }
 
 /// A member of a map, or an item of a list, and where it begins.
@@ -107,10 +121,15 @@ fn find<'t>(root: &'t Tree, path: &[String]) -> Option<Place<'t>> {
             return None;
         }
         place = Some(match &tree.kind {
-            Kind::Map(members) => members.iter().rev().find(|member| member.key == *key)?.place(),
-            Kind::List(items) => {
-                items.iter().find(|item| item.node().get("name").and_then(Node::as_text) == Some(key))?.place()?
-            }
+            Kind::Map(members) => members
+                .iter()
+                .rev()
+                .find(|member| member.key == *key)?
+                .place(),
+            Kind::List(items) => items
+                .iter()
+                .find(|item| item.node().get("name").and_then(Node::as_text) == Some(key))?
+                .place()?,
             Kind::Scalar(_) => return None,
         });
     }
@@ -120,7 +139,8 @@ fn find<'t>(root: &'t Tree, path: &[String]) -> Option<Place<'t>> {
 impl Place<'_> {
     /// The lines that are its own; comments behind it are, where they stand deeper.
     fn extent(&self, lines: &[String]) -> (usize, usize) {
-        let has_flush_list = !self.in_list && matches!(self.value.kind, Kind::List(_)) && !self.value.is_flow;
+        let has_flush_list =
+            !self.in_list && matches!(self.value.kind, Kind::List(_)) && !self.value.is_flow;
         let mut end = self.line + 1;
         let mut at = end;
         while let Some(line) = lines.get(at) {
@@ -153,9 +173,14 @@ impl Place<'_> {
 
     /// Makes room for lines below a key that has nothing, or an empty pair of braces.
     fn open(&self, lines: &mut [String]) -> Result<(), &'static str> {
-        let (before, after) = self.behind_colon(lines).ok_or("is below a key of an unusual form")?;
+        let (before, after) = self
+            .behind_colon(lines)
+            .ok_or("is below a key of an unusual form")?;
         let rest = after.trim_start();
-        let rest = rest.strip_prefix("{}").or_else(|| rest.strip_prefix("[]")).or_else(|| rest.strip_prefix("null"));
+        let rest = rest
+            .strip_prefix("{}")
+            .or_else(|| rest.strip_prefix("[]"))
+            .or_else(|| rest.strip_prefix("null"));
         if let Some(rest) = rest {
             lines[self.line] = format!("{before}{rest}");
         }
@@ -164,7 +189,9 @@ impl Place<'_> {
 
     /// Writes that there is nothing below the key any more.
     fn empty(&self, lines: &mut [String], is_list: bool) -> Result<(), &'static str> {
-        let (before, after) = self.behind_colon(lines).ok_or("is below a key of an unusual form")?;
+        let (before, after) = self
+            .behind_colon(lines)
+            .ok_or("is below a key of an unusual form")?;
         lines[self.line] = format!("{before} {}{after}", if is_list { "[]" } else { "{}" });
         Ok(())
     }

@@ -39,26 +39,41 @@ pub(super) struct Member {
 impl Tree {
     /// Reads a text of one document, whose lines end in `\n`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let mut reader = Reader { text, events: Parser::new_from_str(text), anchors: BTreeMap::new() };
+        let mut reader = Reader {
+            text,
+            events: Parser::new_from_str(text),
+            anchors: BTreeMap::new(),
+        };
         let mut root = None;
         while let Some((event, span)) = reader.next()? {
             match event {
-                Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
+                Event::StreamStart
+                | Event::DocumentStart(_)
+                | Event::DocumentEnd
+                | Event::Nothing => {}
                 Event::StreamEnd => break,
                 event if root.is_none() => root = Some(reader.tree(event, span, 0)?),
                 _ => return Err("several documents in one file".to_owned()),
             }
         }
-        Ok(root.unwrap_or(Self { kind: Kind::Scalar(Node::Null), is_flow: false, line: 0, dash: None }))
+        Ok(root.unwrap_or(Self {
+            kind: Kind::Scalar(Node::Null),
+            is_flow: false,
+            line: 0,
+            dash: None,
+        }))
     }
 
     pub(super) fn node(&self) -> Node {
         match &self.kind {
             Kind::Scalar(node) => node.clone(),
             Kind::List(items) => Node::List(items.iter().map(Self::node).collect()),
-            Kind::Map(members) => {
-                Node::Map(members.iter().map(|member| (member.key.clone(), member.value.node())).collect())
-            }
+            Kind::Map(members) => Node::Map(
+                members
+                    .iter()
+                    .map(|member| (member.key.clone(), member.value.node()))
+                    .collect(),
+            ),
         }
     }
 
@@ -72,13 +87,25 @@ impl Tree {
 
     /// Where it begins as a list's item.
     pub(super) fn place(&self) -> Option<Place<'_>> {
-        Some(Place { line: self.line, column: self.dash?, key_end: 0, in_list: true, value: self })
+        Some(Place {
+            line: self.line,
+            column: self.dash?,
+            key_end: 0,
+            in_list: true,
+            value: self,
+        })
     }
 }
 
 impl Member {
     pub(super) fn place(&self) -> Place<'_> {
-        Place { line: self.line, column: self.column, key_end: self.key_end, in_list: false, value: &self.value }
+        Place {
+            line: self.line,
+            column: self.column,
+            key_end: self.key_end,
+            in_list: false,
+            value: &self.value,
+        }
     }
 }
 
@@ -104,7 +131,10 @@ impl<'t> Reader<'t> {
         let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
         let (anchor, kind) = match event {
             Event::Scalar(text, style, anchor, _) => (anchor, Kind::Scalar(scalar(&text, style))),
-            Event::Alias(id) => (0, Kind::Scalar(self.anchors.get(&id).cloned().unwrap_or(Node::Null))),
+            Event::Alias(id) => (
+                0,
+                Kind::Scalar(self.anchors.get(&id).cloned().unwrap_or(Node::Null)),
+            ),
             Event::SequenceStart(anchor, _) => {
                 let mut items = Vec::new();
                 while let Some((event, span)) = self.next()? {
@@ -122,7 +152,9 @@ impl<'t> Reader<'t> {
                         break;
                     }
                     let key = self.tree(event, span, depth + 1)?;
-                    let Some((event, value_span)) = self.next()? else { break };
+                    let Some((event, value_span)) = self.next()? else {
+                        break;
+                    };
                     let value = self.tree(event, value_span, depth + 1)?;
                     members.push(Member {
                         key: match key.node() {
@@ -137,7 +169,13 @@ impl<'t> Reader<'t> {
                 }
                 (anchor, Kind::Map(members))
             }
-            other => return Err(format!("{}:{}: {other:?} is out of place", line + 1, column + 1)),
+            other => {
+                return Err(format!(
+                    "{}:{}: {other:?} is out of place",
+                    line + 1,
+                    column + 1
+                ));
+            }
         };
         let first = self.text.split('\n').nth(line).unwrap_or_default();
         let is_flow = match kind {
@@ -145,9 +183,17 @@ impl<'t> Reader<'t> {
             _ => matches!(first.chars().nth(column), Some('{' | '[')),
         };
         let before: String = first.chars().take(column).collect();
-        let dash = before.trim_end_matches(' ').strip_suffix('-').map(|indent| indent.chars().count());
+        let dash = before
+            .trim_end_matches(' ')
+            .strip_suffix('-')
+            .map(|indent| indent.chars().count());
         let dash = dash.filter(|_| before.trim_start_matches(' ').trim_end_matches(' ') == "-");
-        let tree = Tree { kind, is_flow, line, dash };
+        let tree = Tree {
+            kind,
+            is_flow,
+            line,
+            dash,
+        };
         if anchor > 0 {
             self.anchors.insert(anchor, tree.node());
         }
@@ -164,7 +210,10 @@ fn scalar(text: &str, style: ScalarStyle) -> Node {
         "" | "~" | "null" | "Null" | "NULL" => Node::Null,
         "true" | "True" | "TRUE" => Node::Flag(true),
         "false" | "False" | "FALSE" => Node::Flag(false),
-        number if number.parse::<f64>().is_ok() && number.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+        number
+            if number.parse::<f64>().is_ok()
+                && number.starts_with(|c: char| c.is_ascii_digit() || c == '-') =>
+        {
             Node::Number(number.to_owned())
         }
         text => Node::text(text),

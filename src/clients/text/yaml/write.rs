@@ -22,7 +22,9 @@ pub(super) fn member(key: &str, value: &Node, column: usize, in_list: bool) -> V
 fn lines_of(value: &Node, column: usize, lines: &mut Vec<String>) {
     match value {
         Node::Map(members) if !members.is_empty() => {
-            members.iter().for_each(|(key, value)| write_member(key, value, column, lines));
+            members
+                .iter()
+                .for_each(|(key, value)| write_member(key, value, column, lines));
         }
         other => lines.push(format!("{}{}\n", " ".repeat(column), inline(other))),
     }
@@ -37,7 +39,9 @@ fn write_member(key: &str, value: &Node, column: usize, lines: &mut Vec<String>)
         }
         Node::List(items) if items.iter().any(|item| matches!(item, Node::Map(_))) => {
             lines.push(format!("{indent}{}:\n", word(key)));
-            items.iter().for_each(|item| lines.extend(member("", item, column + STEP, true)));
+            items
+                .iter()
+                .for_each(|item| lines.extend(member("", item, column + STEP, true)));
         }
         other => lines.push(format!("{indent}{}: {}\n", word(key), inline(other))),
     }
@@ -49,9 +53,14 @@ fn inline(value: &Node) -> String {
         Node::Flag(flag) => flag.to_string(),
         Node::Number(number) => number.clone(),
         Node::Text(text) => word(text),
-        Node::List(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        Node::List(items) => format!(
+            "[{}]",
+            items.iter().map(inline).collect::<Vec<_>>().join(", ")
+        ),
         Node::Map(members) => {
-            let members = members.iter().map(|(key, value)| format!("{}: {}", word(key), inline(value)));
+            let members = members
+                .iter()
+                .map(|(key, value)| format!("{}: {}", word(key), inline(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
     }
@@ -60,8 +69,15 @@ fn inline(value: &Node) -> String {
 /// A text as it is, where it can only be read as that text, and otherwise in quotes.
 fn word(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'))
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c));
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c));
     let lower = text.to_ascii_lowercase();
-    let has_meaning = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&lower.as_str());
-    if is_plain && !has_meaning { text.to_owned() } else { quoted(text) }
+    let has_meaning =
+        ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&lower.as_str());
+    if is_plain && !has_meaning {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
 }

@@ -41,12 +41,24 @@ pub(in crate::upstream) enum Broken {
 
 /// What `response` says it is.
 pub(in crate::upstream) fn content(response: &Response) -> Content {
-    let header = response.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let Some(header) = header else { return Content::Other("no content type".to_owned()) };
-    let kind = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let header = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let Some(header) = header else {
+        return Content::Other("no content type".to_owned());
+    };
+    let kind = header
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     match kind.as_str() {
         "text/event-stream" => Content::Events,
-        kind if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) => {
+        kind if kind == "application/json"
+            || (kind.starts_with("application/") && kind.ends_with("+json")) =>
+        {
             Content::Json
         }
         kind => Content::Other(format!("`{}`", kind.chars().take(60).collect::<String>())),
@@ -54,13 +66,22 @@ pub(in crate::upstream) fn content(response: &Response) -> Content {
 }
 
 /// The whole body, of at most `limit` bytes after decompression.
-pub(in crate::upstream) async fn whole(mut response: Response, limit: usize) -> Result<Bytes, Broken> {
-    let length = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+pub(in crate::upstream) async fn whole(
+    mut response: Response,
+    limit: usize,
+) -> Result<Bytes, Broken> {
+    let length = response
+        .content_length()
+        .and_then(|length| usize::try_from(length).ok())
+        .unwrap_or(0);
     if length > limit {
         return Err(Broken::TooLarge(length as u64));
     }
     let mut body = BytesMut::with_capacity(length);
-    while let Some(chunk) = next_chunk(&mut response).await.map_err(|error| Broken::Lost(words(error)))? {
+    while let Some(chunk) = next_chunk(&mut response)
+        .await
+        .map_err(|error| Broken::Lost(words(error)))?
+    {
         if body.len() + chunk.len() > limit {
             return Err(Broken::TooLarge((body.len() + chunk.len()) as u64));
         }
@@ -84,24 +105,45 @@ pub(super) async fn refusal(response: Response) -> (HttpError, Option<Bytes>) {
     if let Some(to) = redirect(&response) {
         return (HttpError::Redirect { to }, None);
     }
-    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(quoted);
+    let retry_after = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .map(quoted);
     let is_json = content(&response) == Content::Json;
     let body = tokio::time::timeout(REFUSAL_TIME, whole(response, REFUSAL_LIMIT)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let said = quoted(&String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]));
     let error = if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        HttpError::Login { status: status.as_u16(), need: Need::default(), said }
+        HttpError::Login {
+            status: status.as_u16(),
+            need: Need::default(),
+            said,
+        }
     } else {
-        HttpError::Status { status: status.as_u16(), said, retry_after }
+        HttpError::Status {
+            status: status.as_u16(),
+            said,
+            retry_after,
+        }
     };
     (error, is_json.then_some(body))
 }
 
 /// Where a redirect that was not followed points to.
 fn redirect(response: &Response) -> Option<String> {
-    let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
-    let target = target.to_str().ok().and_then(|target| response.url().join(target).ok());
-    Some(target.map_or_else(|| "nowhere".to_owned(), |target| format!("`{}`", origin(&target))))
+    let target = response
+        .headers()
+        .get(LOCATION)
+        .filter(|_| response.status().is_redirection())?;
+    let target = target
+        .to_str()
+        .ok()
+        .and_then(|target| response.url().join(target).ok());
+    Some(target.map_or_else(
+        || "nowhere".to_owned(),
+        |target| format!("`{}`", origin(&target)),
+    ))
 }
 
 /// The beginning of `text`, on one line.

@@ -51,9 +51,18 @@ impl Clients {
 
     /// The client for when answers on kept connections stall, or are lost; only for a plain server on this machine, where a new
     /// connection costs little.
-    pub(in crate::upstream) fn unpooled(&self, remote: &Remote, url: &Url) -> Result<Option<Client>, HttpError> {
-        let way = Way { keeps: false, ..Way::to(remote, url) };
-        (!way.is_tls && is_local(url)).then(|| self.get(way)).transpose()
+    pub(in crate::upstream) fn unpooled(
+        &self,
+        remote: &Remote,
+        url: &Url,
+    ) -> Result<Option<Client>, HttpError> {
+        let way = Way {
+            keeps: false,
+            ..Way::to(remote, url)
+        };
+        (!way.is_tls && is_local(url))
+            .then(|| self.get(way))
+            .transpose()
     }
 
     /// The client for a URL that a server of the internet named: it reaches nothing private but proxies.
@@ -63,8 +72,13 @@ impl Clients {
         url: &Url,
         variables: &Environment,
     ) -> Result<Client, HttpError> {
-        let way = Way { is_guarded: true, ..Way::to(remote, url) };
-        let named = variables.iter().filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"));
+        let way = Way {
+            is_guarded: true,
+            ..Way::to(remote, url)
+        };
+        let named = variables
+            .iter()
+            .filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"));
         let proxies = named.map(|(_, value)| value);
         let guard = match &remote.proxy {
             Proxy::Url(proxy) => Guard::sparing(proxies.chain([proxy.as_str()])),
@@ -92,8 +106,18 @@ impl Clients {
 impl Way {
     fn to(remote: &Remote, url: &Url) -> Self {
         let is_tls = url.scheme() == "https";
-        let proxy = if is_local(url) { Proxy::None } else { remote.proxy.clone() };
-        Self { is_tls, keeps: true, is_guarded: false, proxy, certificates: remote.certificates.clone() }
+        let proxy = if is_local(url) {
+            Proxy::None
+        } else {
+            remote.proxy.clone()
+        };
+        Self {
+            is_tls,
+            keeps: true,
+            is_guarded: false,
+            proxy,
+            certificates: remote.certificates.clone(),
+        }
     }
 }
 
@@ -105,7 +129,13 @@ fn build(way: &Way, guard: Option<Guard>) -> reqwest::Result<Client> {
         .connect_timeout(CONNECT_LIMIT)
         .tcp_nodelay(true)
         .referer(false)
-        .redirect(Policy::custom(|attempt| if may_follow(&attempt) { attempt.follow() } else { attempt.stop() }));
+        .redirect(Policy::custom(|attempt| {
+            if may_follow(&attempt) {
+                attempt.follow()
+            } else {
+                attempt.stop()
+            }
+        }));
     let builder = match (way.keeps, way.is_tls) {
         (false, _) => builder.pool_max_idle_per_host(0),
         (true, false) => builder.pool_idle_timeout(PLAIN_IDLE),
@@ -116,10 +146,16 @@ fn build(way: &Way, guard: Option<Guard>) -> reqwest::Result<Client> {
         Proxy::None => builder.no_proxy(),
         Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url)?),
     };
-    let builder = guard.into_iter().fold(builder, |builder, guard| builder.dns_resolver(guard));
+    let builder = guard
+        .into_iter()
+        .fold(builder, |builder, guard| builder.dns_resolver(guard));
     // No certificates are loaded for what needs none; a proxy before a plain server may be behind TLS.
     let builder = if way.is_tls || way.proxy != Proxy::None {
-        let extra = way.certificates.iter().flat_map(Certificates::iter).map(Certificate::from_der);
+        let extra = way
+            .certificates
+            .iter()
+            .flat_map(Certificates::iter)
+            .map(Certificate::from_der);
         builder.tls_certs_merge(extra.collect::<Result<Vec<_>, _>>()?)
     } else {
         builder.tls_certs_only([])
@@ -135,8 +171,14 @@ fn is_local(url: &Url) -> bool {
 
 /// Only to the same origin, as credentials go along, and only where the method stays.
 fn may_follow(attempt: &Attempt<'_>) -> bool {
-    let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    let stays = attempt.previous().first().is_some_and(|first| origin(first) == origin(attempt.url()));
+    let keeps_method = matches!(
+        attempt.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    let stays = attempt
+        .previous()
+        .first()
+        .is_some_and(|first| origin(first) == origin(attempt.url()));
     keeps_method && stays && attempt.previous().len() <= MOST_REDIRECTS
 }
 

@@ -45,7 +45,9 @@ pub enum HttpError {
         reason: String,
     },
     /// It points elsewhere, where its credentials must not go.
-    #[error("redirects to {to}, which is not followed: its URL in the configuration is out of date")]
+    #[error(
+        "redirects to {to}, which is not followed: its URL in the configuration is out of date"
+    )]
     Redirect {
         /// The origin it points to.
         to: String,
@@ -67,15 +69,23 @@ pub enum HttpError {
 impl HttpError {
     /// Whether a person who logs in could help.
     pub(in crate::upstream) fn wants_login(&self) -> bool {
-        let Self::Login { need, .. } = self else { return false };
-        matches!(need, Need::Login | Need::Sealed(_) | Need::Renewal | Need::Scopes(_))
+        let Self::Login { need, .. } = self else {
+            return false;
+        };
+        matches!(
+            need,
+            Need::Login | Need::Sealed(_) | Need::Renewal | Need::Scopes(_)
+        )
     }
 }
 
 /// Why nothing could be sent.
 pub(super) fn unsent(error: reqwest::Error) -> HttpError {
     let error = error.without_url();
-    let reason = match (causes(&error).find_map(insecure), causes(&error).find_map(of_way)) {
+    let reason = match (
+        causes(&error).find_map(insecure),
+        causes(&error).find_map(of_way),
+    ) {
         (Some(reason), _) => return HttpError::Insecure { reason },
         (None, _) if error.is_timeout() => "no connection was made in time".to_owned(),
         (None, Some(fault)) => format!("{fault} ({})", innermost(&error)),
@@ -99,7 +109,9 @@ pub(super) fn words(error: reqwest::Error) -> String {
 }
 
 fn innermost(error: &reqwest::Error) -> String {
-    causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
+    causes(error)
+        .last()
+        .map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
@@ -177,14 +189,25 @@ fn advice(error: &rustls::Error) -> String {
 }
 
 fn after(retry_after: &Option<String>) -> String {
-    retry_after.as_deref().map(|time| format!(", to be tried again after {}", readable(time))).unwrap_or_default()
+    retry_after
+        .as_deref()
+        .map(|time| format!(", to be tried again after {}", readable(time)))
+        .unwrap_or_default()
 }
 
 /// `Retry-After` is a number of seconds or a date.
 fn readable(time: &str) -> String {
-    if time.bytes().all(|byte| byte.is_ascii_digit()) { format!("{time} s") } else { time.to_owned() }
+    if time.bytes().all(|byte| byte.is_ascii_digit()) {
+        format!("{time} s")
+    } else {
+        time.to_owned()
+    }
 }
 
 fn quote(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(": {text}") }
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(": {text}")
+    }
 }

@@ -83,8 +83,15 @@ enum Data {
 
 impl EventStream {
     /// The events of `response`, each with data of at most `limit` bytes; `resumption` is that of the stream before.
-    pub(in crate::upstream) fn new(response: Response, limit: usize, resumption: Resumption) -> Self {
-        Self { response, parser: Parser::new(limit, resumption) }
+    pub(in crate::upstream) fn new(
+        response: Response,
+        limit: usize,
+        resumption: Resumption,
+    ) -> Self {
+        Self {
+            response,
+            parser: Parser::new(limit, resumption),
+        }
     }
 
     /// The next event; `None` at the end of the stream.
@@ -185,8 +192,12 @@ impl Parser {
                 self.resumption.last_id = Some(id).filter(|id| !id.is_empty());
             }
             b"retry" => {
-                let milliseconds = std::str::from_utf8(&value).ok().and_then(|digits| digits.parse().ok());
-                self.resumption.pause = milliseconds.map(Duration::from_millis).or(self.resumption.pause);
+                let milliseconds = std::str::from_utf8(&value)
+                    .ok()
+                    .and_then(|digits| digits.parse().ok());
+                self.resumption.pause = milliseconds
+                    .map(Duration::from_millis)
+                    .or(self.resumption.pause);
             }
             _ => {}
         }
@@ -225,8 +236,16 @@ impl Parser {
         self.drop_data();
         if let Data::Dropped { length, scan } = &mut self.data {
             let piece = &self.input[..];
-            let piece = if *length == 0 { piece.strip_prefix(b"data:").unwrap_or(piece) } else { piece };
-            let piece = if *length == 0 { piece.strip_prefix(b" ").unwrap_or(piece) } else { piece };
+            let piece = if *length == 0 {
+                piece.strip_prefix(b"data:").unwrap_or(piece)
+            } else {
+                piece
+            };
+            let piece = if *length == 0 {
+                piece.strip_prefix(b" ").unwrap_or(piece)
+            } else {
+                piece
+            };
             *length += piece.len() as u64;
             scan.feed(piece);
         }
@@ -252,13 +271,18 @@ impl Parser {
             }
             Data::None | Data::Dropped { .. } => 0,
         };
-        self.data = Data::Dropped { length: length as u64, scan };
+        self.data = Data::Dropped {
+            length: length as u64,
+            scan,
+        };
     }
 
     /// How much there was of an event to whose end nobody can wait.
     fn endless(&self) -> Option<u64> {
         match self.data {
-            Data::Dropped { length, .. } => Some(length).filter(|length| *length > 2 * self.limit as u64),
+            Data::Dropped { length, .. } => {
+                Some(length).filter(|length| *length > 2 * self.limit as u64)
+            }
             _ => None,
         }
     }
@@ -286,11 +310,19 @@ impl Parser {
             Data::None => return None,
             Data::Line(line) => line,
             Data::Lines(lines) => lines.freeze(),
-            Data::Dropped { length, scan } => return Some(Event::TooLarge { length, id: scan.id() }),
+            Data::Dropped { length, scan } => {
+                return Some(Event::TooLarge {
+                    length,
+                    id: scan.id(),
+                });
+            }
         };
         let data = one_line(data);
         let trimmed = data.trim_ascii();
-        (!trimmed.is_empty()).then(|| Event::Message { kind, data: data.slice_ref(trimmed) })
+        (!trimmed.is_empty()).then(|| Event::Message {
+            kind,
+            data: data.slice_ref(trimmed),
+        })
     }
 }
 
@@ -307,7 +339,9 @@ mod tests {
             parser.feed(bytes);
             while let Some(event) = parser.next() {
                 events.push(match event {
-                    Event::Message { kind, data } => format!("{kind}|{}", String::from_utf8_lossy(&data)),
+                    Event::Message { kind, data } => {
+                        format!("{kind}|{}", String::from_utf8_lossy(&data))
+                    }
                     Event::TooLarge { length, id } => format!("too large: {length} {id:?}"),
                 });
             }
@@ -318,7 +352,11 @@ mod tests {
     #[track_caller]
     fn check(input: &str, expected: &[&str]) {
         for piece in [1, 2, 3, 7, 1000] {
-            assert_eq!(read(input.as_bytes(), piece).0, expected, "{input:?} in pieces of {piece}");
+            assert_eq!(
+                read(input.as_bytes(), piece).0,
+                expected,
+                "{input:?} in pieces of {piece}"
+            );
         }
     }
 
@@ -328,7 +366,10 @@ mod tests {
         check("data: a\r\n\r\ndata: b\r\rdata: c\n\n", &["|a", "|b", "|c"]);
         check("\u{feff}event: endpoint\ndata: /x\n\n", &["endpoint|/x"]);
         check("data: {\ndata:  \"a\": 1\ndata: }\n\n", &["|{  \"a\": 1 }"]);
-        check(": comment\n\nevent: ping\n\ndata\n\ndata: \n\ndata: x\n\n", &["|x"]);
+        check(
+            ": comment\n\nevent: ping\n\ndata\n\ndata: \n\ndata: x\n\n",
+            &["|x"],
+        );
         check("data: half", &[]);
         check("data: unfinished\n", &[]);
     }
@@ -336,10 +377,19 @@ mod tests {
     #[test]
     fn an_event_over_the_limit_is_dropped_and_named() {
         let long = format!("{{\"id\":7,\"x\":\"{}\"}}", "y".repeat(300));
-        check(&format!("data:{long}\n\ndata: next\n\n"), &[&format!("too large: {} Some(7)", long.len()), "|next"]);
-        let lines = format!("data: {{\"id\":8,\ndata: \"x\":\"{}\"\n\ndata: next\n\n", "y".repeat(90));
+        check(
+            &format!("data:{long}\n\ndata: next\n\n"),
+            &[&format!("too large: {} Some(7)", long.len()), "|next"],
+        );
+        let lines = format!(
+            "data: {{\"id\":8,\ndata: \"x\":\"{}\"\n\ndata: next\n\n",
+            "y".repeat(90)
+        );
         let (events, _) = read(lines.as_bytes(), 10);
-        assert!(events[0].starts_with("too large: ") && events[0].ends_with("Some(8)"), "{events:?}");
+        assert!(
+            events[0].starts_with("too large: ") && events[0].ends_with("Some(8)"),
+            "{events:?}"
+        );
         assert_eq!(events[1], "|next");
     }
 
@@ -353,7 +403,10 @@ mod tests {
             assert_eq!(parser.next(), None);
             parser.feed(b"\ndata: the rest\n\ndata: next\n\n");
             assert!(matches!(parser.next(), Some(Event::TooLarge { .. })));
-            let next = Event::Message { kind: String::new(), data: Bytes::from_static(b"next") };
+            let next = Event::Message {
+                kind: String::new(),
+                data: Bytes::from_static(b"next"),
+            };
             assert_eq!((parser.next(), parser.next()), (Some(next), None));
         }
     }
@@ -367,13 +420,20 @@ mod tests {
         }
         parser.feed(b"data: 0123");
         assert_eq!(parser.next(), None);
-        assert!(parser.endless().is_some_and(|length| length > 2 * LIMIT as u64));
+        assert!(
+            parser
+                .endless()
+                .is_some_and(|length| length > 2 * LIMIT as u64)
+        );
     }
 
     #[test]
     fn a_stream_says_where_it_goes_on() {
         let input = b"id: 1\nretry: 250\ndata: a\n\nid: 2\ndata:\n\nretry: soon\nid: \0\n\n";
-        let expected = Resumption { last_id: Some("2".to_owned()), pause: Some(Duration::from_millis(250)) };
+        let expected = Resumption {
+            last_id: Some("2".to_owned()),
+            pause: Some(Duration::from_millis(250)),
+        };
         assert_eq!(read(input, 4).1, expected);
     }
 }

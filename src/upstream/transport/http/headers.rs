@@ -23,7 +23,9 @@ const TRACE_STATE: HeaderName = HeaderName::from_static(headers::TRACE_STATE);
 pub(in crate::upstream) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What tells a server of a trace (W3C Trace Context).
-pub(in crate::upstream) fn of_trace(context: &Context) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+pub(in crate::upstream) fn of_trace(
+    context: &Context,
+) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     let state = context.state().map(|state| (TRACE_STATE, state.to_owned()));
     let texts = std::iter::once((TRACE_PARENT, context.parent())).chain(state);
     // Both were looked at when they came.
@@ -31,12 +33,15 @@ pub(in crate::upstream) fn of_trace(context: &Context) -> impl Iterator<Item = (
 }
 
 /// The configured headers; `Err` names the one that HTTP cannot carry.
-pub(in crate::upstream) fn configured(headers: &BTreeMap<String, Secret<String>>) -> Result<HeaderMap, String> {
+pub(in crate::upstream) fn configured(
+    headers: &BTreeMap<String, Secret<String>>,
+) -> Result<HeaderMap, String> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let unusable = || format!("its header `{name}` cannot be sent");
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
-        let mut value = HeaderValue::from_bytes(value.expose().as_bytes()).map_err(|_| unusable())?;
+        let mut value =
+            HeaderValue::from_bytes(value.expose().as_bytes()).map_err(|_| unusable())?;
         value.set_sensitive(true);
         map.insert(header, value);
     }
@@ -65,6 +70,9 @@ mod tests {
         assert_eq!(map["x-key"].as_bytes(), "grün".as_bytes());
         assert!(!format!("{map:?}").contains("gr"));
         let broken = BTreeMap::from([("X-Key".to_owned(), Secret::new("a\nsecret".to_owned()))]);
-        assert_eq!(configured(&broken).unwrap_err(), "its header `X-Key` cannot be sent");
+        assert_eq!(
+            configured(&broken).unwrap_err(),
+            "its header `X-Key` cannot be sent"
+        );
     }
 }

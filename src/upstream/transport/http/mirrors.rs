@@ -40,15 +40,23 @@ impl Mirrors {
     /// What is wrong with its annotations; such a tool cannot be called over HTTP.
     pub(in crate::upstream) fn learn(&self, entry: &[u8]) -> Result<(), String> {
         self.is_listed.store(true, Ordering::Relaxed);
-        let tool = serde_json::from_slice::<&RawValue>(entry).ok().and_then(|raw| Object::parse(raw).ok());
-        let Some((tool, name)) = tool.and_then(|tool| tool.text("name").map(|name| (tool, name))) else {
+        let tool = serde_json::from_slice::<&RawValue>(entry)
+            .ok()
+            .and_then(|raw| Object::parse(raw).ok());
+        let Some((tool, name)) = tool.and_then(|tool| tool.text("name").map(|name| (tool, name)))
+        else {
             return Ok(());
         };
-        let annotated =
-            tool.get("inputSchema").filter(|raw| memmem::find(raw.get().as_bytes(), KEYWORD.as_bytes()).is_some());
+        let annotated = tool
+            .get("inputSchema")
+            .filter(|raw| memmem::find(raw.get().as_bytes(), KEYWORD.as_bytes()).is_some());
         // A schema that cannot be read, for its depth say, is left to the server.
         let schema = annotated.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-        let mirrors = schema.as_ref().map(mirrors_of).transpose()?.unwrap_or_default();
+        let mirrors = schema
+            .as_ref()
+            .map(mirrors_of)
+            .transpose()?
+            .unwrap_or_default();
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if mirrors.is_empty() {
             tools.remove(&name);
@@ -64,18 +72,37 @@ impl Mirrors {
     }
 
     /// The headers for a call of `tool`; an argument that is absent or null has none.
-    pub(in crate::upstream) fn headers(&self, tool: &str, arguments: &Bytes) -> Vec<(HeaderName, HeaderValue)> {
-        let mirrors = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned();
-        let Some(mirrors) = mirrors else { return Vec::new() };
-        let Ok(arguments) = serde_json::from_slice::<&RawValue>(arguments) else { return Vec::new() };
-        let header = |mirror: &Mirror| Some((mirror.header.clone(), encoded(&scalar(at(arguments, &mirror.path)?)?)));
+    pub(in crate::upstream) fn headers(
+        &self,
+        tool: &str,
+        arguments: &Bytes,
+    ) -> Vec<(HeaderName, HeaderValue)> {
+        let mirrors = self
+            .tools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(tool)
+            .cloned();
+        let Some(mirrors) = mirrors else {
+            return Vec::new();
+        };
+        let Ok(arguments) = serde_json::from_slice::<&RawValue>(arguments) else {
+            return Vec::new();
+        };
+        let header = |mirror: &Mirror| {
+            Some((
+                mirror.header.clone(),
+                encoded(&scalar(at(arguments, &mirror.path)?)?),
+            ))
+        };
         mirrors.iter().filter_map(header).collect()
     }
 }
 
 /// The value at the end of a chain of properties.
 fn at<'a>(value: &'a RawValue, path: &[String]) -> Option<&'a RawValue> {
-    path.iter().try_fold(value, |value, key| Object::parse(value).ok()?.get(key))
+    path.iter()
+        .try_fold(value, |value, key| Object::parse(value).ok()?.get(key))
 }
 
 /// A text, a boolean or a number as it is written; nothing for anything else.
@@ -95,16 +122,27 @@ fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, String> {
     // The path is lost where anything but `properties` leads on.
     let mut open: Vec<(Option<Vec<String>>, &Value)> = vec![(Some(Vec::new()), schema)];
     while let Some((path, position)) = open.pop() {
-        let Some(members) = position.as_object() else { continue };
+        let Some(members) = position.as_object() else {
+            continue;
+        };
         if let Some(annotation) = members.get(KEYWORD) {
             let path = path.clone().filter(|path| !path.is_empty());
-            let path = path.ok_or_else(|| format!("`{KEYWORD}` is on something else than a property"))?;
+            let path =
+                path.ok_or_else(|| format!("`{KEYWORD}` is on something else than a property"))?;
             let wrong = |what: &str| format!("`{KEYWORD}` of `{}` {what}", path.join("."));
             let name = annotation.as_str().ok_or_else(|| wrong("is no text"))?;
             let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes());
-            let header = header.ok().filter(|_| !name.is_empty()).ok_or_else(|| wrong("is no name of a header"))?;
-            if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-                return Err(wrong("is on a property that is no string, integer or boolean"));
+            let header = header
+                .ok()
+                .filter(|_| !name.is_empty())
+                .ok_or_else(|| wrong("is no name of a header"))?;
+            if !matches!(
+                members.get("type").and_then(Value::as_str),
+                Some("string" | "integer" | "boolean")
+            ) {
+                return Err(wrong(
+                    "is on a property that is no string, integer or boolean",
+                ));
             }
             if !names.insert(header.clone()) {
                 return Err(wrong("is there twice"));
@@ -121,10 +159,22 @@ fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, String> {
                     }));
                 }
                 "patternProperties" | "dependentSchemas" | "$defs" | "definitions" => {
-                    open.extend(value.as_object().into_iter().flatten().map(|(_, schema)| (None, schema)));
+                    open.extend(
+                        value
+                            .as_object()
+                            .into_iter()
+                            .flatten()
+                            .map(|(_, schema)| (None, schema)),
+                    );
                 }
                 "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
-                    open.extend(value.as_array().into_iter().flatten().map(|schema| (None, schema)));
+                    open.extend(
+                        value
+                            .as_array()
+                            .into_iter()
+                            .flatten()
+                            .map(|schema| (None, schema)),
+                    );
                 }
                 "items"
                 | "contains"
@@ -153,7 +203,11 @@ mod tests {
 
     fn learn(schema: &Value) -> Result<Mirrors, String> {
         let mirrors = Mirrors::default();
-        mirrors.learn(json!({ "name": "t", "inputSchema": schema }).to_string().as_bytes())?;
+        mirrors.learn(
+            json!({ "name": "t", "inputSchema": schema })
+                .to_string()
+                .as_bytes(),
+        )?;
         Ok(mirrors)
     }
 
@@ -169,29 +223,66 @@ mod tests {
             "plain": { "type": "string", "default": { "x-mcp-header": "data" } },
         } }))
         .unwrap();
-        let arguments = r#"{"region":"Köln","filter":{"limit":12,"all":true,"none":null},"plain":"x"}"#.as_bytes();
+        let arguments =
+            r#"{"region":"Köln","filter":{"limit":12,"all":true,"none":null},"plain":"x"}"#
+                .as_bytes();
         let mut headers: Vec<String> = mirrors
             .headers("t", &Bytes::from_static(arguments))
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
             .collect();
         headers.sort();
-        assert_eq!(headers, ["mcp-param-all: true", "mcp-param-limit: 12", "mcp-param-region: =?base64?S8O2bG4=?="]);
-        assert!(mirrors.headers("other", &Bytes::from_static(arguments)).is_empty());
+        assert_eq!(
+            headers,
+            [
+                "mcp-param-all: true",
+                "mcp-param-limit: 12",
+                "mcp-param-region: =?base64?S8O2bG4=?="
+            ]
+        );
+        assert!(
+            mirrors
+                .headers("other", &Bytes::from_static(arguments))
+                .is_empty()
+        );
     }
 
     #[test]
     fn an_annotation_that_cannot_be_followed_is_named() {
         let property = |annotation: Value| json!({ "properties": { "a": annotation } });
         for (schema, expected) in [
-            (json!({ "x-mcp-header": "a" }), "something else than a property"),
-            (property(json!({ "items": { "type": "string", "x-mcp-header": "a" } })), "something else than a property"),
-            (json!({ "anyOf": [property(json!({ "type": "string", "x-mcp-header": "a" }))] }), "something else"),
-            (property(json!({ "type": "string", "x-mcp-header": 5 })), "of `a` is no text"),
-            (property(json!({ "type": "string", "x-mcp-header": "" })), "no name of a header"),
-            (property(json!({ "type": "string", "x-mcp-header": "a b" })), "no name of a header"),
-            (property(json!({ "type": "number", "x-mcp-header": "a" })), "no string, integer or boolean"),
-            (property(json!({ "type": ["string"], "x-mcp-header": "a" })), "no string, integer or boolean"),
+            (
+                json!({ "x-mcp-header": "a" }),
+                "something else than a property",
+            ),
+            (
+                property(json!({ "items": { "type": "string", "x-mcp-header": "a" } })),
+                "something else than a property",
+            ),
+            (
+                json!({ "anyOf": [property(json!({ "type": "string", "x-mcp-header": "a" }))] }),
+                "something else",
+            ),
+            (
+                property(json!({ "type": "string", "x-mcp-header": 5 })),
+                "of `a` is no text",
+            ),
+            (
+                property(json!({ "type": "string", "x-mcp-header": "" })),
+                "no name of a header",
+            ),
+            (
+                property(json!({ "type": "string", "x-mcp-header": "a b" })),
+                "no name of a header",
+            ),
+            (
+                property(json!({ "type": "number", "x-mcp-header": "a" })),
+                "no string, integer or boolean",
+            ),
+            (
+                property(json!({ "type": ["string"], "x-mcp-header": "a" })),
+                "no string, integer or boolean",
+            ),
             (
                 json!({ "properties": {
                     "a": { "type": "string", "x-mcp-header": "X" },

@@ -48,19 +48,36 @@ impl Site {
         remote: &Remote,
         environment: &Arc<Environment>,
     ) -> Result<Self, ConnectError> {
-        let configuration = |reason| ConnectError::Configuration { server: server.to_string(), reason };
-        let url =
-            Url::parse(&remote.url).map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
+        let configuration = |reason| ConnectError::Configuration {
+            server: server.to_string(),
+            reason,
+        };
+        let url = Url::parse(&remote.url)
+            .map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
         let headers = headers::configured(&remote.headers).map_err(configuration)?;
-        let failed = |error| ConnectError::Http { server: server.clone(), error };
+        let failed = |error| ConnectError::Http {
+            server: server.clone(),
+            error,
+        };
         let client = environment.clients.of(remote, &url).map_err(failed)?;
         let unpooled = environment.clients.unpooled(remote, &url).map_err(failed)?;
         let login = Session::of(server, remote, environment);
         let helper = remote.headers_command.as_ref().map(|command| {
-            let helper = environment.headers_commands.of(server, &remote.url, command);
+            let helper = environment
+                .headers_commands
+                .of(server, &remote.url, command);
             (helper, environment.clone())
         });
-        Ok(Self { server: server.clone(), url, client, unpooled, stalls: Arc::default(), headers, helper, login })
+        Ok(Self {
+            server: server.clone(),
+            url,
+            client,
+            unpooled,
+            stalls: Arc::default(),
+            headers,
+            helper,
+            login,
+        })
     }
 
     /// Sends a request to `url`, which is of this site's origin, and waits for the head of the answer. One that was refused
@@ -75,29 +92,47 @@ impl Site {
         ours: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
         body: Bytes,
     ) -> Result<Response, CallError> {
-        debug_assert_eq!(url.origin(), self.url.origin(), "credentials go to their own origin");
+        debug_assert_eq!(
+            url.origin(),
+            self.url.origin(),
+            "credentials go to their own origin"
+        );
         let ours: Vec<_> = ours.into_iter().collect();
         let given = self.given(None).await?;
         let headers = self.all_headers(given.as_ref(), &ours);
-        let response = self.send_with_login(method.clone(), url, headers.clone(), body.clone()).await?;
+        let response = self
+            .send_with_login(method.clone(), url, headers.clone(), body.clone())
+            .await?;
         if given.is_none() || response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
         let fresh = self.given(given.as_ref()).await?;
         let better = self.all_headers(fresh.as_ref(), &ours);
         // What is refused once is refused again.
-        if better == headers { Ok(response) } else { self.send_with_login(method, url, better, body).await }
+        if better == headers {
+            Ok(response)
+        } else {
+            self.send_with_login(method, url, better, body).await
+        }
     }
 
     /// What the command gives, where there is one; others than `refused`.
     async fn given(&self, refused: Option<&Arc<Given>>) -> Result<Option<Arc<Given>>, CallError> {
-        let Some((helper, environment)) = &self.helper else { return Ok(None) };
+        let Some((helper, environment)) = &self.helper else {
+            return Ok(None);
+        };
         let given = helper.headers(environment, refused).await;
-        given.map(Some).map_err(|reason| self.error(HttpError::Command { reason }))
+        given
+            .map(Some)
+            .map_err(|reason| self.error(HttpError::Command { reason }))
     }
 
     /// The headers of a request: ours go before those of the configuration, those before what its command gave.
-    fn all_headers(&self, given: Option<&Arc<Given>>, ours: &[(HeaderName, HeaderValue)]) -> HeaderMap {
+    fn all_headers(
+        &self,
+        given: Option<&Arc<Given>>,
+        ours: &[(HeaderName, HeaderValue)],
+    ) -> HeaderMap {
         let mut headers = given.map(|given| given.headers.clone()).unwrap_or_default();
         let configured = self.headers.iter();
         for (name, value) in configured.chain(ours.iter().map(|(name, value)| (name, value))) {
@@ -114,14 +149,28 @@ impl Site {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, CallError> {
-        let login = self.login.as_ref().filter(|_| !headers.contains_key(AUTHORIZATION));
-        let Some(login) = login else { return self.send_once(method, url, headers, body).await };
+        let login = self
+            .login
+            .as_ref()
+            .filter(|_| !headers.contains_key(AUTHORIZATION));
+        let Some(login) = login else {
+            return self.send_once(method, url, headers, body).await;
+        };
         let mut bearer = login.bearer().await;
         for _ in 0..MOST_LOGINS {
             let mut headers = headers.clone();
-            headers.extend(bearer.as_ref().map(|bearer| (AUTHORIZATION, bearer.value.clone())));
-            let response = self.send_once(method.clone(), url, headers, body.clone()).await?;
-            if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            headers.extend(
+                bearer
+                    .as_ref()
+                    .map(|bearer| (AUTHORIZATION, bearer.value.clone())),
+            );
+            let response = self
+                .send_once(method.clone(), url, headers, body.clone())
+                .await?;
+            if !matches!(
+                response.status(),
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            ) {
                 return Ok(response);
             }
             match login.after_refusal(&response, bearer.as_ref()).await {
@@ -159,23 +208,44 @@ impl Site {
 
     /// Puts an answer that is no success in words, with what it takes to be let in; the body too, where it may hold a
     /// JSON-RPC error.
-    pub(in crate::upstream) async fn refusal(&self, response: Response) -> (HttpError, Option<Bytes>) {
+    pub(in crate::upstream) async fn refusal(
+        &self,
+        response: Response,
+    ) -> (HttpError, Option<Bytes>) {
         let (error, body) = body::refusal(response).await;
-        let by_command = self.helper.as_ref().is_some_and(|(helper, _)| helper.gives_authorization());
+        let by_command = self
+            .helper
+            .as_ref()
+            .is_some_and(|(helper, _)| helper.gives_authorization());
         let need = match &self.login {
             _ if by_command => Need::Command,
             Some(login) => login.need(),
             None => Need::Credentials,
         };
         let masked = |said: String| {
-            let said = self.login.as_ref().map_or(said.clone(), |login| login.masked(&said));
-            self.helper.as_ref().map_or(said.clone(), |(helper, _)| helper.masked(&said))
+            let said = self
+                .login
+                .as_ref()
+                .map_or(said.clone(), |login| login.masked(&said));
+            self.helper
+                .as_ref()
+                .map_or(said.clone(), |(helper, _)| helper.masked(&said))
         };
         let error = match error {
-            HttpError::Login { status, said, .. } => HttpError::Login { status, need, said: masked(said) },
-            HttpError::Status { status, said, retry_after } => {
-                HttpError::Status { status, said: masked(said), retry_after }
-            }
+            HttpError::Login { status, said, .. } => HttpError::Login {
+                status,
+                need,
+                said: masked(said),
+            },
+            HttpError::Status {
+                status,
+                said,
+                retry_after,
+            } => HttpError::Status {
+                status,
+                said: masked(said),
+                retry_after,
+            },
             other => other,
         };
         (error, body)
@@ -193,16 +263,26 @@ impl Site {
 
     fn client(&self) -> &Client {
         let is_stalling = self.stalls.load(Ordering::Relaxed) >= STALLS;
-        self.unpooled.as_ref().filter(|_| is_stalling).unwrap_or(&self.client)
+        self.unpooled
+            .as_ref()
+            .filter(|_| is_stalling)
+            .unwrap_or(&self.client)
     }
 
     /// `error` as one of this server's.
     pub(in crate::upstream) fn error(&self, error: HttpError) -> CallError {
-        CallError::Http { server: self.server.clone(), error }
+        CallError::Http {
+            server: self.server.clone(),
+            error,
+        }
     }
 
     /// The connection went away.
     pub(in crate::upstream) fn lost(&self, reason: &str, may_have_acted: bool) -> CallError {
-        CallError::Lost { server: self.server.clone(), reason: reason.to_owned(), may_have_acted }
+        CallError::Lost {
+            server: self.server.clone(),
+            reason: reason.to_owned(),
+            may_have_acted,
+        }
     }
 }

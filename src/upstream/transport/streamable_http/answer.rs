@@ -50,10 +50,13 @@ impl Endpoint {
         }
         match body::content(&response) {
             Content::Json => {
-                let body = body::whole(response, MESSAGE_LIMIT).await.map_err(|broken| self.broken(broken))?;
+                let body = body::whole(response, MESSAGE_LIMIT)
+                    .await
+                    .map_err(|broken| self.broken(broken))?;
                 self.site.took(start.elapsed());
                 let body = one_line(body);
-                self.heard(&body, Some(id)).unwrap_or_else(|| Err(self.malformed("it answers another request")))
+                self.heard(&body, Some(id))
+                    .unwrap_or_else(|| Err(self.malformed("it answers another request")))
             }
             Content::Events => {
                 let answer = self.streamed(id, response).await;
@@ -97,11 +100,17 @@ impl Endpoint {
                 }
                 tokio::time::sleep(resumption.pause.unwrap_or(PAUSE).max(SHORTEST_PAUSE)).await;
                 match self.get(Some(&last_id)).await {
-                    Ok(response) if response.status().is_success() && body::content(&response) == Content::Events => {
+                    Ok(response)
+                        if response.status().is_success()
+                            && body::content(&response) == Content::Events =>
+                    {
                         break EventStream::new(response, MESSAGE_LIMIT, resumption);
                     }
                     Ok(response) if response.status().is_client_error() => {
-                        let reason = format!("{end}, and it does not go on: HTTP {}", response.status().as_u16());
+                        let reason = format!(
+                            "{end}, and it does not go on: HTTP {}",
+                            response.status().as_u16()
+                        );
                         return Err(self.site.lost(&reason, true));
                     }
                     Ok(_) | Err(_) => {}
@@ -129,22 +138,36 @@ impl Endpoint {
             // Many servers were built after an example that answers 400 where 404 is meant.
             let is_gone = status == StatusCode::BAD_REQUEST
                 && has_session
-                && message_of(&refusal).to_ascii_lowercase().contains("session");
-            return if is_gone { Err(gone()) } else { Ok(Reply::Error(refusal)) };
+                && message_of(&refusal)
+                    .to_ascii_lowercase()
+                    .contains("session");
+            return if is_gone {
+                Err(gone())
+            } else {
+                Ok(Reply::Error(refusal))
+            };
         }
         Err(self.site.error(error))
     }
 
     /// Takes an event; gives the answer to request `id` if it is that.
-    pub(super) fn event(self: &Arc<Self>, event: Event, id: Option<u64>) -> Option<Result<Reply, CallError>> {
+    pub(super) fn event(
+        self: &Arc<Self>,
+        event: Event,
+        id: Option<u64>,
+    ) -> Option<Result<Reply, CallError>> {
         match event {
-            Event::Message { kind, data } if kind.is_empty() || kind == "message" => self.heard(&data, id),
+            Event::Message { kind, data } if kind.is_empty() || kind == "message" => {
+                self.heard(&data, id)
+            }
             Event::Message { .. } => None,
             Event::TooLarge { length, id: theirs } => {
                 tracing::warn!(server = %self.site.server, length, "a message over the size limit was dropped");
                 let ours = id.and_then(|id| i64::try_from(id).ok());
-                let is_answer =
-                    ours.is_some() && theirs.and_then(|id| id.as_integer()).is_none_or(|id| Some(id) == ours);
+                let is_answer = ours.is_some()
+                    && theirs
+                        .and_then(|id| id.as_integer())
+                        .is_none_or(|id| Some(id) == ours);
                 is_answer.then(|| Err(self.broken(Broken::TooLarge(length))))
             }
         }
@@ -169,13 +192,19 @@ impl Endpoint {
                 let ours = id.and_then(|id| i64::try_from(id).ok());
                 // Only what was meant as a message can be the answer, and whose it is need not be told here.
                 let was_message = memmem::find(json, b"\"jsonrpc\"").is_some();
-                let is_answer = was_message && ours.is_some() && (theirs.is_none() || theirs == ours);
+                let is_answer =
+                    was_message && ours.is_some() && (theirs.is_none() || theirs == ours);
                 is_answer.then(|| Err(self.malformed(&malformed.reason)))
             }
         }
     }
 
-    fn dispatch(self: &Arc<Self>, json: &Bytes, message: Message<'_>, ours: Option<u64>) -> Option<Reply> {
+    fn dispatch(
+        self: &Arc<Self>,
+        json: &Bytes,
+        message: Message<'_>,
+        ours: Option<u64>,
+    ) -> Option<Reply> {
         match message {
             Message::Response { id, outcome } => {
                 let theirs = id.map(|id| id.as_integer().and_then(|id| u64::try_from(id).ok()));
@@ -191,7 +220,9 @@ impl Endpoint {
                 return is_ours.then_some(reply);
             }
             Message::Request(request) => self.asked(&request, ours),
-            Message::Notification { method, params } => self.reception.notified(&method, params, ours),
+            Message::Notification { method, params } => {
+                self.reception.notified(&method, params, ours)
+            }
         }
         None
     }
@@ -206,7 +237,9 @@ impl Endpoint {
             };
             let tasks = endpoint.tasks.clone();
             tasks.spawn(async move {
-                endpoint.post_last_notice(Target::from("response"), joined(&frame)).await;
+                endpoint
+                    .post_last_notice(Target::from("response"), joined(&frame))
+                    .await;
                 drop(permit);
             });
         });
@@ -215,14 +248,19 @@ impl Endpoint {
     fn broken(&self, broken: Broken) -> CallError {
         match broken {
             Broken::Lost(reason) => self.site.lost(&reason, true),
-            Broken::TooLarge(length) => {
-                CallError::TooLarge { server: self.site.server.clone(), length, limit: MESSAGE_LIMIT }
-            }
+            Broken::TooLarge(length) => CallError::TooLarge {
+                server: self.site.server.clone(),
+                length,
+                limit: MESSAGE_LIMIT,
+            },
         }
     }
 
     fn malformed(&self, reason: &str) -> CallError {
-        CallError::Malformed { server: self.site.server.clone(), reason: reason.to_owned() }
+        CallError::Malformed {
+            server: self.site.server.clone(),
+            reason: reason.to_owned(),
+        }
     }
 }
 
@@ -238,9 +276,10 @@ async fn drain(mut events: EventStream, stop: CancellationToken) {
 /// The error object of a body that is a JSON-RPC answer.
 fn json_rpc_error(body: &Bytes) -> Option<Bytes> {
     match Envelope::parse(body) {
-        Ok(Envelope::Single(Message::Response { outcome: Outcome::Error(raw), .. })) => {
-            Some(body.slice_ref(raw.get().as_bytes()))
-        }
+        Ok(Envelope::Single(Message::Response {
+            outcome: Outcome::Error(raw),
+            ..
+        })) => Some(body.slice_ref(raw.get().as_bytes())),
         _ => None,
     }
 }

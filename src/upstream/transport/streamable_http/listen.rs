@@ -24,10 +24,18 @@ pub(super) async fn listen(endpoint: Arc<Endpoint>) {
     let listening = async {
         let mut resumption = Resumption::default();
         let mut failures = 0;
-        while matches!(once(&endpoint, &mut resumption, &mut failures).await, End::Broken) {
+        while matches!(
+            once(&endpoint, &mut resumption, &mut failures).await,
+            End::Broken
+        ) {
             failures += 1;
             let pause = resumption.pause.unwrap_or(PAUSE).max(SHORTEST_PAUSE);
-            tokio::time::sleep(if failures > 1 { pause.max(backoff(failures)) } else { pause }).await;
+            tokio::time::sleep(if failures > 1 {
+                pause.max(backoff(failures))
+            } else {
+                pause
+            })
+            .await;
         }
     };
     tokio::select! {
@@ -37,7 +45,9 @@ pub(super) async fn listen(endpoint: Arc<Endpoint>) {
 }
 
 async fn once(endpoint: &Arc<Endpoint>, resumption: &mut Resumption, failures: &mut u32) -> End {
-    let Ok(response) = endpoint.get(resumption.last_id.as_deref()).await else { return End::Broken };
+    let Ok(response) = endpoint.get(resumption.last_id.as_deref()).await else {
+        return End::Broken;
+    };
     let status = response.status();
     if status == StatusCode::NOT_FOUND && endpoint.session.get().is_some() {
         // It may stand for the session or for the stream: the next request tells.

@@ -57,7 +57,9 @@ pub(in crate::upstream) struct Endpoint {
 
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint").field("server", &self.site.server).finish_non_exhaustive()
+        f.debug_struct("Endpoint")
+            .field("server", &self.site.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -115,7 +117,12 @@ impl Endpoint {
         };
         let outcome = self.reception.within(id, limit, exchange).await;
         unanswered.reason = outcome.is_none().then_some("it took too long");
-        outcome.unwrap_or_else(|| Err(CallError::Timeout { server: self.site.server.clone(), limit }))
+        outcome.unwrap_or_else(|| {
+            Err(CallError::Timeout {
+                server: self.site.server.clone(),
+                limit,
+            })
+        })
     }
 
     /// Sends a notification without parameters, and waits until it was taken.
@@ -169,7 +176,12 @@ impl Endpoint {
         if self.session.get().is_none() {
             return;
         }
-        let farewell = self.site.send(Method::DELETE, &self.site.url, self.headers(None), Bytes::new());
+        let farewell = self.site.send(
+            Method::DELETE,
+            &self.site.url,
+            self.headers(None),
+            Bytes::new(),
+        );
         tokio::select! {
             // A server may refuse it (405), or be gone.
             _ = tokio::time::timeout(FAREWELL, farewell) => {}
@@ -190,7 +202,9 @@ impl Endpoint {
     }
 
     fn is_modern(&self) -> bool {
-        self.revision.get().is_some_and(|revision| revision.is_modern())
+        self.revision
+            .get()
+            .is_some_and(|revision| revision.is_modern())
     }
 
     /// Posts what has no answer, and says in the log if it was not taken.
@@ -213,12 +227,21 @@ impl Endpoint {
         }
     }
 
-    async fn post(&self, target: Option<Target<'_>>, body: Bytes) -> Result<reqwest::Response, CallError> {
+    async fn post(
+        &self,
+        target: Option<Target<'_>>,
+        body: Bytes,
+    ) -> Result<reqwest::Response, CallError> {
         let mut headers = self.headers(target);
         headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
-        headers.push((ACCEPT, HeaderValue::from_static("application/json, text/event-stream")));
+        headers.push((
+            ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        ));
         telemetry::frame(Some(&self.site.server), "sent", &[&body]);
-        self.site.send(Method::POST, &self.site.url, headers, body).await
+        self.site
+            .send(Method::POST, &self.site.url, headers, body)
+            .await
     }
 
     async fn get(&self, last_event: Option<&str>) -> Result<reqwest::Response, CallError> {
@@ -227,14 +250,19 @@ impl Endpoint {
         if let Some(id) = last_event.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.push((headers::LAST_EVENT, id));
         }
-        self.site.send(Method::GET, &self.site.url, headers, Bytes::new()).await
+        self.site
+            .send(Method::GET, &self.site.url, headers, Bytes::new())
+            .await
     }
 
     /// The headers of the protocol, for a message about `target` or for none.
     fn headers(&self, target: Option<Target<'_>>) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::with_capacity(6);
         if let Some(revision) = self.revision.get() {
-            headers.push((headers::VERSION, HeaderValue::from_static(revision.as_str())));
+            headers.push((
+                headers::VERSION,
+                HeaderValue::from_static(revision.as_str()),
+            ));
         }
         if let Some(session) = self.session.get() {
             headers.push((headers::SESSION, session.clone()));
@@ -244,7 +272,11 @@ impl Endpoint {
         }
         if let Some(target) = target.filter(|_| self.is_modern()) {
             headers.push((headers::METHOD, headers::encoded(target.method)));
-            headers.extend(target.name.map(|name| (headers::NAME, headers::encoded(name))));
+            headers.extend(
+                target
+                    .name
+                    .map(|name| (headers::NAME, headers::encoded(name))),
+            );
             headers.extend_from_slice(target.headers);
         }
         headers
@@ -264,7 +296,9 @@ struct Unanswered<'a> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         let endpoint = self.endpoint;
-        let Some(reason) = self.reason.filter(|_| self.may_cancel && !endpoint.is_modern() && !endpoint.is_ended())
+        let Some(reason) = self
+            .reason
+            .filter(|_| self.may_cancel && !endpoint.is_modern() && !endpoint.is_ended())
         else {
             return;
         };
@@ -274,7 +308,11 @@ impl Drop for Unanswered<'_> {
         // A runtime that is going down drops its tasks, and starts none.
         if tokio::runtime::Handle::try_current().is_ok() {
             let endpoint = endpoint.clone();
-            endpoint.tasks.clone().spawn(async move { endpoint.post_last_notice(Target::from(CANCELLED), body).await });
+            endpoint.tasks.clone().spawn(async move {
+                endpoint
+                    .post_last_notice(Target::from(CANCELLED), body)
+                    .await
+            });
         }
     }
 }
