@@ -1,7 +1,7 @@
 //! How many tokens a text will cost an agent, estimated.
 //!
 //! A tokenizer's tables take longer to load than a search takes; an answer only has to stay under its limit. The
-//! estimate is tuned against o200k to be a little high (`examples/signature_tokens.rs` prints how much).
+//! estimate is tuned against o200k to be a little high (`crates/bench/examples/signature_tokens.rs` prints how much).
 
 /// Roughly the number of o200k tokens of `text`, more often above than below.
 pub(super) fn estimate(text: &str) -> usize {

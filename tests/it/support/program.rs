@@ -21,7 +21,7 @@ pub(crate) fn fake_server() -> &'static Path {
 /// An example; `source` is its file or directory. Cargo builds examples with `cargo test`, but not with
 /// `cargo test --test it`; where it is missing or older than its source, it is built here.
 pub(crate) fn example(name: &str, source: &str) -> PathBuf {
-    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).join(source);
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs")).join(source);
     let program = format!("examples/{name}");
     if let Some(built) = beside_the_tests(&program).filter(|built| is_newer(built, &source)) {
         return built;

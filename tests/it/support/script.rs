@@ -1,6 +1,6 @@
 //! What a fake server is to do, written as a sentence: `Server::new().tool("echo", [echo()])`.
 //!
-//! Steps are JSON texts, spliced as they are, so that odd bytes reach the fake server; `examples/fake_server.rs` says what
+//! Steps are JSON texts, spliced as they are, so that odd bytes reach the fake server; `tests/programs/fake_server.rs` says what
 //! each does.
 
 use serde_json::json;

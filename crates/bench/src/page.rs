@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn the_documents_have_a_place_for_it() {
         for name in ["docs/performance.md", "README.md"] {
-            let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(name);
+            let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name);
             assert!(
                 replaced(&std::fs::read_to_string(path).unwrap(), "x").is_some(),
                 "{name}"

@@ -1,6 +1,6 @@
 //! How well and how fast `search` finds tools: the labelled queries of `search-bench` against its corpora.
 //!
-//! `cargo run --release --example search_quality -- ../shared/search-bench [--runs DIRECTORY]`
+//! `cargo run --release -p mcpzip-bench --example search_quality -- ../shared/search-bench [--runs DIRECTORY]`
 //!
 //! With `--runs`, the hits of each set are written as `score.py` of the bench reads them, for a second opinion on the
 //! measures.

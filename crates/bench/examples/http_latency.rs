@@ -1,4 +1,4 @@
-//! What `mcpzip` adds to a call of a server over HTTP: `cargo run --release --example http_latency [CALLS]`.
+//! What `mcpzip` adds to a call of a server over HTTP: `cargo run --release -p mcpzip-bench --example http_latency [CALLS]`.
 //!
 //! A server answers 100 bytes. It is called directly and through `mcpzip`, in turn, so that a busy machine slows all ways:
 //! - by a client that pools its connections, as clients do: it is the HTTP client that `mcpzip` has inside;

@@ -1,6 +1,6 @@
 //! What counting costs a call, with thousands of tools known.
 //!
-//! `cargo run --release --example counting_cost`
+//! `cargo run --release -p mcpzip-bench --example counting_cost`
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};

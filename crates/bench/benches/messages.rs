@@ -1,7 +1,7 @@
 //! What a message costs on its way through: reading the envelope and splicing the answer, beside reading it into values; and
 //! finding the tool that a call names among ten thousand.
 //!
-//! `cargo bench --bench messages`
+//! `cargo bench -p mcpzip-bench --bench messages`
 
 use std::hint::black_box;
 use std::sync::Arc;

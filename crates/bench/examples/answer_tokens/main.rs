@@ -1,7 +1,7 @@
 //! What results cost an agent, with real servers: whole, with the defaults, and with a sensible `select`; and beside them
 //! definitions, searches and descriptions. Prints a page in Markdown.
 //!
-//! `cargo run --release --example answer_tokens -- DIRECTORY > docs/answers.md`
+//! `cargo run --release -p mcpzip-bench --example answer_tokens -- DIRECTORY > docs/answers.md`
 //!
 //! The servers of `calls.json` are installed under DIRECTORY, by npm and pip, in the versions that stand there; what they
 //! read is made there too. `mcpzip` itself is taken from beside this program: build it before, in the same profile.
@@ -118,11 +118,11 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
     writeln!(out, "# What answers cost\n")?;
     writeln!(
         out,
-        "Made by `cargo run --release --example answer_tokens -- DIRECTORY`, which installs the servers below and calls"
+        "Made by `cargo run --release -p mcpzip-bench --example answer_tokens -- DIRECTORY`, which installs the servers below and calls"
     )?;
     writeln!(
         out,
-        "them through `mcpzip`; `examples/answer_tokens/calls.json` has every call. Tokens are those of o200k.\n"
+        "them through `mcpzip`; `crates/bench/examples/answer_tokens/calls.json` has every call. Tokens are those of o200k.\n"
     )?;
     for (name, entry) in &plan.servers {
         let package = match (&entry["npm"], entry["pypi"].as_array()) {

@@ -1,6 +1,6 @@
 //! What a search costs, by words alone and with the embedding, at several numbers of tools; each query is new to the cache.
 //!
-//! `cargo bench --bench search`
+//! `cargo bench -p mcpzip-bench --bench search`
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! What search hits cost an agent, measured over a corpus of real tools.
 //!
-//! `cargo run --release --example signature_tokens -- CORPUS.json [SHOW]`, the corpus as
+//! `cargo run --release -p mcpzip-bench --example signature_tokens -- CORPUS.json [SHOW]`, the corpus as
 //! `[{"server": …, "tools": [{"name": …, "description": …, "inputSchema": …}]}]`; SHOW prints that many hits too.
 
 use std::io::Write;
