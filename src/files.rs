@@ -1,7 +1,7 @@
 //! Files that survive a crash and that others cannot read.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,6 +27,36 @@ pub fn private(options: &mut OpenOptions) {
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     #[cfg(not(unix))]
     let _ = options;
+}
+
+/// Reads the regular file at `path`, which may have `limit` bytes. A pipe, a device or a directory is refused without being
+/// read, and opening one does not wait.
+///
+/// # Errors
+/// When it cannot be opened or read, is not a regular file, or is larger.
+pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    // Of the open file: what the name leads to may have changed since.
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    if metadata.len() <= limit {
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+    }
+    if metadata.len().max(bytes.len() as u64) > limit {
+        let limit = limit / (1024 * 1024);
+        return Err(io::Error::other(format!("is larger than {limit} MB")));
+    }
+    Ok(bytes)
 }
 
 /// Replaces the file at `path` by one with `parts` as its content: whoever reads it, and whenever the power fails, it

@@ -491,6 +491,7 @@ fn server(item: &Item, masker: &Masker, client: &str) -> Value {
         "verdict": verdict,
         "name": name,
         "reason": reason,
+        "disabled": item.is_off,
         "left_behind": item.left_behind,
         "notes": item.notes,
     })

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::cache::FileCache;
 use super::reading::{Entry, Target};
-use super::survey::{Found, Survey, read_source};
-use super::{Client, Node, Surroundings, Syntax};
+use super::survey::{Found, Survey};
+use super::{Client, Node, Surroundings};
 
 /// A server that cannot move.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,12 @@ const BUNDLE: &str = "is a bundle (`.mcpb`), which the client installs and start
 const MANAGED: &str = "is set by an administrator (`managed-mcp.json`)";
 
 /// Those of `clients`.
-pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -> Vec<Fixed> {
+pub(super) fn find(
+    survey: &Survey,
+    clients: &[Client],
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Vec<Fixed> {
     let mut found = Vec::new();
     let mut add = |client: Client, path: &Path, name: &str, reason: &'static str| {
         found.push(Fixed {
@@ -52,7 +58,7 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
         let path = around
             .claude_directory()
             .join("plugins/installed_plugins.json");
-        let installed = json(&path).unwrap_or(Node::Null);
+        let installed = cache.json(&path).unwrap_or(Node::Null);
         for (plugin, node) in installed
             .get("plugins")
             .map(Node::members)
@@ -67,7 +73,7 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
                 .iter()
                 .filter_map(|place| place.get("installPath")?.as_text())
             {
-                for server in plugin_servers(Path::new(place)) {
+                for server in plugin_servers(Path::new(place), cache) {
                     let plugin = plugin.split('@').next().unwrap_or_default();
                     add(
                         Client::ClaudeCode,
@@ -78,7 +84,7 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
                 }
             }
         }
-        if let Some((path, managed)) = managed_servers(around) {
+        if let Some((path, managed)) = managed_servers(around, cache) {
             for (server, _) in managed
                 .get("mcpServers")
                 .map(Node::members)
@@ -99,7 +105,7 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
             .collect();
         manifests.sort();
         for path in manifests {
-            let Some(manifest) = json(&path) else {
+            let Some(manifest) = cache.json(&path) else {
                 continue;
             };
             let name = ["display_name", "name"]
@@ -116,9 +122,9 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
     found
 }
 
-fn plugin_servers(directory: &Path) -> Vec<String> {
-    let listed = json(&directory.join(".mcp.json"));
-    let manifest = json(&directory.join(".claude-plugin/plugin.json"));
+fn plugin_servers(directory: &Path, cache: &FileCache) -> Vec<String> {
+    let listed = cache.json(&directory.join(".mcp.json"));
+    let manifest = cache.json(&directory.join(".claude-plugin/plugin.json"));
     let inline = manifest
         .as_ref()
         .and_then(|manifest| manifest.get("mcpServers"));
@@ -138,18 +144,18 @@ fn plugin_servers(directory: &Path) -> Vec<String> {
 }
 
 /// The servers that an administrator has set. Where there are any, Claude Code loads no others.
-fn managed_servers(around: &Surroundings) -> Option<(PathBuf, Node)> {
+fn managed_servers(around: &Surroundings, cache: &FileCache) -> Option<(PathBuf, Node)> {
     let path = around.managed.as_ref()?.join("managed-mcp.json");
-    let node = json(&path)?;
+    let node = cache.json(&path)?;
     Some((path, node))
 }
 
 /// Why a policy keeps a server from running at its client, if one does: behind the proxy it must not run either.
-pub(super) fn blocked(found: &Found, around: &Surroundings) -> Option<String> {
+pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -> Option<String> {
     if found.place.client != Client::ClaudeCode {
         return None;
     }
-    if let Some((path, _)) = managed_servers(around) {
+    if let Some((path, _)) = managed_servers(around, cache) {
         return Some(format!(
             "does not run: Claude Code loads nothing but what {} has",
             path.display()
@@ -171,7 +177,9 @@ pub(super) fn blocked(found: &Found, around: &Surroundings) -> Option<String> {
     let files = directories
         .flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
     for path in managed.chain(files) {
-        let Some(node) = json(&path) else { continue };
+        let Some(node) = cache.json(&path) else {
+            continue;
+        };
         let matches = |list: &Node| {
             list.items()
                 .iter()
@@ -223,10 +231,4 @@ fn is_meant(rule: &Node, name: &str, entry: &Entry) -> bool {
             })
         }
     }
-}
-
-fn json(path: &Path) -> Option<Node> {
-    let source = read_source(path, Syntax::Json).ok()?;
-    source.before.as_ref()?;
-    Some(source.text.node().clone())
 }

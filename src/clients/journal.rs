@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
+use super::cache::FILE_LIMIT;
 use super::diff;
 use super::lock::{Lock, exclusive};
 use super::plan::{Edit, Step};
 use super::{Client, Node, Syntax, Text};
 use crate::config::link_target;
-use crate::files;
+use crate::files::{self, read_regular};
 
 const RECORD: &str = "record.json";
 const VERSION: u32 = 1;
@@ -273,7 +274,7 @@ impl Journal {
         };
         let before = file.before.as_ref().map(load).transpose()?;
         let after = load(&file.after)?;
-        let current = match fs::read(&file.path) {
+        let current = match read_regular(&file.path, FILE_LIMIT) {
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => text,
                 // It was UTF-8 when we wrote it; whoever made it something else has it.
@@ -473,7 +474,7 @@ fn locks<'a>(
 
 /// Fails unless the file is as it was read.
 fn check(edit: &Edit) -> Result<(), JournalError> {
-    let is_same = match fs::read(&edit.path) {
+    let is_same = match read_regular(&edit.path, FILE_LIMIT) {
         Ok(bytes) => edit
             .before
             .as_ref()

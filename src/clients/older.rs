@@ -69,6 +69,7 @@ impl Import {
                     .into_iter()
                     .flatten(),
             );
+            let is_off = entry.as_ref().is_ok_and(|entry| entry.is_disabled);
             let verdict = match entry {
                 Err(reason) => Verdict::Stays(reason),
                 Ok(entry) if entry.is_mcpzip() => Verdict::Stays("is mcpzip itself".to_owned()),
@@ -85,6 +86,7 @@ impl Import {
                     .filter(|key| !SERVER_KEYS.contains(&key.as_str()))
                     .collect(),
                 notes: Vec::new(),
+                is_off,
             });
         }
         let failed = |source| PlanError::Edit {

@@ -176,7 +176,7 @@ impl Client {
             Self::ClaudeCode => directory
                 .ancestors()
                 .filter_map(|above| self.project_place(above))
-                .filter(|place| place.path.is_file())
+                .filter(|place| place.path.exists())
                 .collect(),
             Self::Continue => {
                 let entries = std::fs::read_dir(directory.join(".continue/mcpServers"))
@@ -202,7 +202,7 @@ impl Client {
             _ => self
                 .project_place(directory)
                 .into_iter()
-                .filter(|place| place.path.is_file())
+                .filter(|place| place.path.exists())
                 .collect(),
         }
     }

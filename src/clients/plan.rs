@@ -9,7 +9,7 @@ use super::{
     Carried, Client, Entry, Fixed, Found, Launch, Node, Place, Rule, Scope, Surroundings, Survey,
     Syntax, Text, TextError,
 };
-use super::{desktop, entry, names};
+use super::{approval, desktop, entry, names};
 use crate::secret::Masker;
 
 /// What of all that was found is meant.
@@ -61,6 +61,8 @@ pub struct Item {
     pub left_behind: Vec<String>,
     /// What is different with it afterwards.
     pub notes: Vec<String>,
+    /// Whether it comes over switched off.
+    pub is_off: bool,
 }
 
 /// What becomes of a server.
@@ -197,14 +199,9 @@ impl Plan {
                     if entry.is_unwrapped {
                         notes.push("without mcp-remote, straight to its URL".to_owned());
                     }
-                    if found.is_unapproved {
-                        notes.push(
-                            "switched off, as you have not said at the client yet that it may run"
-                                .to_owned(),
-                        );
-                    }
                     let rights = Rights::of(rules_of(survey, found), found.place.project.as_ref());
                     let verdict = servers.take(entry, found, &rights, &mut notes);
+                    notes.extend(approval::note(found, &verdict));
                     if let (true, Verdict::Moves { name, .. } | Verdict::Conflicts { name }) =
                         (entry.is_unwrapped, &verdict)
                     {
@@ -218,7 +215,12 @@ impl Plan {
                 .as_ref()
                 .map(|entry| entry.left_behind.clone())
                 .unwrap_or_default();
+            let is_new = !matches!(
+                verdict,
+                Verdict::Stays(_) | Verdict::Moves { is_known: true, .. }
+            );
             items.push(Item {
+                is_off: is_new && found.entry.as_ref().is_ok_and(|entry| entry.is_disabled),
                 client: found.place.client,
                 scope: found.scope(),
                 path: found.place.path.clone(),
@@ -260,7 +262,8 @@ impl Plan {
             .filter_map(|found| found.entry.as_ref().ok())
             .flat_map(Entry::secrets);
         let masker = Masker::new(secrets);
-        let warnings = warnings(survey, &moving, &servers, &carried, around);
+        let mut warnings = warnings(survey, &moving, &servers, &carried, around);
+        warnings.splice(0..0, approval::warning(&items));
         Ok(Self {
             items,
             edits,
@@ -284,6 +287,7 @@ impl Item {
             verdict: Verdict::Stays(fixed.reason.to_owned()),
             left_behind: Vec::new(),
             notes: Vec::new(),
+            is_off: false,
         }
     }
 }

@@ -77,6 +77,11 @@ impl Servers {
             if rights.is_for_all() && !before.is_for_all() && !self.new.contains(&known) {
                 continue;
             }
+            // One that is switched off in a project does not come on there, nor keep another off, by being the same.
+            let is_off = there.get("disabled") == Some(&Node::Flag(true));
+            if is_off != entry.is_disabled && !before.is_where(rights) {
+                continue;
+            }
             let both = before.and(rights);
             if both != before {
                 self.all[at].1 = both.write(&there);

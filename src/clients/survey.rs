@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::approval::{self, Approval};
+use super::cache::FileCache;
+pub(super) use super::cache::{Source, read_source};
 use super::reading::{self, Entry};
 use super::rules::{self, Rule};
-use super::{Client, Fixed, Node, Place, Scope, Surroundings, Syntax, Text, fixed};
+use super::{Client, Fixed, Node, Place, Scope, Surroundings, Text, fixed};
 
 /// All that was found.
 #[derive(Debug)]
@@ -33,15 +36,8 @@ pub struct Found {
     pub entry: Result<Entry, String>,
     /// Whether that is `mcpzip`.
     pub is_mcpzip: bool,
-    /// Whether the user has yet to say at the client that it may run.
+    /// Whether it is a project's, and no file of the user's own says that it may run.
     pub is_unapproved: bool,
-}
-
-/// A file as it was read.
-#[derive(Debug, Clone)]
-pub(super) struct Source {
-    pub(super) before: Option<String>,
-    pub(super) text: Text,
 }
 
 impl Survey {
@@ -56,6 +52,7 @@ impl Survey {
             files: BTreeMap::new(),
             places: Vec::new(),
         };
+        let cache = FileCache::default();
         for client in clients {
             let user = client.user_place(around);
             let mut places = vec![user.clone()];
@@ -71,19 +68,37 @@ impl Survey {
                     .filter_map(|(key, _)| client.local_place(around, Path::new(key)));
                 places.extend(projects.collect::<Vec<_>>());
             }
-            // In the home directory, the user's own file is where a project's would be.
-            let projects = client
-                .project_places(around)
-                .into_iter()
-                .filter(|place| place.path != user.path);
-            places.extend(projects.collect::<Vec<_>>());
+            places.extend(survey.project_places(*client, around));
             for place in places {
-                survey.read(place, around);
+                survey.read(place, around, &cache);
             }
         }
-        survey.fixed = fixed::find(&survey, clients, around);
-        survey.rules = rules::find(&survey, clients, around);
+        survey.fixed = fixed::find(&survey, clients, around, &cache);
+        survey.rules = rules::find(&survey, clients, around, &cache);
+        for (path, problem) in cache.unreadable() {
+            if !survey.unreadable.iter().any(|(known, _)| *known == path) {
+                survey.unreadable.push((path, problem));
+            }
+        }
         survey
+    }
+
+    /// The files of the project's servers, but for those that are, or are links to, files of the user's own servers: a
+    /// migration would take those out of there.
+    fn project_places(&mut self, client: Client, around: &Surroundings) -> Vec<Place> {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let own = real(&client.user_place(around).path);
+        let users = Client::ALL.map(|client| real(&client.user_place(around).path));
+        let mut places = client.project_places(around);
+        places.retain(|place| {
+            let path = real(&place.path);
+            if path != own && users.contains(&path) {
+                let problem = "is a link to a file of your own, and is left alone".to_owned();
+                self.unreadable.push((place.path.clone(), problem));
+            }
+            !users.contains(&path)
+        });
+        places
     }
 
     /// The file's text; nothing when it is not there or cannot be read, which is noted.
@@ -94,7 +109,7 @@ impl Survey {
         if self.unreadable.iter().any(|(path, _)| *path == place.path) {
             return None;
         }
-        match read_source(&place.path, place.syntax) {
+        match place.source() {
             Ok(source) => {
                 source.before.as_ref()?;
                 let text = source.text.clone();
@@ -108,7 +123,7 @@ impl Survey {
         }
     }
 
-    fn read(&mut self, place: Place, around: &Surroundings) {
+    fn read(&mut self, place: Place, around: &Surroundings, cache: &FileCache) {
         let Some(text) = self.open(&place) else {
             return;
         };
@@ -123,8 +138,8 @@ impl Survey {
                 .files
                 .get(&place.client.user_place(around).path)
                 .map(|source| source.text.node());
-            let approval = approval(&place, name, user, around);
-            if (is_switched_off(&place, name, text.node()) || approval != Approval::Given)
+            let approval = approval::of(&place, name, user, around, cache);
+            if (is_switched_off(&place, name, text.node(), cache) || approval != Approval::Given)
                 && let Ok(entry) = &mut entry
             {
                 entry.is_disabled = true;
@@ -137,7 +152,7 @@ impl Survey {
                 is_mcpzip,
                 is_unapproved: approval == Approval::Missing,
             };
-            if let Some(reason) = fixed::blocked(&found, around).filter(|_| !is_mcpzip) {
+            if let Some(reason) = fixed::blocked(&found, around, cache).filter(|_| !is_mcpzip) {
                 found.entry = Err(reason);
             }
             self.found.push(found);
@@ -154,54 +169,8 @@ impl Found {
     }
 }
 
-/// What the user said of a server that somebody else put into the project.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Approval {
-    Given,
-    Missing,
-    Refused,
-}
-
-/// Claude Code asks before it starts a server of `.mcp.json`, and keeps the answers in settings and, formerly, by project.
-fn approval(place: &Place, name: &str, user: Option<&Node>, around: &Surroundings) -> Approval {
-    if place.client != Client::ClaudeCode || place.scope != Scope::Project {
-        return Approval::Given;
-    }
-    let project = place.project.as_deref().unwrap_or(Path::new(""));
-    let directories = [around.claude_directory(), project.join(".claude")];
-    let files = directories
-        .iter()
-        .flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
-    let settings: Vec<Source> = files
-        .filter_map(|path| read_source(&path, Syntax::Json).ok())
-        .collect();
-    let older = user.and_then(|user| user.get("projects")?.get(&project.to_string_lossy()));
-    let places: Vec<&Node> = settings
-        .iter()
-        .map(|source| source.text.node())
-        .chain(older)
-        .collect();
-    let has = |key: &str| {
-        places.iter().any(|node| {
-            node.get(key)
-                .is_some_and(|list| list.items().contains(&Node::text(name)))
-        })
-    };
-    if has("disabledMcpjsonServers") {
-        Approval::Refused
-    } else if has("enabledMcpjsonServers")
-        || places
-            .iter()
-            .any(|node| node.get("enableAllProjectMcpServers") == Some(&Node::Flag(true)))
-    {
-        Approval::Given
-    } else {
-        Approval::Missing
-    }
-}
-
 /// Whether the client keeps a server from starting by a list outside of the server's entry.
-fn is_switched_off(place: &Place, name: &str, node: &Node) -> bool {
+fn is_switched_off(place: &Place, name: &str, node: &Node, cache: &FileCache) -> bool {
     let is_in =
         |node: Option<&Node>| node.is_some_and(|list| list.items().contains(&Node::text(name)));
     match place.client {
@@ -221,24 +190,9 @@ fn is_switched_off(place: &Place, name: &str, node: &Node) -> bool {
             is_in(node.at(&["projects", &project, "disabledMcpServers"]))
         }
         Client::CopilotCli => {
-            let settings = read_source(&place.path.with_file_name("settings.json"), Syntax::Json);
-            settings.is_ok_and(|settings| is_in(settings.text.node().get("disabledMcpServers")))
+            let settings = cache.json(&place.path.with_file_name("settings.json"));
+            settings.is_some_and(|settings| is_in(settings.get("disabledMcpServers")))
         }
         _ => false,
     }
-}
-
-/// Reads a file that may not be there.
-///
-/// # Errors
-/// Why it cannot be read.
-pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, String> {
-    let before = match std::fs::read(path) {
-        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error.to_string()),
-    };
-    let text = Text::parse(syntax, before.as_deref().unwrap_or_default())
-        .map_err(|error| error.to_string())?;
-    Ok(Source { before, text })
 }

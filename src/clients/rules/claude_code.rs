@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
+use super::super::cache::FileCache;
 use super::super::survey::{Found, Survey};
-use super::super::{Client, Node, Surroundings, Syntax, Text};
+use super::super::{Client, Node, Surroundings};
 use super::{Carried, Mention, Rule, RuleKind, plain};
+
+/// As many agents, commands and skills are looked at in one directory.
+const MOST_FILES: usize = 2000;
 
 /// Where settings are, and the project that they hold for.
 type Settings = (PathBuf, Option<PathBuf>);
@@ -16,6 +20,7 @@ pub(super) fn find(
     survey: &Survey,
     servers: &[&Found],
     around: &Surroundings,
+    cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
     let user = Client::ClaudeCode.user_place(around).path;
@@ -37,13 +42,23 @@ pub(super) fn find(
     directories.dedup();
     let mut mentions = Vec::new();
     if let Some(managed) = &around.managed {
-        settings(&managed.join("managed-settings.json"), None, &mut mentions);
+        settings(
+            &managed.join("managed-settings.json"),
+            None,
+            cache,
+            &mut mentions,
+        );
     }
     for (directory, project) in &directories {
         for file in ["settings.json", "settings.local.json"] {
-            settings(&directory.join(file), project.as_deref(), &mut mentions);
+            settings(
+                &directory.join(file),
+                project.as_deref(),
+                cache,
+                &mut mentions,
+            );
         }
-        frontmatter(directory, project.as_deref(), &mut mentions);
+        frontmatter(directory, project.as_deref(), cache, &mut mentions);
     }
     for (project, node) in &projects {
         let listed = node
@@ -114,14 +129,10 @@ fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
     }
 }
 
-fn settings(path: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
-    let Ok(text) = std::fs::read_to_string(path) else {
+fn settings(path: &Path, project: Option<&Path>, cache: &FileCache, mentions: &mut Vec<Mention>) {
+    let Some(node) = cache.json(path) else {
         return;
     };
-    let Ok(text) = Text::parse(Syntax::Json, &text) else {
-        return;
-    };
-    let node = text.node();
     let mut add = |key: String, text: &str, kind| {
         let project = project.map(Path::to_owned);
         mentions.push(Mention {
@@ -165,13 +176,18 @@ fn settings(path: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
 }
 
 /// The lists of tools in the heads of agents, commands and skills.
-fn frontmatter(directory: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
+fn frontmatter(
+    directory: &Path,
+    project: Option<&Path>,
+    cache: &FileCache,
+    mentions: &mut Vec<Mention>,
+) {
     let mut files = Vec::new();
     for folder in ["agents", "commands", "skills"] {
         markdown(&directory.join(folder), 0, &mut files);
     }
     for path in files {
-        let Ok(text) = std::fs::read_to_string(&path) else {
+        let Some(text) = cache.text(&path) else {
             continue;
         };
         let Some(head) = text
@@ -206,17 +222,16 @@ fn frontmatter(directory: &Path, project: Option<&Path>, mentions: &mut Vec<Ment
     }
 }
 
+/// The Markdown files below `directory`, as far as [`MOST_FILES`] goes: a link may lead anywhere.
 fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut entries: Vec<PathBuf> = entries.take(MOST_FILES).map(|entry| entry.path()).collect();
     entries.sort();
     for path in entries {
-        if path.is_dir() && depth < 4 {
-            markdown(&path, depth + 1, files);
+        if path.is_dir() {
+            if depth < 4 && files.len() < MOST_FILES {
+                markdown(&path, depth + 1, files);
+            }
         } else if path.extension().is_some_and(|ending| ending == "md") {
             files.push(path);
         }

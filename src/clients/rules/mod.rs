@@ -10,6 +10,7 @@ mod rights;
 
 use std::path::{Path, PathBuf};
 
+use super::cache::FileCache;
 use super::survey::{Found, Survey};
 use super::{Client, Place, Surroundings};
 
@@ -177,7 +178,12 @@ impl Mention {
     }
 }
 
-pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -> Vec<Rule> {
+pub(super) fn find(
+    survey: &Survey,
+    clients: &[Client],
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Vec<Rule> {
     let mut rules = Vec::new();
     for found in survey.found.iter().filter(|found| !found.is_mcpzip) {
         let Ok(entry) = &found.entry else { continue };
@@ -208,12 +214,12 @@ pub(super) fn find(survey: &Survey, clients: &[Client], around: &Surroundings) -
             continue;
         }
         match client {
-            Client::ClaudeCode => claude_code::find(survey, &servers, around, &mut rules),
+            Client::ClaudeCode => claude_code::find(survey, &servers, around, cache, &mut rules),
             Client::OpenCode => others::opencode(survey, &servers, &mut rules),
             Client::Codex => others::codex(survey, &servers, &mut rules),
             Client::Zed => others::zed(survey, &servers, &mut rules),
-            Client::Cursor => others::cursor(&servers, around, &mut rules),
-            Client::Kiro => others::kiro(&servers, around, &mut rules),
+            Client::Cursor => others::cursor(&servers, around, cache, &mut rules),
+            Client::Kiro => others::kiro(&servers, around, cache, &mut rules),
             _ => {}
         }
     }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::super::survey::{Found, Survey, read_source};
-use super::super::{Node, Surroundings, Syntax};
+use super::super::cache::FileCache;
+use super::super::survey::{Found, Survey};
+use super::super::{Node, Surroundings};
 use super::{Carried, Mention, Rule, RuleKind, plain};
 
 const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
@@ -175,20 +176,23 @@ pub(super) fn zed(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
 }
 
 /// Cursor: `Mcp(server:tool)` in the permissions of its command line agent, as its documentation has them.
-pub(super) fn cursor(servers: &[&Found], around: &Surroundings, rules: &mut Vec<Rule>) {
+pub(super) fn cursor(
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
     let user = (around.home.join(".cursor/cli-config.json"), None);
     let project = around
         .directory
         .as_ref()
         .map(|here| (here.join(".cursor/cli.json"), Some(here.clone())));
     for (path, project) in [user].into_iter().chain(project) {
-        let Ok(source) = read_source(&path, Syntax::Json) else {
+        let Some(node) = cache.json(&path) else {
             continue;
         };
         for (key, kind) in [("deny", RuleKind::Deny), ("allow", RuleKind::Allow)] {
-            let listed = source
-                .text
-                .node()
+            let listed = node
                 .at(&["permissions", key])
                 .map(Node::items)
                 .unwrap_or_default();
@@ -222,23 +226,23 @@ pub(super) fn cursor(servers: &[&Found], around: &Surroundings, rules: &mut Vec<
 }
 
 /// Kiro: agents name tools as `@server/tool`.
-pub(super) fn kiro(servers: &[&Found], around: &Surroundings, rules: &mut Vec<Rule>) {
+pub(super) fn kiro(
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
     let directories = [Some(around.home.as_path()), around.directory.as_deref()];
     for directory in directories.into_iter().flatten() {
         for path in files(&directory.join(".kiro/agents")) {
-            let Ok(source) = read_source(&path, Syntax::Json) else {
+            let Some(node) = cache.json(&path) else {
                 continue;
             };
             for (key, kind) in [
                 ("allowedTools", RuleKind::Allow),
                 ("tools", RuleKind::Tools),
             ] {
-                let listed = source
-                    .text
-                    .node()
-                    .get(key)
-                    .map(Node::items)
-                    .unwrap_or_default();
+                let listed = node.get(key).map(Node::items).unwrap_or_default();
                 for rule in listed.iter().filter_map(Node::as_text) {
                     let server = rule
                         .strip_prefix('@')

@@ -139,6 +139,11 @@ impl Rights {
         self.within.is_empty()
     }
 
+    /// Whether it is there everywhere where `other` is.
+    pub(in super::super) fn is_where(&self, other: &Self) -> bool {
+        self.within.is_empty() || !other.within.is_empty() && other.within.is_subset(&self.within)
+    }
+
     /// Whether the rules for its tools are the same.
     pub(in super::super) fn has_rules_of(&self, other: &Self) -> bool {
         (&self.only, &self.ask, &self.deny, &self.outside)

@@ -10,4 +10,5 @@ mod older;
 mod projects;
 mod rules;
 mod staying;
+mod untrusted;
 mod unwrapped;

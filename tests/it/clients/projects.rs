@@ -61,8 +61,7 @@ fn servers_of_a_project_become_servers_of_that_project() {
     let before = machine.everything();
     let report = machine.migrate(&[]);
     let project = json!([here]);
-    let entry =
-        |args: &[&str]| json!({ "command": "p", "args": args, "cwd": here, "projects": project });
+    let entry = |args: &[&str]| json!({ "command": "p", "args": args, "cwd": here, "disabled": true, "projects": project });
     assert_eq!(
         machine.servers(),
         json!({
@@ -71,9 +70,9 @@ fn servers_of_a_project_become_servers_of_that_project() {
             "p1": { "command": "p", "cwd": here, "projects": project },
             "p9": { "url": "https://p.example", "projects": project },
             "p2": entry(&[&format!("{here}/x")]),
-            "p3": { "command": "p", "cwd": here, "projects": project },
+            "p3": { "command": "p", "cwd": here, "disabled": true, "projects": project },
             "p4": entry(&["4"]),
-            "p5": { "command": format!("{here}/bin/p"), "cwd": format!("{here}/sub"), "projects": project },
+            "p5": { "command": format!("{here}/bin/p"), "cwd": format!("{here}/sub"), "disabled": true, "projects": project },
             "p6": entry(&["6"]),
             "p7": entry(&["7"]),
             "p8": entry(&["8"]),
@@ -174,7 +173,9 @@ fn a_server_that_was_not_approved_yet_comes_switched_off() {
             "{settings}: {report:#}"
         );
         assert_eq!(
-            report.to_string().contains("have not said"),
+            report
+                .to_string()
+                .contains("no file of your own approves it"),
             settings == "{}",
             "{report:#}"
         );

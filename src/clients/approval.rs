@@ -1,0 +1,116 @@
+//! Whether a server of a project may run. Only files of the user's own say so: whatever is in the project's directory may
+//! have come with it.
+
+use std::path::Path;
+
+use super::cache::FileCache;
+use super::{Client, Found, Item, Node, Place, Scope, Surroundings, Verdict};
+
+/// What is known of the user's decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Approval {
+    /// It may run.
+    Given,
+    /// The user has not decided.
+    Missing,
+    /// It must not run.
+    Refused,
+}
+
+/// The approval of the server `name` at `place`; `user` is what the client's user file says. Only Claude Code keeps its
+/// user's decisions in files: in settings and, formerly, by project.
+pub(super) fn of(
+    place: &Place,
+    name: &str,
+    user: Option<&Node>,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Approval {
+    if place.scope != Scope::Project {
+        return Approval::Given;
+    }
+    if place.client != Client::ClaudeCode {
+        return Approval::Missing;
+    }
+    let project = place.project.as_deref().unwrap_or(Path::new(""));
+    let settings = |directory: &Path| {
+        let files = ["settings.json", "settings.local.json"].map(|file| directory.join(file));
+        let read = |path: &std::path::PathBuf| Some((path.clone(), cache.json(path)?));
+        files.iter().filter_map(read).collect::<Vec<_>>()
+    };
+    let own = settings(&around.claude_directory());
+    let theirs = settings(&project.join(".claude"));
+    let user_file = place.client.user_place(around).path;
+    let older = user.and_then(|user| user.get("projects")?.get(&project.to_string_lossy()));
+    let own: Vec<(&Path, &Node)> = own
+        .iter()
+        .map(|(path, node)| (path.as_path(), node))
+        .chain(older.map(|node| (user_file.as_path(), node)))
+        .collect();
+    let has = |node: &Node, key: &str| {
+        node.get(key)
+            .is_some_and(|list| list.items().contains(&Node::text(name)))
+    };
+    let mut all = own
+        .iter()
+        .map(|(_, node)| *node)
+        .chain(theirs.iter().map(|(_, node)| node));
+    if all.any(|node| has(node, "disabledMcpjsonServers")) {
+        return Approval::Refused;
+    }
+    let approves = |(path, node): &(&Path, &Node)| {
+        (has(node, "enabledMcpjsonServers")
+            || node.get("enableAllProjectMcpServers") == Some(&Node::Flag(true)))
+            && is_users_own(path, project, around)
+    };
+    if own.iter().any(approves) {
+        Approval::Given
+    } else {
+        Approval::Missing
+    }
+}
+
+/// Says of a server that moves why it is switched off, and how it is switched on.
+pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Moves {
+            name,
+            is_known: false,
+        }
+        | Verdict::Conflicts { name }
+            if found.is_unapproved =>
+        {
+            Some(format!(
+                "switched off, as no file of your own approves it; `mcpzip enable {name}` switches it on"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Says that servers of projects come over switched off.
+pub(super) fn warning(items: &[Item]) -> Option<String> {
+    let is_project = |item: &&Item| item.is_off && item.scope == Scope::Project;
+    let name = |item: &Item| match &item.verdict {
+        Verdict::Moves { name, .. } | Verdict::Conflicts { name } => Some(format!("`{name}`")),
+        Verdict::Stays(_) => None,
+    };
+    let names: Vec<String> = items.iter().filter(is_project).filter_map(name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "a project's files do not approve its servers, so these come over switched off: {}; look at what each of them starts, then `mcpzip enable NAME` switches it on",
+            names.join(", ")
+        )
+    })
+}
+
+/// Whether a file is outside of the project, wherever links and relative names lead. In the home directory, all files are
+/// the user's.
+fn is_users_own(path: &Path, project: &Path, around: &Surroundings) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path);
+    let (Ok(path), Ok(project)) = (real(path), real(project)) else {
+        return false;
+    };
+    let is_home = real(&around.home).is_ok_and(|home| home.starts_with(&project));
+    is_home || !path.starts_with(&project)
+}

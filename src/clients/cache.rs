@@ -1,0 +1,117 @@
+//! Reading clients' files: regular files of a bounded size only, and those beside the lists of servers (settings, policies,
+//! permissions) once each.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Node, Place, Scope, Syntax, Text};
+use crate::files::read_regular;
+
+/// The size of a file that the user's servers are in: some clients keep histories in it, too.
+const USER_LIMIT: u64 = 128 * 1024 * 1024;
+/// The size that such a file may have after an edit.
+pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
+/// The size of any other file: many of them are in repositories.
+const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
+
+/// A file as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) before: Option<String>,
+    pub(super) text: Text,
+}
+
+/// Files that are read once, and why some of them could not be.
+#[derive(Debug, Default)]
+pub(super) struct FileCache {
+    nodes: RefCell<BTreeMap<PathBuf, Result<Option<Node>, String>>>,
+    texts: RefCell<BTreeMap<PathBuf, String>>,
+}
+
+impl Place {
+    /// Reads the file, which may not be there.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) fn source(&self) -> Result<Source, String> {
+        let limit = match self.scope {
+            Scope::User | Scope::Local => USER_LIMIT,
+            Scope::Project => OTHER_LIMIT,
+        };
+        source(&self.path, self.syntax, limit)
+    }
+}
+
+impl FileCache {
+    /// What the file at `path` says; nothing where there is no file.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) fn node(&self, path: &Path, syntax: Syntax) -> Result<Option<Node>, String> {
+        let mut nodes = self.nodes.borrow_mut();
+        let read = || {
+            let source = source(path, syntax, OTHER_LIMIT)?;
+            Ok(source.before.map(|_| source.text.node().clone()))
+        };
+        nodes.entry(path.to_owned()).or_insert_with(read).clone()
+    }
+
+    /// What a JSON file says, as far as it can be read.
+    pub(super) fn json(&self, path: &Path) -> Option<Node> {
+        self.node(path, Syntax::Json).ok().flatten()
+    }
+
+    /// The content of the text file at `path`, as far as it can be read.
+    pub(super) fn text(&self, path: &Path) -> Option<String> {
+        let text = content(path, OTHER_LIMIT);
+        if let Err(problem) = &text {
+            let mut problems = self.texts.borrow_mut();
+            problems.insert(path.to_owned(), problem.clone());
+        }
+        text.ok().flatten()
+    }
+
+    /// The files that could not be read, and why.
+    pub(super) fn unreadable(&self) -> Vec<(PathBuf, String)> {
+        let nodes = self.nodes.borrow();
+        let failed = nodes
+            .iter()
+            .filter_map(|(path, node)| Some((path.clone(), node.as_ref().err()?.clone())));
+        failed.chain(self.texts.borrow().clone()).collect()
+    }
+}
+
+/// Reads a file that may not be there and is not one of a client's lists of servers.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, String> {
+    source(path, syntax, USER_LIMIT)
+}
+
+fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, String> {
+    let before = content(path, limit)?;
+    let text = Text::parse(syntax, before.as_deref().unwrap_or_default())
+        .map_err(|error| error.to_string())?;
+    Ok(Source { before, text })
+}
+
+fn content(path: &Path, limit: u64) -> Result<Option<String>, String> {
+    match read_regular(path, limit) {
+        Ok(bytes) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| "is not UTF-8".to_owned()),
+        // Below a file there is nothing either.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
