@@ -25,6 +25,7 @@ pub mod statistics;
 pub mod upstream;
 
 pub mod config;
+pub mod executable;
 pub mod files;
 pub mod keychain;
 pub mod mcp;

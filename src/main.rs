@@ -4,5 +4,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     mcpzip_allocator::keep_little();
+    mcpzip::executable::remember();
     mcpzip::cli::run(std::env::args_os())
 }

@@ -50,7 +50,7 @@ impl Machine {
             .has_own_config
             .then_some(self.paths.config_file.as_path());
         Ok(Launch::of(
-            &std::env::current_exe()?,
+            &crate::executable::path()?,
             config,
             &self.around.environment,
         ))

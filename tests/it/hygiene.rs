@@ -2,12 +2,15 @@
 #![cfg(target_os = "linux")]
 
 use std::io::Write as _;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::support::process::Process;
-use crate::support::script::{answer, exit, fork, hang};
+use crate::support::program::mcpzip;
+use crate::support::script::{answer, exit, fork, hang, result};
 use crate::support::{Client, Server, Setup, until};
 
 /// Nothing of what is waited for takes a tenth of this on a machine that has nothing else to do.
@@ -189,6 +192,59 @@ fn without_its_guard_mcpzip_still_ends_its_servers() {
     client.signal(Signal::TERM);
     client.wait();
     all_gone(&setup, &processes, None, start);
+}
+
+#[test]
+fn an_upgrade_under_a_running_serve_costs_neither_filters_nor_the_guard() {
+    for replace in [true, false] {
+        let setup = Setup::new();
+        setup.save();
+        let program = setup.home().path("mcpzip");
+        std::fs::copy(mcpzip(), &program).unwrap();
+        let plain = setup.command(&["serve"]);
+        let mut command = std::process::Command::new(&program);
+        command
+            .args(plain.get_args())
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut client = setup.start_command(command);
+        client.shake_hands("2025-11-25");
+        if replace {
+            let new = setup.home().path("mcpzip.new");
+            std::fs::write(&new, "#!/bin/sh\nexit 9\n").unwrap();
+            std::fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+                .unwrap();
+            std::fs::rename(new, &program).unwrap();
+        } else {
+            std::fs::remove_file(&program).unwrap();
+        }
+        // The first server is started by the upgraded program's predecessor, and with it the guard.
+        let data = json!({ "content": [], "structuredContent": { "a": 7 } }).to_string();
+        let server = Server::new().stubborn().tool("t", [result(&data)]);
+        setup.clone().server("late", server).save();
+        until("the server to be known", || {
+            client.search("t").contains("late__t").then_some(())
+        });
+        let call = json!({ "name": "late__t", "select": ".a" }).to_string();
+        assert_eq!(client.call("execute_tool", &call).text(), "7");
+        let processes = setup.home().mark.processes();
+        assert!(
+            processes
+                .iter()
+                .any(|process| process.command.contains("__guard"))
+        );
+        let start = Instant::now();
+        client.signal(Signal::KILL);
+        client.wait();
+        all_gone(&setup, &processes, None, start);
+    }
 }
 
 #[test]

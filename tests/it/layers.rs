@@ -5,7 +5,7 @@ use std::path::Path;
 /// The modules of `src/`, by layer; a module that is in none fails the test. The first four are the foundation of STYLE section 2,
 /// which has an order of its own.
 const LAYERS: &[&[&str]] = &[
-    &["files", "mcp", "shutdown"],
+    &["executable", "files", "mcp", "shutdown"],
     &["secret", "tool"],
     &["config"],
     &["keychain", "telemetry"],
@@ -130,6 +130,32 @@ fn each_layer_uses_only_lower_ones() {
     assert!(files > 50, "only {files} files were found");
     faults.dedup();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn where_this_program_is_and_how_to_start_it_again_is_known_in_one_place() {
+    let mut users = Vec::new();
+    files_naming(
+        "current_exe",
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut users,
+    );
+    assert_eq!(users, ["executable.rs"]);
+}
+
+fn files_naming(word: &str, directory: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_naming(word, &path, found);
+        } else if std::fs::read(&path)
+            .unwrap()
+            .windows(word.len())
+            .any(|part| part == word.as_bytes())
+        {
+            found.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+        }
+    }
 }
 
 #[test]

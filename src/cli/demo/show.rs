@@ -127,7 +127,7 @@ pub(super) fn next(environment: &Environment, output: &Output) {
         |_| "a file".to_owned(),
         |paths| paths.config_file.display().to_string(),
     );
-    let program = std::env::current_exe()
+    let program = crate::executable::path()
         .map_or_else(|_| "mcpzip".to_owned(), |path| path.display().to_string());
     let program = if program.contains(' ') {
         format!("\"{program}\"")

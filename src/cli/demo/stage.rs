@@ -11,6 +11,7 @@ use super::client::Client;
 use super::directory::TemporaryDirectory;
 use crate::config::Environment;
 use crate::demo::Server;
+use crate::executable;
 use crate::files;
 
 /// Built before the walk and taken down after it, however that ended.
@@ -24,7 +25,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn build(environment: &Environment) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot tell where this program is")?;
+        let program = executable::path().context("cannot tell where this program is")?;
         let directory =
             TemporaryDirectory::create().context("cannot create a temporary directory")?;
         let config_file = directory.path().join("config.json");

@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::executable;
 use crate::upstream::process_group::GroupId;
 
 /// The hidden command under which the binary is a guard.
@@ -136,7 +137,7 @@ impl State {
 impl Running {
     fn start(mark: &str) -> io::Result<Self> {
         let (stdin, pipe) = io::pipe()?;
-        let child = Command::new(std::env::current_exe()?)
+        let child = Command::from(executable::command()?)
             .arg(COMMAND)
             .arg(mark)
             // Not to be ended by the guard of another mcpzip, before which this one may stand as a server.
