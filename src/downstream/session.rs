@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 128 * 1024 * 1024;
 
 pub(super) const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
+pub(super) const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// A client of either era. Requests of both may come in any order (2026-07-28, basic/versioning).
@@ -86,6 +86,11 @@ impl Session {
     /// The client is where this process was started: it started it.
     pub fn stands_here(&self) {
         self.client.stands_in(self.proxy.home());
+    }
+
+    /// Its filters count as those of all clients of this name that have no session.
+    pub(super) fn shares_as(&self, name: &str) {
+        self.client.shares_as(name);
     }
 
     /// Tells traces what it is called: a name that says which one it is, and not the id that lets in whoever knows it.

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use super::content::{HEAD, Looked, head};
+use super::content::{HEAD, Looked, head, text_of};
 use super::duplicate::{Kept, without_duplicate};
 use super::projection::shape_of;
 use super::relay::required_input;
@@ -20,6 +20,9 @@ const LARGE: usize = 64 * 1024;
 
 /// Where a selection leaves out less than this, in bytes, the result is not stored: to name it would cost what is saved.
 const WORTH_STORING: usize = 400;
+
+/// Said where the disk does not take a result of which a part was asked for.
+const REST_LOST: &str = "The rest of the result could not be stored, and is gone.";
 
 /// What was called by whom, and what is wanted of the result.
 pub(super) struct Asked<'a> {
@@ -64,7 +67,7 @@ impl Proxy {
         let (reply, is_stored) = match asked.select {
             // What went wrong must not be filtered away.
             Some(filter) if !looked.failed => (
-                self.projected(&result, &looked, filter, budget, shelf)
+                self.projected(&result, &looked, filter, budget, asked.caller)
                     .await,
                 false,
             ),
@@ -74,7 +77,15 @@ impl Proxy {
                         .unwrap_or(result),
                 );
             }
-            _ => (self.shortened(&result, &looked, shelf).await, true),
+            _ => match self.shortened(&result, &looked, shelf).await {
+                Some(reply) => (reply, true),
+                None => {
+                    return Reply::Relayed(
+                        kept.and_then(|kept| without_duplicate(&result, kept))
+                            .unwrap_or(result),
+                    );
+                }
+            },
         };
         if let Reply::Result(body) = &reply {
             let shown = tokens_of(&String::from_utf8_lossy(body));
@@ -105,17 +116,17 @@ impl Proxy {
         looked: &Looked,
         filter: &str,
         budget: usize,
-        shelf: Shelf,
+        caller: &Caller,
     ) -> Reply {
+        let shelf = shelf_of(self.config().results.kept_for, caller);
+        let share = caller.client.share();
         let Some(data) = &looked.data else {
-            let whole = self.kept(shelf, result).await;
-            let text = format!(
-                "nothing was selected: the result is text, not JSON. {whole}\n{}",
-                looked.head
-            );
+            let (whole, shown) = self.kept_or_shown(shelf, result, &looked.head).await;
+            let text =
+                format!("nothing was selected: the result is text, not JSON. {whole}\n{shown}");
             return looked.with_text(&text, true);
         };
-        match self.projection.select(filter, data).await {
+        match self.projection.select(share, filter, data).await {
             Ok(text) if text.chars().count() <= budget => {
                 let is_less = result.len() > text.len() + WORTH_STORING;
                 let note = if is_less {
@@ -126,58 +137,71 @@ impl Proxy {
                 looked.with_text(&format!("{text}{note}"), false)
             }
             Ok(text) => {
-                let whole = self.kept(shelf, result).await;
-                let length = text.chars().count();
-                let head = head(&text, HEAD);
-                looked.with_text(
-                    &format!("{head}\n… the selection has {length} characters. {whole}"),
-                    false,
-                )
+                let text = match self.kept(shelf, result).await {
+                    Some(whole) => {
+                        let (head, length) = (head(&text, HEAD), text.chars().count());
+                        format!("{head}\n… the selection has {length} characters. {whole}")
+                    }
+                    None => format!("{text}\n{REST_LOST}"),
+                };
+                looked.with_text(&text, false)
             }
             Err(error) => {
-                let whole = self.kept(shelf, result).await;
-                let shape = shape_of(data);
+                let shape = format!("The data: {}", shape_of(data));
+                let (whole, shown) = self.kept_or_shown(shelf, result, &shape).await;
                 looked.with_text(
-                    &format!("{error}. The call was made. {whole}\nThe data: {shape}"),
+                    &format!("{error}. The call was made. {whole}\n{shown}"),
                     true,
                 )
             }
         }
     }
 
-    async fn shortened(&self, result: &Bytes, looked: &Looked, shelf: Shelf) -> Reply {
+    /// The head of a result; `None` where the whole cannot be stored, and so has to be the answer.
+    async fn shortened(&self, result: &Bytes, looked: &Looked, shelf: Shelf) -> Option<Reply> {
         let shape = looked
             .shape
             .as_deref()
             .map(|shape| format!("\nThe data: {shape}"))
             .unwrap_or_default();
-        let whole = self.kept(shelf, result).await;
+        let whole = self.kept(shelf, result).await?;
         let Looked {
             head,
             length,
             failed,
             ..
         } = looked;
-        looked.with_text(
+        Some(looked.with_text(
             &format!("{head}\n… these are the first of {length} characters. {whole}{shape}"),
             *failed,
-        )
+        ))
     }
 
     /// Stores a result of which a part was enough, and says so in few words.
     async fn source(&self, shelf: Shelf, result: &Bytes, length: usize) -> String {
         let id = self.stored(shelf, result).await;
-        id.map(|id| format!("\n… of {length} characters, all in mcpzip__read_result `{id}`"))
-            .unwrap_or_default()
+        id.map_or_else(
+            || format!("\n… of {length} characters. {REST_LOST}"),
+            |id| format!("\n… of {length} characters, all in mcpzip__read_result `{id}`"),
+        )
     }
 
-    /// Stores a result and says how to read on; or that it is not possible.
-    async fn kept(&self, shelf: Shelf, result: &Bytes) -> String {
-        match self.stored(shelf, result).await {
-            Some(id) => format!(
-                r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
+    /// Stores a result and says how to read on; `None` where the disk does not take it.
+    async fn kept(&self, shelf: Shelf, result: &Bytes) -> Option<String> {
+        let id = self.stored(shelf, result).await?;
+        Some(format!(
+            r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
+        ))
+    }
+
+    /// How to read a stored result, with `part` of it; or, where the disk does not take it, all that it says.
+    async fn kept_or_shown(&self, shelf: Shelf, result: &Bytes, part: &str) -> (String, String) {
+        match self.kept(shelf, result).await {
+            Some(whole) => (whole, part.to_owned()),
+            None => (
+                "Its result could not be stored, so here it is whole:".to_owned(),
+                text_of(result),
             ),
-            None => "The whole result could not be stored.".to_owned(),
         }
     }
 
@@ -190,7 +214,7 @@ impl Proxy {
         match kept {
             Ok(Ok(id)) => Some(id),
             Ok(Err(error)) => {
-                tracing::error!(%error, "a result is lost");
+                tracing::error!(%error, "a result cannot be stored");
                 None
             }
             // The panic is on stderr.

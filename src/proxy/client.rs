@@ -1,9 +1,10 @@
 //! A client as the proxy knows it: what it can be asked, what it wants to hear, and what it has yet to answer.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::{OnceCell, oneshot};
@@ -16,6 +17,8 @@ use crate::upstream::Reply;
 #[derive(Debug)]
 pub struct Client {
     number: u64,
+    /// Whose share of the filter workers it takes, where that is not its own.
+    share: OnceLock<u64>,
     /// What it hears unasked, after a handshake.
     listener: Arc<Listener>,
     state: Mutex<State>,
@@ -71,6 +74,7 @@ impl Client {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            share: OnceLock::new(),
             listener: Listener::for_session(),
             state: Mutex::default(),
             questions: Mutex::default(),
@@ -82,6 +86,19 @@ impl Client {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whose share of the filter workers it takes.
+    #[must_use]
+    pub fn share(&self) -> u64 {
+        self.share.get().copied().unwrap_or(self.number)
+    }
+
+    /// Notes that it takes the share of all requests without a session from a client of this name: each of them would have a
+    /// share of its own otherwise.
+    pub fn shares_as(&self, name: &str) {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        self.share.get_or_init(|| KEYS.hash_one(name));
     }
 
     /// What it hears unasked, and where that goes.

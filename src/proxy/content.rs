@@ -76,6 +76,12 @@ fn in_lines(text: &str) -> std::borrow::Cow<'_, str> {
         .map_or(text.into(), Into::into)
 }
 
+/// All that a result says in words; `result` is JSON.
+pub(super) fn text_of(result: &[u8]) -> String {
+    let raw: &RawValue = serde_json::from_slice(result).expect("it was read as JSON");
+    Content::of(&Object::parse(raw).unwrap_or_default()).text()
+}
+
 /// What has to be known of a result to answer by something else.
 pub(super) struct Looked {
     /// Whether it says that its tool failed.

@@ -14,6 +14,9 @@ use crate::statistics::Answer;
 /// Lines that a search in a stored result shows.
 const MOST_LINES: usize = 200;
 
+/// The share of the filter workers that a command of the user's takes, which has no client.
+const COMMAND_LINE: u64 = u64::MAX;
+
 /// What is wanted of a stored result.
 enum Part {
     /// What a filter makes of its data, which is then read here.
@@ -69,13 +72,14 @@ impl Proxy {
             Err(_) => return Reply::tool_error("the stored result cannot be read"),
         };
         match filter {
-            Some(filter) => self.selection(&data, &filter).await,
+            Some(filter) => self.selection(caller, &data, &filter).await,
             None => Reply::tool_error("the stored result cannot be read"),
         }
     }
 
-    async fn selection(&self, data: &RawValue, filter: &str) -> Reply {
-        match self.projection.select(filter, data).await {
+    async fn selection(&self, caller: Option<&Caller>, data: &RawValue, filter: &str) -> Reply {
+        let share = caller.map_or(COMMAND_LINE, |caller| caller.client.share());
+        match self.projection.select(share, filter, data).await {
             Ok(text) => {
                 let length = text.chars().count();
                 let budget = self.config().results.budget;

@@ -1,9 +1,11 @@
 //! Parts of results, stored results and several calls at once.
 
+use std::io::BufReader;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::support::gateway::Incoming;
 use crate::support::script::{answer, await_cancel, echo, result, sleep};
 use crate::support::{Client, Server, Setup, until};
 
@@ -140,6 +142,58 @@ fn a_filter_that_never_ends_costs_an_error_within_two_seconds_and_nobody_else() 
     }
     client.check_order(beside, ids[0]);
     client.finish();
+}
+
+#[test]
+fn endless_filters_of_one_client_keep_no_other_waiting() {
+    let gateway = shop().serve(&[]);
+    let params = |filter: &str| {
+        format!(r#""name":"execute_tool","arguments":{{"name":"shop__list","select":"{filter}"}}"#)
+    };
+    let endless = params("def f: f; f");
+    let harmless = gateway.modern_of("other", "tools/call", &params(".items | length"));
+    harmless.send();
+    let session = gateway.session();
+    for has_session in [false, true] {
+        let start = Instant::now();
+        let waiting: Vec<_> = (0..128)
+            .map(|number| {
+                if has_session {
+                    session
+                        .request(number, "tools/call", &format!("{{{endless}}}"))
+                        .begin()
+                } else {
+                    gateway.modern_of("greedy", "tools/call", &endless).begin()
+                }
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(200));
+        let begun = Instant::now();
+        let answer = harmless.send();
+        assert!(!answer.message().is_tool_error(), "{answer:?}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            begun.elapsed()
+        );
+        // The wait for a worker is a part of the limit.
+        let mut told = Vec::new();
+        for stream in waiting {
+            let (answer, _) = Incoming::read(BufReader::new(stream)).whole();
+            told.push(answer.message().tool_error());
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(6),
+            "{:?}",
+            start.elapsed()
+        );
+        assert!(told.iter().any(|told| told.contains("was ended after")));
+        assert!(
+            told.iter()
+                .any(|told| told.contains("was not begun within")),
+            "{told:#?}"
+        );
+    }
 }
 
 #[test]

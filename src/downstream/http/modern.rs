@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use super::answer::{Forms, Question, Stream, answer};
 use super::post::{accepted, own};
 use super::refusal::Refusal;
 use super::{Shared, refusal};
 use crate::downstream::Session;
-use crate::downstream::session::{CAPABILITIES_KEY, REVISION_KEY};
+use crate::downstream::session::{CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY};
 use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision, headers};
 
 /// Whether a message is of the modern era. The message itself says so, or else the header: one that names a revision
@@ -57,6 +58,7 @@ pub(super) async fn post(
         return refusal.answer(Some(&id));
     }
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
+    session.shares_as(meta(request).get(CLIENT_KEY).map_or("", RawValue::get));
     let outbox = Outbox::within(shared.outgoing.clone());
     session.receive_envelope(text, envelope, &own(map, &outbox));
     let question = Question {
@@ -80,10 +82,7 @@ fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let params = params(request);
-    let has_capabilities = params
-        .get("_meta")
-        .and_then(|raw| Object::parse(raw).ok()?.get(CAPABILITIES_KEY))
-        .is_some();
+    let has_capabilities = meta(request).get(CAPABILITIES_KEY).is_some();
     if !has_capabilities {
         return Err(invalid(format!("`_meta` must have `{CAPABILITIES_KEY}`")));
     }
@@ -125,11 +124,16 @@ fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Ref
 
 /// The revision that a request says it is in; empty where it is no text.
 fn claim(request: &Request<'_>) -> Option<String> {
-    let meta = params(request)
-        .get("_meta")
-        .and_then(|raw| Object::parse(raw).ok())?;
-    meta.get(REVISION_KEY)
+    meta(request)
+        .get(REVISION_KEY)
         .map(|raw| crate::mcp::object::text(raw).unwrap_or_default())
+}
+
+fn meta<'a>(request: &Request<'a>) -> Object<'a> {
+    params(request)
+        .get("_meta")
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default()
 }
 
 fn params<'a>(request: &Request<'a>) -> Object<'a> {

@@ -9,33 +9,43 @@ pub(super) mod fuzzing;
 mod shape;
 mod worker;
 
+use std::collections::HashMap;
 use std::io;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+use crate::executable;
 pub use data::data_of;
 pub(super) use data::texts_of;
 pub use shape::shape_of;
 pub use worker::{COMMAND, run as run_worker};
 
-/// How long a filter may take.
+/// How long a filter may take, the wait for a worker included.
 const TIME_LIMIT: Duration = Duration::from_millis(1800);
+
+/// With less than this left, a filter is not begun.
+const LEAST_TIME: Duration = Duration::from_millis(50);
 
 /// What a filter may put out, in bytes.
 const OUTPUT_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// Filters that run side by side.
+/// Filters that run side by side,
 const SIDE_BY_SIDE: usize = 4;
+/// and those of one client among them, so that it cannot keep the others waiting.
+const OF_ONE_CLIENT: usize = 3;
 
 /// Runs filters.
 #[derive(Debug)]
 pub struct Projection {
-    places: Semaphore,
+    workers: Semaphore,
+    shares: Mutex<HashMap<u64, Weak<Semaphore>>>,
 }
 
 /// Why a filter gave nothing.
@@ -50,6 +60,11 @@ pub enum Error {
     /// It took too long.
     #[error("the filter was ended after {TIME_LIMIT:?}")]
     TooLong,
+    /// It had not begun by the time it had to end.
+    #[error(
+        "the filter was not begun within {TIME_LIMIT:?}, as other filters took all workers: run fewer at once"
+    )]
+    NotBegun,
     /// It put out too much.
     #[error("the filter put out more than {} MB", OUTPUT_LIMIT / 1024 / 1024)]
     TooMuch,
@@ -64,30 +79,48 @@ pub enum Error {
 impl Default for Projection {
     fn default() -> Self {
         Self {
-            places: Semaphore::new(SIDE_BY_SIDE),
+            workers: Semaphore::new(SIDE_BY_SIDE),
+            shares: Mutex::default(),
         }
     }
 }
 
 impl Projection {
-    /// What `filter`, in the language of jq, makes of `data`: strings as they are, all else as JSON, a line each.
+    /// What `filter`, in the language of jq, makes of `data`: strings as they are, all else as JSON, a line each. `share`
+    /// tells clients apart.
     ///
     /// # Errors
     /// When it fails, puts out nothing, or goes beyond its limits.
-    pub async fn select(&self, filter: &str, data: &RawValue) -> Result<String, Error> {
-        let _place = self
-            .places
-            .acquire()
+    pub async fn select(&self, share: u64, filter: &str, data: &RawValue) -> Result<String, Error> {
+        let end = Instant::now() + TIME_LIMIT;
+        let share = self.share(share);
+        // A client's own share comes first: what waits for that does not stand in the way of others.
+        let begin = async { (share.acquire().await, self.workers.acquire().await) };
+        let (_own, _worker) = tokio::time::timeout_at(end - LEAST_TIME, begin)
             .await
-            .expect("the semaphore is never closed");
-        tokio::time::timeout(TIME_LIMIT, run(filter, data))
+            .map_err(|_| Error::NotBegun)?;
+        tokio::time::timeout_at(end, run(filter, data))
             .await
             .unwrap_or(Err(Error::TooLong))
+    }
+
+    /// The workers that the filters of one client may take; they are forgotten with the last of these.
+    fn share(&self, share: u64) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.retain(|_, own| own.strong_count() > 0);
+        shares
+            .get(&share)
+            .and_then(Weak::upgrade)
+            .unwrap_or_else(|| {
+                let own = Arc::new(Semaphore::new(OF_ONE_CLIENT));
+                shares.insert(share, Arc::downgrade(&own));
+                own
+            })
     }
 }
 
 async fn run(filter: &str, data: &RawValue) -> Result<String, Error> {
-    let mut child = Command::new(std::env::current_exe()?)
+    let mut child = Command::from(executable::command()?)
         .arg(COMMAND)
         .env_clear()
         .stdin(Stdio::piped())

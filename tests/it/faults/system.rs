@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 
 use super::Outcome;
-use crate::support::script::{answer, exit, hang};
+use crate::support::script::{answer, exit, hang, result};
 use crate::support::{Client, Server, Setup, until};
 
 pub(super) const OUTCOMES: &[Outcome] = &[
@@ -20,7 +20,7 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     },
     Outcome {
         fault: "nothing can be written: the disk is full",
-        gets: "search and calls work",
+        gets: "search and calls work; a result that would be stored is answered whole",
         after: "at once",
         then: "the next start knows nothing from before",
     },
@@ -119,6 +119,50 @@ fn a_full_disk_costs_only_what_was_to_be_kept() {
         !client.stderr().contains("a fault inside"),
         "{}",
         client.stderr()
+    );
+    client.close_stdin();
+    client.wait();
+}
+
+#[test]
+fn a_full_disk_costs_nothing_of_a_large_result() {
+    let large = format!("{}the very end", "x ".repeat(20_000));
+    let list: Vec<u32> = (0..20_000).collect();
+    let data = json!({ "content": [], "structuredContent": { "list": list } }).to_string();
+    let server = Server::new()
+        .tool("large", [answer(&large)])
+        .tool("list", [result(&data)]);
+    let setup = Setup::new().server("a", server);
+    let mut client = start_under(&setup, "ulimit -f 0; trap '' XFSZ");
+    until("the tools", || {
+        client.search("large").contains("a__large").then_some(())
+    });
+    assert_eq!(client.execute("a__large").text(), large);
+    let mut select = |tool: &str, filter: &str| {
+        client.call(
+            "execute_tool",
+            &json!({ "name": tool, "select": filter }).to_string(),
+        )
+    };
+    let told = select("a__large", ".").tool_error();
+    assert!(
+        told.contains("is text, not JSON") && told.ends_with("the very end"),
+        "{told}"
+    );
+    let told = select("a__list", "error").tool_error();
+    assert!(
+        told.contains("The call was made") && told.contains(",19999]"),
+        "{told}"
+    );
+    let told = select("a__list", ".list").text();
+    assert!(
+        told.contains(",19999]") && told.contains("could not be stored"),
+        "{told}"
+    );
+    let told = select("a__list", ".list[7]").text();
+    assert!(
+        told.starts_with("7\n") && told.contains("could not be stored"),
+        "{told}"
     );
     client.close_stdin();
     client.wait();

@@ -115,7 +115,14 @@ impl Gateway {
 
     /// A request of revision 2026-07-28 with the headers that belong to it; `members` are those of its `params`.
     pub(crate) fn modern(&self, method: &str, members: &str) -> Call {
-        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        self.modern_of("test", method, members)
+    }
+
+    /// The same of a client with this name.
+    pub(crate) fn modern_of(&self, client: &str, method: &str, members: &str) -> Call {
+        let meta = format!(
+            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"{client}","version":"1"}}}}"#
+        );
         let comma = if members.is_empty() { "" } else { "," };
         let params = format!("{{{members}{comma}{meta}}}");
         let name = serde_json::from_str::<Value>(&params)
@@ -239,9 +246,13 @@ impl Call {
 
     /// Sets a header in place of one of that name.
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
-        let mut call = self.without(name);
-        call.headers.push((name.to_owned(), value.to_owned()));
-        call
+        self.without(name).and_header(name, value)
+    }
+
+    /// Adds a header to those of that name.
+    pub(crate) fn and_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// Takes a header out.
