@@ -34,6 +34,10 @@ pub(super) struct Arguments {
     direct: bool,
 }
 
+/// Said where no token is asked for.
+const OPEN: &str = "without a token, every user and every program of this machine can call all tools; `--token-file` or \
+                    `MCPZIP_TOKEN` sets one";
+
 /// How clients reach us.
 #[derive(Debug)]
 pub(super) enum Way {
@@ -83,9 +87,16 @@ pub(super) async fn run(way: Way, app: App, output: &Output) -> Result<(), Exit>
             }
             Ok(app.serve_stdio().await?)
         }
-        Way::Http(options) => Ok(app
-            .serve_http(options, |url| output.note(&format!("serving MCP on {url}")))
-            .await?),
+        Way::Http(options) => {
+            let is_open = options.token.is_none();
+            let listening = |url: &str| {
+                output.note(&format!("serving MCP on {url}"));
+                if is_open {
+                    output.note(OPEN);
+                }
+            };
+            Ok(app.serve_http(options, listening).await?)
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! Who may speak to `mcpzip serve --http`, and what it says before it serves.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
 use crate::support::gateway::Gateway;
 use crate::support::script::{answer, hang};
 use crate::support::{Server, Setup, until};
@@ -294,7 +298,10 @@ fn what_cannot_work_is_said_before_anything_is_served() {
 
 #[test]
 fn the_url_is_said_whatever_the_log_level() {
-    let mut gateway = setup().log_level("off").serve(&[]);
+    let mut gateway = setup()
+        .variable("MCPZIP_TOKEN", "t0ken")
+        .log_level("off")
+        .serve(&[]);
     assert_eq!(
         gateway.process().stderr(),
         format!("serving MCP on http://{}/mcp\n", gateway.address())
@@ -344,4 +351,90 @@ fn it_is_ready_when_every_server_was_asked_once() {
             .header("Authorization", "Bearer t0ken"),
     );
     assert!(named.contains(r#"["slow"]"#), "{named}");
+}
+
+#[test]
+fn silent_connections_shut_nobody_out_and_end_soon() {
+    let token = ("MCPZIP_TOKEN", "right-token-right-token");
+    let gateway = setup().variable(token.0, token.1).serve(&[]);
+    let call = || {
+        gateway
+            .modern_execute("a__t", "")
+            .header("Authorization", &format!("Bearer {}", token.1))
+    };
+    let (answer, kept) = call().open().whole();
+    assert_eq!(answer.message().text(), "done");
+    let start = Instant::now();
+    let silent: Vec<TcpStream> = (0..700)
+        .map(|number| {
+            let mut stream = TcpStream::connect(gateway.address()).unwrap();
+            if number % 2 == 0 {
+                // As silent as nothing, as no request was let in.
+                stream
+                    .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                    .unwrap();
+            }
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    assert_eq!(call().send().message().text(), "done");
+    // A client that is known keeps its connection.
+    let (answer, kept) = call().send_on(kept);
+    assert_eq!(answer.message().text(), "done");
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
+    for mut stream in silent {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        // Reset or closed: it has ended.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    let took = start.elapsed();
+    assert!(
+        took < Duration::from_secs(15),
+        "they were there for {took:?}"
+    );
+    assert_eq!(call().send_on(kept).0.message().text(), "done");
+}
+
+#[test]
+fn a_header_that_decides_on_access_stands_there_once() {
+    let gateway = setup().serve(&["--allow-origin", "https://app.example.com"]);
+    for (name, values) in [
+        ("Host", ["localhost", "evil.example.com"]),
+        ("Host", ["evil.example.com", "localhost"]),
+        (
+            "Origin",
+            ["https://app.example.com", "https://evil.example.com"],
+        ),
+        (
+            "Origin",
+            ["https://evil.example.com", "https://app.example.com"],
+        ),
+        ("Authorization", ["Bearer a", "Bearer b"]),
+    ] {
+        let call = gateway.modern("server/discover", "").without(name);
+        let call = values
+            .iter()
+            .fold(call, |call, value| call.and_header(name, value));
+        let answer = call.send();
+        assert_eq!(answer.status, 400, "{name}: {answer:?}");
+        assert_eq!(answer.header("access-control-allow-origin"), "");
+        assert!(answer.body.contains("more than once"), "{answer:?}");
+    }
+}
+
+#[test]
+fn without_a_token_it_says_who_can_call_the_tools() {
+    let open = "every user and every program of this machine can call all tools";
+    let mut gateway = setup().serve(&[]);
+    gateway.process().wait_for_stderr(open);
+    let mut gateway = setup().variable("MCPZIP_TOKEN", "right-token").serve(&[]);
+    let stderr = gateway.process().stderr();
+    assert!(!stderr.contains(open), "{stderr}");
 }

@@ -4,20 +4,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Shared;
+use super::access::LetIn;
+use super::connections::{Connection, Connections, Ongoing};
 use super::stall::Stalling;
 use crate::shutdown::Tasks;
 
-/// Connections at once; more wait to be taken.
-const MOST_CONNECTIONS: usize = 512;
-
-/// How long the head of a request may take, the wait for a next request included.
+/// How long the head of a request may take, the wait for a next request included, once a client is known.
 const HEAD_TIME: Duration = Duration::from_secs(90);
 
 /// What the head of a request may hold,
@@ -34,6 +37,9 @@ const STALL: Duration = Duration::from_secs(10);
 /// How often unused sessions are looked for.
 const TIDY: Duration = Duration::from_secs(60);
 
+/// The answer where there is no place for a connection.
+const NO_PLACE: &str = "HTTP/1.1 503 All connections are in use\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
+
 /// The pause after a connection could not be taken: the process may have too many files open.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -41,20 +47,21 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Shared>) {
     let tasks = shared.tasks.clone();
     let taking = async {
-        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        loop {
-            let place = places
-                .clone()
-                .acquire_owned()
-                .await
-                .expect("the semaphore is never closed");
+        let connections = Arc::new(Connections::default());
+        for number in 0.. {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
+                    let Some(connection) = connections.admit(number, peer.ip()) else {
+                        tracing::debug!(%peer, "there is no place for a connection");
+                        // Where it cannot be said at once, the end of the connection says it.
+                        let _ = stream.try_write(NO_PLACE.as_bytes());
+                        continue;
+                    };
                     // An answer must not wait for the acknowledgement of the one before. Without it, all is slower and nothing
                     // is wrong.
                     let _ = stream.set_nodelay(true);
                     let stream = Stalling::new(stream, shared.outgoing.clone(), STALL);
-                    tasks.spawn(serve(stream, router.clone(), tasks.clone(), place));
+                    tasks.spawn(serve(stream, router.clone(), tasks.clone(), connection));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
@@ -77,20 +84,21 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
     shared.sessions.end_all();
 }
 
-async fn serve(
-    stream: Stalling<TcpStream>,
-    router: Router,
-    tasks: Tasks,
-    _place: OwnedSemaphorePermit,
-) {
+async fn serve(stream: Stalling<TcpStream>, router: Router, tasks: Tasks, connection: Connection) {
+    let place = Arc::new(connection);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request: Request<Incoming>| {
+        let ongoing = place.begin();
+        let answer = router.call(request);
+        async move { answer.await.map(|answer| held(answer, ongoing)) }
+    });
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_headers(MOST_HEADERS)
         .max_buf_size(BUFFER);
-    let connection =
-        builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
         outcome = connection.as_mut() => {
@@ -100,8 +108,23 @@ async fn serve(
             return;
         }
         () = tasks.stopped() => {}
+        () = place.over() => {}
     }
     connection.as_mut().graceful_shutdown();
     // A client that does not take its answers in time has lost interest.
     let _ = tokio::time::timeout(GRACE, connection).await;
+}
+
+/// The same answer; the request goes on until its body is gone.
+fn held(answer: Response<Body>, ongoing: Ongoing) -> Response<Body> {
+    if answer.extensions().get::<LetIn>().is_some() {
+        ongoing.let_in();
+    }
+    answer.map(|body| {
+        Body::new(body.map_err(move |error| {
+            // Held as long as this is.
+            let _ = &ongoing;
+            error
+        }))
+    })
 }

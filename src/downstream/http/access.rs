@@ -14,7 +14,7 @@ use axum::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
     AUTHORIZATION, HOST, ORIGIN, VARY,
 };
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -22,7 +22,7 @@ use super::{Shared, refusal};
 use crate::secret::{Secret, is_same_secret};
 
 /// What pages of listed origins may send and read.
-const CROSS_ORIGIN: [(axum::http::HeaderName, &str); 4] = [
+const CROSS_ORIGIN: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
     (
         ACCESS_CONTROL_ALLOW_HEADERS,
@@ -32,6 +32,10 @@ const CROSS_ORIGIN: [(axum::http::HeaderName, &str); 4] = [
     (ACCESS_CONTROL_EXPOSE_HEADERS, "Mcp-Session-Id"),
     (ACCESS_CONTROL_MAX_AGE, "600"),
 ];
+
+/// Marks the answer to a request that was let in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LetIn;
 
 /// The rules of one server.
 #[derive(Debug)]
@@ -89,6 +93,16 @@ impl Origin {
 impl Access {
     /// Why a request is not let in, if it is not.
     fn refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+        // Of two, a proxy in front may have looked at the other one.
+        let is_double = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
+        if let Some(name) = [HOST, ORIGIN, AUTHORIZATION]
+            .iter()
+            .find(|name| is_double(name))
+        {
+            return Some(refusal::bad_request(&format!(
+                "the header `{name}` stands there more than once"
+            )));
+        }
         let host = headers
             .get(HOST)
             .and_then(|host| host.to_str().ok())
@@ -144,7 +158,10 @@ impl Access {
 
     /// The origin of a page that was let in by name: only such a one may also read what we say.
     fn listed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        let value = headers.get(ORIGIN)?;
+        let mut values = headers.get_all(ORIGIN).iter();
+        let (value, None) = (values.next()?, values.next()) else {
+            return None;
+        };
         let origin: Origin = value.to_str().ok()?.parse().ok()?;
         self.origins.contains(&origin).then(|| value.clone())
     }
@@ -169,7 +186,11 @@ pub(super) async fn check(
     } else {
         match shared.access.refusal(request.headers(), request.uri()) {
             Some(refusal) => refusal,
-            None => next.run(request).await,
+            None => {
+                let mut response = next.run(request).await;
+                response.extensions_mut().insert(LetIn);
+                response
+            }
         }
     };
     if let Some(origin) = listed {

@@ -10,6 +10,7 @@ mod accepting;
 mod access;
 mod answer;
 mod body;
+mod connections;
 mod health;
 mod metrics;
 mod modern;
