@@ -1,0 +1,41 @@
+# Short names for what CONTRIBUTING.md says at length. Optional: https://github.com/casey/just
+
+# Lists what there is.
+_default:
+    @just --list --unsorted
+
+# Format, lints and documentation.
+check: && docs
+    cargo fmt --check
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# All tests, or those that the arguments of `cargo test` name.
+test *ARGUMENTS:
+    ./test {{ ARGUMENTS }}
+
+# The documentation of the code.
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+# The website, with its tests in a browser.
+site:
+    cargo build --locked --release
+    cd website && MCPZIP_BIN="$(realpath "${CARGO_TARGET_DIR:-../target}/release/mcpzip")" npm test
+
+# Latency, throughput, memory and size.
+bench *ARGUMENTS:
+    cargo build --locked --release
+    cargo run --locked --release -p mcpzip-bench -- {{ ARGUMENTS }}
+
+# A fuzz target, for so many seconds (nightly, cargo-fuzz).
+fuzz TARGET SECONDS="600":
+    cargo +nightly fuzz run {{ TARGET }} -- -max_total_time={{ SECONDS }}
+
+# What takes hours: kills, load with faults, Miri, and each fuzz target for ten minutes.
+endurance MINUTES="60":
+    MCPZIP_TEST_KILLS=500 cargo test --locked --test it faults::kills
+    cargo build --locked --release
+    cargo run --locked --release -p mcpzip-bench -- soak --minutes {{ MINUTES }}
+    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p mcpzip --lib -- mcp::
+    cargo +nightly miri test -p mcpzip-embedding --lib -- --skip products_are --skip largest_values
+    for target in $(cargo +nightly fuzz list); do just fuzz "$target" || exit; done
