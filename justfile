@@ -2,7 +2,7 @@
 
 # Lists what there is.
 _default:
-    @just --list --unsorted
+    @{{ just_executable() }} --list --unsorted
 
 # Format, lints and documentation.
 check: && docs
@@ -38,4 +38,4 @@ endurance MINUTES="60":
     cargo run --locked --release -p mcpzip-bench -- soak --minutes {{ MINUTES }}
     MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p mcpzip --lib -- mcp::
     cargo +nightly miri test -p mcpzip-embedding --lib -- --skip products_are --skip largest_values
-    for target in $(cargo +nightly fuzz list); do just fuzz "$target" || exit; done
+    for target in $(cargo +nightly fuzz list); do {{ just_executable() }} fuzz "$target" || exit; done
