@@ -57,6 +57,22 @@ impl Tasks {
     }
 }
 
+/// Starts a thread of its own for work that the blocking pool does not suit: with a priority of its own, needed before there is
+/// a runtime, or blocked for as long as another program or a person likes. The run ends without waiting for it, so it owns
+/// nothing that has to be finished.
+///
+/// # Errors
+/// When the system has no thread left.
+pub fn spawn_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<std::thread::JoinHandle<T>> {
+    #[expect(clippy::disallowed_methods, reason = "all other threads start here")]
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+}
+
 /// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C, Ctrl-Break, the
 /// end of the console, of the user's session or of the system.
 ///

@@ -77,14 +77,6 @@ impl Exit {
         signal.map_or_else(Self::from, |()| Self::failed("interrupted"))
     }
 
-    /// Ends with a code of its own and without a word, for commands that programs run.
-    pub(super) fn with_code(code: i32) -> Result<(), Self> {
-        match code {
-            0 => Ok(()),
-            code => std::process::exit(code),
-        }
-    }
-
     pub(super) fn code(&self) -> u8 {
         self.kind as u8
     }

@@ -10,7 +10,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
 use crate::config::{Config, Environment, Paths};
-use crate::shutdown::Tasks;
+use crate::shutdown::{Tasks, spawn_thread};
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
@@ -251,7 +251,10 @@ async fn one(
     });
     // By itself and in full colour: it is to be copied.
     output.notable(&format!("\n{}\n", flow.url()));
-    let mut pasted = lines();
+    let mut pasted = lines().unwrap_or_else(|error| {
+        output.note(&format!("a URL cannot be pasted here: {error}"));
+        mpsc::channel(1).1
+    });
     if !opened || std::io::stdin().is_terminal() {
         output.note("waiting; if the browser ends at a page that does not load, paste the URL of that page here:");
     }
@@ -281,17 +284,20 @@ fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
         .ok()
 }
 
-/// Lines of stdin, read by a thread that nobody waits for: it may sit on a terminal for ever.
-fn lines() -> mpsc::Receiver<String> {
+/// Lines of stdin, read by a thread of its own: it may wait for a terminal for ever.
+///
+/// # Errors
+/// When the system has no thread left.
+fn lines() -> std::io::Result<mpsc::Receiver<String>> {
     let (sender, receiver) = mpsc::channel(1);
-    std::thread::spawn(move || {
+    spawn_thread("lines", move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             if sender.blocking_send(line).is_err() {
                 return;
             }
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 fn show(status: &LoginStatus, output: &Output) {

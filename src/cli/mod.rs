@@ -15,6 +15,7 @@ mod doctor;
 mod explanation;
 mod from_registry;
 mod gain;
+mod help;
 mod init;
 mod list;
 mod login;
@@ -39,10 +40,12 @@ mod undo;
 mod update;
 
 use std::ffi::OsString;
+use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
 
 use crate::app::{App, LOGS};
 use crate::config::{Environment, LOG_LEVELS, PathFlags, Paths, env, log_level};
@@ -117,12 +120,57 @@ struct Global {
     log: Option<String>,
 }
 
+/// All commands, sorted by what they need to run; [`help`] groups them for readers.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Set everything up: find clients, take over their servers, try them, connect
-    Init(init::Arguments),
+    /// Try it: real servers from inside the binary, searched and called as an agent would
+    #[command(after_help = "Examples:
+  mcpzip demo
+  mcpzip demo --json")]
+    Demo,
+    #[command(flatten)]
+    Configured(Configured),
+    #[command(flatten)]
+    Text(Text),
+    #[command(flatten)]
+    Worker(Worker),
+}
+
+/// Commands with a configuration and directories of their own.
+#[derive(Debug, Subcommand)]
+enum Configured {
     /// Serve an MCP client on stdin and stdout, or many over HTTP
     Serve(serve::Arguments),
+    #[command(flatten)]
+    Machine(Machine),
+    #[command(flatten)]
+    Live(Live),
+    #[command(flatten)]
+    Files(Files),
+    #[command(flatten)]
+    Accounts(Accounts),
+}
+
+/// Commands that look at this machine: its clients, their files, and ours.
+#[derive(Debug, Subcommand)]
+enum Machine {
+    /// Set everything up: find clients, take over their servers, try them, connect
+    Init(init::Arguments),
+    /// Look for everything that could be wrong, and mend what can be mended
+    Doctor(doctor::Arguments),
+    /// Take over the servers that clients have
+    Migrate(migrate::Arguments),
+    /// Put the entry of mcpzip into a client
+    Connect(connect::ConnectArguments),
+    /// Take the entry of mcpzip out of a client
+    Disconnect(connect::DisconnectArguments),
+    /// Take back what the last migrate, connect or disconnect did to files
+    Undo(undo::Arguments),
+}
+
+/// Commands that run the program as `serve` does, for one request.
+#[derive(Debug, Subcommand)]
+enum Live {
     /// Find tools by what you need done
     Search(search::Arguments),
     /// Show the whole definition of a tool
@@ -131,8 +179,22 @@ enum Command {
     Call(call::Arguments),
     /// List the tools of all servers, or of one
     Tools(tools::Arguments),
+    /// Show how things stand, without connecting to anything
+    Status(status::Arguments),
+    /// Connect to every server and show its state
+    #[command(after_help = "Examples:
+  mcpzip servers
+  mcpzip servers --json | jq -r '.servers[] | select(.state != \"ready\") | .name'")]
+    Servers,
+    /// Look at tools that changed after they were first seen, and approve them
+    Approve(approve::Arguments),
+}
+
+/// Commands on the configuration file and on what runs have left behind.
+#[derive(Debug, Subcommand)]
+enum Files {
     /// Write a server into the configuration, and try it
-    Add(add::Arguments),
+    Add(Box<add::Arguments>),
     /// Bring servers from the registry up to date
     Update(update::Arguments),
     /// Look servers up in the registry
@@ -146,26 +208,20 @@ enum Command {
     Disable(remove::DisableArguments),
     /// List the servers of the configuration, without connecting
     List(list::Arguments),
-    /// Show how things stand, without connecting to anything
-    Status(status::Arguments),
-    /// Look for everything that could be wrong, and mend what can be mended
-    Doctor(doctor::Arguments),
     /// What may stand in the configuration
     #[command(subcommand)]
     Config(config::Command),
-    /// Connect to every server and show its state
-    #[command(after_help = "Examples:
-  mcpzip servers
-  mcpzip servers --json | jq -r '.servers[] | select(.state != \"ready\") | .name'")]
-    Servers,
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
     /// Show what agents were spared, and what they paid for it
     Gain(gain::Arguments),
     /// Show what mcpzip and its servers wrote to their logs
     Logs(logs::Arguments),
-    /// Look at tools that changed after they were first seen, and approve them
-    Approve(approve::Arguments),
+}
+
+/// Commands on logins.
+#[derive(Debug, Subcommand)]
+enum Accounts {
     /// Log in to a remote server, in the browser
     Login(login::LoginArguments),
     /// Forget the login at a server, and end it there
@@ -173,23 +229,20 @@ enum Command {
     /// Look after logins
     #[command(subcommand)]
     Auth(auth::Command),
-    /// Take over the servers that clients have
-    Migrate(migrate::Arguments),
-    /// Put the entry of mcpzip into a client
-    Connect(connect::ConnectArguments),
-    /// Take the entry of mcpzip out of a client
-    Disconnect(connect::DisconnectArguments),
-    /// Take back what the last migrate, connect or disconnect did to files
-    Undo(undo::Arguments),
+}
+
+/// Commands that print what the binary knows, and need no configuration.
+#[derive(Debug, Subcommand)]
+enum Text {
     /// Print what a shell needs to complete the command line
     Completions(completions::Arguments),
     /// Print or write the manual pages
     Man(man::Arguments),
-    /// Try it: real servers from inside the binary, searched and called as an agent would
-    #[command(after_help = "Examples:
-  mcpzip demo
-  mcpzip demo --json")]
-    Demo,
+}
+
+/// Processes that the program starts for its own use.
+#[derive(Debug, Subcommand)]
+enum Worker {
     /// Watch over the servers' processes
     #[cfg(unix)]
     #[command(name = crate::upstream::GUARD_COMMAND, hide = true)]
@@ -221,8 +274,22 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let output = Output::new(cli.global.json);
-    match execute(cli, &output) {
-        Ok(()) => ExitCode::SUCCESS,
+    let outcome = match cli.command {
+        Command::Worker(worker) => worker.run(),
+        Command::Text(text) => text.run(&output).map(|()| 0),
+        Command::Demo => cli
+            .global
+            .run("error", |environment| demo::run(environment, &output)),
+        Command::Configured(command) => {
+            let has_own_config = cli.global.config.is_some();
+            let flags = cli.global.paths();
+            cli.global.run(command.log_level(), |environment| {
+                command.run(flags, has_own_config, environment, &output)
+            })
+        }
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
         Err(exit) => {
             if !exit.is_told() {
                 output.error(&exit);
@@ -239,239 +306,217 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
             Serve::try_parse_from(std::iter::once(program).chain(rest))
     {
         return Ok(Cli {
-            command: Command::Serve(arguments),
+            command: Command::Configured(Configured::Serve(arguments)),
             global,
         });
     }
     // Also what `serve` does not take, and its help: the words for that are the whole program's.
-    Cli::try_parse_from(arguments)
+    Cli::from_arg_matches(&help::command().try_get_matches_from(arguments)?)
 }
 
-fn execute(cli: Cli, output: &Output) -> Result<(), Exit> {
-    if let Command::Select = cli.command {
-        // Before anything else is there: a filter's limits are those of its process.
-        return Exit::with_code(crate::proxy::projection::run_worker()?);
+impl Worker {
+    /// Runs it; the exit code tells the program that started it how it ended.
+    fn run(self) -> Result<u8, Exit> {
+        match self {
+            // Before anything else is set up: a filter's limits are those of its process.
+            Self::Select => {
+                let code = crate::proxy::projection::run_worker()?;
+                return Ok(u8::try_from(code).unwrap_or(1));
+            }
+            #[cfg(unix)]
+            Self::Guard { mark } => runtime()?.block_on(crate::upstream::run_guard(&mark))?,
+            Self::DemoServer(arguments) => demo::serve(&arguments)?,
+        }
+        Ok(0)
     }
-    // Messages pass on one thread, so that a call wakes no other. What computes or touches the disk has a few of its
-    // own: enough that a search need not wait for an index, and few, because each keeps memory that it has freed.
-    let runtime = tokio::runtime::Builder::new_current_thread()
+}
+
+/// Messages pass on one thread, so that a call wakes no other. What computes or touches the disk has a few of its own: enough
+/// that a search need not wait for an index, and few, because each keeps memory that it has freed.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
-        .build()?;
-    match cli.command {
-        #[cfg(unix)]
-        Command::Guard { mark } => return Ok(runtime.block_on(crate::upstream::run_guard(&mark))?),
-        Command::DemoServer(arguments) => return demo::serve(&arguments),
-        Command::Completions(arguments) => return completions::run(&arguments, output),
-        Command::Man(arguments) => return man::run(&arguments, output),
-        _ => {}
-    }
-    let environment = Environment::process();
-    let named = cli.global.log.as_deref().or_else(|| {
-        environment
-            .get(env::LOG.name)
-            .filter(|level| !level.is_empty())
-    });
-    let quiet = if matches!(cli.command, Command::Serve(_)) {
-        "warn"
-    } else {
-        "error"
-    };
-    let level = |name: &str| log_level(name).unwrap_or(tracing::level_filters::LevelFilter::WARN);
-    telemetry::start(named.map(level), level(quiet));
-    runtime.block_on(dispatch(cli.command, cli.global, environment, output))
+        .build()
 }
 
-async fn dispatch(
-    command: Command,
-    global: Global,
-    environment: Environment,
-    output: &Output,
-) -> Result<(), Exit> {
-    if let Command::Demo = command {
-        return demo::run(environment, output).await;
+impl Global {
+    fn paths(&self) -> PathFlags {
+        PathFlags {
+            config_file: self.config.clone(),
+            cache_dir: self.cache_dir.clone(),
+            state_dir: self.state_dir.clone(),
+        }
     }
-    let has_own_config = global.config.is_some();
-    let flags = PathFlags {
-        config_file: global.config,
-        cache_dir: global.cache_dir,
-        state_dir: global.state_dir,
-    };
-    let paths = Paths::resolve(flags, &environment)?;
-    let logs = paths.state_dir.join(LOGS);
-    telemetry::keep_in(&logs);
-    match command {
-        Command::Logs(arguments) => return logs::run(&arguments, &logs, output),
-        Command::Stats(arguments) => return stats::run(&arguments, &paths, output),
-        Command::Gain(arguments) => return gain::run(arguments, &paths, &environment, output),
-        Command::Add(ref arguments) => {
-            // `--json` before an entry says what follows.
-            let text = Output::new(false);
-            let output = if arguments.has_json() { &text } else { output };
-            return add::run(arguments, &paths, &environment, output).await;
-        }
-        Command::Config(ref command) => {
-            config::run(command, output);
-            return Ok(());
-        }
-        Command::Update(ref arguments) => {
-            return update::run(arguments, &paths, &environment, output).await;
-        }
-        Command::Registry(ref command) => {
-            return registry::run(command, &paths, &environment, output).await;
-        }
-        Command::Remove(_) | Command::Enable(_) | Command::Disable(_) | Command::List(_) => {
-            return of_entries(
-                &command,
-                &remove::Place {
-                    paths: &paths,
-                    environment: &environment,
-                    output,
-                },
-            );
-        }
-        _ => {}
+
+    /// Runs a command that logs from `level` on, unless the user says otherwise.
+    fn run<F: Future<Output = Result<(), Exit>>>(
+        self,
+        level: &str,
+        command: impl FnOnce(Environment) -> F,
+    ) -> Result<u8, Exit> {
+        let environment = Environment::process();
+        let named = self.log.as_deref().or_else(|| {
+            environment
+                .get(env::LOG.name)
+                .filter(|level| !level.is_empty())
+        });
+        let filter = |name: &str| log_level(name).unwrap_or(LevelFilter::WARN);
+        telemetry::start(named.map(filter), filter(level));
+        runtime()?.block_on(command(environment)).map(|()| 0)
     }
-    if let Command::Serve(arguments) = command {
-        let mode = arguments.mode();
-        let way = arguments.way(&environment, output)?;
-        return serve::run(
-            way,
-            App::new(paths, environment, Start::Everything, mode)?,
-            output,
-        )
-        .await;
+}
+
+impl Configured {
+    fn log_level(&self) -> &'static str {
+        match self {
+            Self::Serve(_) => "warn",
+            _ => "error",
+        }
     }
-    if matches!(
-        command,
-        Command::Login(_) | Command::Logout(_) | Command::Auth(_)
-    ) {
-        let accounts = login::Accounts::new(&paths, environment)?;
+
+    async fn run(
+        self,
+        flags: PathFlags,
+        has_own_config: bool,
+        environment: Environment,
+        output: &Output,
+    ) -> Result<(), Exit> {
+        let paths = Paths::resolve(flags, &environment)?;
+        telemetry::keep_in(&paths.state_dir.join(LOGS));
+        match self {
+            Self::Serve(arguments) => {
+                let mode = arguments.mode();
+                let way = arguments.way(&environment, output)?;
+                let app = App::new(paths, environment, Start::Everything, mode)?;
+                serve::run(way, app, output).await
+            }
+            Self::Machine(command) => {
+                let machine = setup::Machine::new(paths, environment, has_own_config)?;
+                command.run(machine, output).await
+            }
+            Self::Live(command) => command.run(paths, environment, output).await,
+            Self::Files(command) => command.run(&paths, &environment, output).await,
+            Self::Accounts(command) => command.run(&paths, environment, output).await,
+        }
+    }
+}
+
+impl Machine {
+    /// Most of these block on files; nothing else runs meanwhile.
+    async fn run(self, machine: setup::Machine, output: &Output) -> Result<(), Exit> {
+        match self {
+            Self::Init(arguments) => init::run(&arguments, &machine, output).await,
+            Self::Doctor(arguments) => doctor::run(&arguments, machine, output).await,
+            Self::Migrate(arguments) => migrate::run(&arguments, &machine, output).await,
+            Self::Connect(arguments) => connect::run_connect(&arguments, &machine, output),
+            Self::Disconnect(arguments) => connect::run_disconnect(&arguments, &machine, output),
+            Self::Undo(arguments) => undo::run(&arguments, &machine, output),
+        }
+    }
+}
+
+impl Live {
+    async fn run(
+        self,
+        paths: Paths,
+        environment: Environment,
+        output: &Output,
+    ) -> Result<(), Exit> {
+        let start = match self {
+            Self::Status(_) => Start::Nothing,
+            _ => Start::Unknown,
+        };
+        let app = App::new(paths, environment, start, Mode::MetaTools)?;
+        app.stand_here();
         let outcome = tokio::select! {
-            outcome = of_accounts(&command, &accounts, output) => outcome,
+            outcome = self.ask(&app, output) => outcome,
+            signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
+        };
+        app.finish().await;
+        outcome
+    }
+
+    async fn ask(self, app: &App, output: &Output) -> Result<(), Exit> {
+        match self {
+            Self::Search(arguments) => search::run(&arguments, app, output).await,
+            Self::Describe(arguments) => describe::run(&arguments, app, output).await,
+            Self::Call(arguments) => call::run(&arguments, app, output).await,
+            Self::Tools(arguments) => tools::run(&arguments, app, output).await,
+            Self::Status(_) => status::run(app, output).await,
+            Self::Servers => servers::run(app, output).await,
+            Self::Approve(arguments) => approve::run(&arguments, app, output).await,
+        }
+    }
+}
+
+impl Files {
+    /// Most of these block on files; nothing else runs meanwhile.
+    async fn run(
+        self,
+        paths: &Paths,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<(), Exit> {
+        let entries = remove::Context {
+            paths,
+            environment,
+            output,
+        };
+        match self {
+            Self::Add(arguments) => {
+                // `--json` before an entry says what follows.
+                let text = Output::new(false);
+                let output = if arguments.has_json() { &text } else { output };
+                add::run(&arguments, paths, environment, output).await
+            }
+            Self::Update(arguments) => update::run(&arguments, paths, environment, output).await,
+            Self::Registry(command) => registry::run(&command, paths, environment, output).await,
+            Self::Remove(arguments) => remove::run_remove(&arguments, &entries),
+            Self::Enable(arguments) => remove::run_enable(&arguments, &entries),
+            Self::Disable(arguments) => remove::run_disable(&arguments, &entries),
+            Self::List(_) => list::run(paths, environment, output),
+            Self::Config(command) => {
+                config::run(&command, output);
+                Ok(())
+            }
+            Self::Stats(arguments) => stats::run(&arguments, paths, output),
+            Self::Gain(arguments) => gain::run(arguments, paths, environment, output),
+            Self::Logs(arguments) => logs::run(&arguments, &paths.state_dir.join(LOGS), output),
+        }
+    }
+}
+
+impl Accounts {
+    async fn run(
+        self,
+        paths: &Paths,
+        environment: Environment,
+        output: &Output,
+    ) -> Result<(), Exit> {
+        let accounts = login::Accounts::new(paths, environment)?;
+        let asked = async {
+            match self {
+                Self::Login(arguments) => login::log_in(&arguments, &accounts, output).await,
+                Self::Logout(arguments) => login::log_out(&arguments, &accounts, output).await,
+                Self::Auth(command) => auth::run(&command, &accounts, output).await,
+            }
+        };
+        let outcome = tokio::select! {
+            outcome = asked => outcome,
             signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
         };
         accounts.finish().await;
-        return outcome;
-    }
-    if let Command::Doctor(arguments) = command {
-        return doctor::run(
-            &arguments,
-            setup::Machine::new(paths, environment, has_own_config)?,
-            output,
-        )
-        .await;
-    }
-    if let Command::Init(arguments) = command {
-        return init::run(
-            &arguments,
-            &setup::Machine::new(paths, environment, has_own_config)?,
-            output,
-        )
-        .await;
-    }
-    if matches!(
-        command,
-        Command::Migrate(_) | Command::Connect(_) | Command::Disconnect(_) | Command::Undo(_)
-    ) {
-        return of_clients(
-            &command,
-            &setup::Machine::new(paths, environment, has_own_config)?,
-            output,
-        )
-        .await;
-    }
-    let start = if matches!(command, Command::Status(_)) {
-        Start::Nothing
-    } else {
-        Start::Unknown
-    };
-    let app = App::new(paths, environment, start, Mode::MetaTools)?;
-    app.stand_here();
-    let outcome = tokio::select! {
-        outcome = one_shot(command, &app, output) => outcome,
-        signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
-    };
-    app.finish().await;
-    outcome
-}
-
-async fn of_accounts(
-    command: &Command,
-    accounts: &login::Accounts,
-    output: &Output,
-) -> Result<(), Exit> {
-    match command {
-        Command::Login(arguments) => login::log_in(arguments, accounts, output).await,
-        Command::Logout(arguments) => login::log_out(arguments, accounts, output).await,
-        Command::Auth(command) => auth::run(command, accounts, output).await,
-        _ => unreachable!("only these have to do with accounts"),
+        outcome
     }
 }
 
-/// These block on the configuration only, and nothing else runs meanwhile.
-fn of_entries(command: &Command, place: &remove::Place<'_>) -> Result<(), Exit> {
-    match command {
-        Command::Remove(arguments) => remove::run_remove(arguments, place),
-        Command::Enable(arguments) => remove::run_enable(arguments, place),
-        Command::Disable(arguments) => remove::run_disable(arguments, place),
-        Command::List(_) => list::run(place.paths, place.environment, place.output),
-        _ => unreachable!("only these have to do with entries"),
-    }
-}
-
-/// These block on files, and nothing else runs meanwhile.
-async fn of_clients(
-    command: &Command,
-    machine: &setup::Machine,
-    output: &Output,
-) -> Result<(), Exit> {
-    match command {
-        Command::Migrate(arguments) => migrate::run(arguments, machine, output).await,
-        Command::Connect(arguments) => connect::run_connect(arguments, machine, output),
-        Command::Disconnect(arguments) => connect::run_disconnect(arguments, machine, output),
-        Command::Undo(arguments) => undo::run(arguments, machine, output),
-        _ => unreachable!("only these have to do with clients' files"),
-    }
-}
-
-async fn one_shot(command: Command, app: &App, output: &Output) -> Result<(), Exit> {
-    match command {
-        Command::Search(arguments) => search::run(&arguments, app, output).await,
-        Command::Describe(arguments) => describe::run(&arguments, app, output).await,
-        Command::Call(arguments) => call::run(&arguments, app, output).await,
-        Command::Tools(arguments) => tools::run(&arguments, app, output).await,
-        Command::Status(_) => status::run(app, output).await,
-        Command::Servers => servers::run(app, output).await,
-        Command::Approve(arguments) => approve::run(&arguments, app, output).await,
-        Command::Serve(_)
-        | Command::Add(_)
-        | Command::Update(_)
-        | Command::Registry(_)
-        | Command::Config(_)
-        | Command::Remove(_)
-        | Command::Enable(_)
-        | Command::Disable(_)
-        | Command::List(_)
-        | Command::Stats(_)
-        | Command::Gain(_)
-        | Command::Logs(_)
-        | Command::Login(_)
-        | Command::Logout(_)
-        | Command::Auth(_)
-        | Command::Migrate(_)
-        | Command::Connect(_)
-        | Command::Disconnect(_)
-        | Command::Undo(_)
-        | Command::Doctor(_)
-        | Command::Init(_)
-        | Command::Completions(_)
-        | Command::Man(_)
-        | Command::Demo
-        | Command::Select
-        | Command::DemoServer(_) => unreachable!("handled before"),
-        #[cfg(unix)]
-        Command::Guard { .. } => unreachable!("handled before"),
+impl Text {
+    fn run(self, output: &Output) -> Result<(), Exit> {
+        match self {
+            Self::Completions(arguments) => completions::run(&arguments, output),
+            Self::Man(arguments) => man::run(&arguments, output),
+        }
     }
 }
 

@@ -39,37 +39,42 @@ pub(super) struct DisableArguments {
 }
 
 /// Where it is done, and how it is told.
-pub(super) struct Place<'a> {
+pub(super) struct Context<'a> {
     pub(super) paths: &'a Paths,
     pub(super) environment: &'a Environment,
     pub(super) output: &'a Output,
 }
 
-pub(super) fn run_remove(arguments: &RemoveArguments, place: &Place<'_>) -> Result<(), Exit> {
-    change(&arguments.names, &Change::Remove, "removed", place)
+pub(super) fn run_remove(arguments: &RemoveArguments, context: &Context<'_>) -> Result<(), Exit> {
+    change(&arguments.names, &Change::Remove, "removed", context)
 }
 
-pub(super) fn run_enable(arguments: &EnableArguments, place: &Place<'_>) -> Result<(), Exit> {
+pub(super) fn run_enable(arguments: &EnableArguments, context: &Context<'_>) -> Result<(), Exit> {
     change(
         &arguments.names,
         &Change::Switch { disabled: false },
         "enabled",
-        place,
+        context,
     )
 }
 
-pub(super) fn run_disable(arguments: &DisableArguments, place: &Place<'_>) -> Result<(), Exit> {
+pub(super) fn run_disable(arguments: &DisableArguments, context: &Context<'_>) -> Result<(), Exit> {
     change(
         &arguments.names,
         &Change::Switch { disabled: true },
         "disabled",
-        place,
+        context,
     )
 }
 
-fn change(names: &[String], change: &Change, done: &str, place: &Place<'_>) -> Result<(), Exit> {
+fn change(
+    names: &[String],
+    change: &Change,
+    done: &str,
+    context: &Context<'_>,
+) -> Result<(), Exit> {
     // Where there is no configuration, none is made.
-    Config::load(place.paths, place.environment)?;
+    Config::load(context.paths, context.environment)?;
     let mut names = names.to_vec();
     names.sort();
     names.dedup();
@@ -77,10 +82,10 @@ fn change(names: &[String], change: &Change, done: &str, place: &Place<'_>) -> R
         .iter()
         .map(|name| (name.clone(), change.clone()))
         .collect();
-    let file = &place.paths.config_file;
-    let changed = change_servers(file, &changes, place.environment, true, |_, _, _| Ok(()))?;
-    if place.output.is_json() {
-        place
+    let file = &context.paths.config_file;
+    let changed = change_servers(file, &changes, context.environment, true, |_, _, _| Ok(()))?;
+    if context.output.is_json() {
+        context
             .output
             .json(&json!({ "servers": names, "file": file, "change": done }));
         return Ok(());
@@ -94,10 +99,10 @@ fn change(names: &[String], change: &Change, done: &str, place: &Place<'_>) -> R
         let fault = fault
             .map(|fault| format!(", but cannot be used: {}", fault.fault))
             .unwrap_or_default();
-        place
+        context
             .output
             .line(format!("{} {done} {}{fault}", good("✓"), strong(name)));
     }
-    place.output.line(faint(format!("  {}", file.display())));
+    context.output.line(faint(format!("  {}", file.display())));
     Ok(())
 }

@@ -179,7 +179,7 @@ impl Index {
                 )
             })
             .await
-            .unwrap_or(Err(Error::Damaged))
+            .unwrap_or(Err(Error::Panicked))
     }
 
     async fn keep(&self) {

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::index::document;
 use crate::catalog::{Catalog, Tool};
 use crate::search::{Document, Search, VectorKey};
-use crate::shutdown::Tasks;
+use crate::shutdown::{Tasks, spawn_thread};
 
 /// Starting up and the first search go before.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -150,10 +150,7 @@ impl Vectors {
             // Whoever waited has gone when the run is over.
             let _ = ended.send(working.work());
         };
-        if let Err(error) = std::thread::Builder::new()
-            .name("vectors".to_owned())
-            .spawn(work)
-        {
+        if let Err(error) = spawn_thread("vectors", work) {
             tracing::warn!(%error, "tools are found by their words alone");
             return Round::Done;
         }

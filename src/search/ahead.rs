@@ -1,7 +1,9 @@
 //! What the first search of a run will need, made while it still waits for the index.
 
 use std::sync::{Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
+
+use crate::shutdown::spawn_thread;
 
 /// Something that a thread of its own makes, until somebody takes it.
 pub(super) struct Ahead<T>(Mutex<Option<JoinHandle<T>>>);
@@ -15,7 +17,7 @@ impl<T> Default for Ahead<T> {
 impl<T: Send + 'static> Ahead<T> {
     /// Begins to make it. Where there can be no thread, there will be nothing to take.
     pub(super) fn start(&self, make: impl FnOnce() -> T + Send + 'static) {
-        let running = thread::Builder::new().name("ahead".to_owned()).spawn(make);
+        let running = spawn_thread("prefetch", make);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = running.ok();
     }
 

@@ -44,7 +44,6 @@ pub use fingerprint::Fingerprint;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -128,6 +127,9 @@ pub enum Error {
     /// The index's files are not as they were written.
     #[error("the search index is damaged")]
     Damaged,
+    /// A search panicked. The index is kept: it was checked when it was opened, so this is a bug of the program.
+    #[error("the search failed; this is a bug of mcpzip, and its log has the details")]
+    Panicked,
     /// There are more tools than an index can hold.
     #[error("the tools are too many for a search index")]
     TooLarge,
@@ -274,14 +276,14 @@ impl Search {
             return Ok(());
         }
         let on_disk = self.store.as_ref().and_then(|store| {
-            let built = guarded(|| build_in(store, fingerprint, documents));
+            let built = build_in(store, fingerprint, documents);
             built
                 .inspect_err(|error| warn("the search index is built in memory", error))
                 .ok()
         });
         let index = match on_disk {
             Some(index) => index,
-            None => guarded(|| Index::in_memory(fingerprint, documents))?,
+            None => Index::in_memory(fingerprint, documents)?,
         };
         self.replace(Some(Arc::new(index)));
         Ok(())
@@ -313,15 +315,17 @@ impl Search {
 
     fn with_current<T>(&self, run: impl FnOnce(&Index) -> Result<T, Error>) -> Result<T, Error> {
         let index = self.current().ok_or(Error::Missing)?;
-        guarded(|| run(&index)).inspect_err(|error| self.set_aside(&index, error))
+        run(&index).inspect_err(|error| {
+            if matches!(error, Error::Damaged) {
+                self.set_aside(&index, error);
+            }
+        })
     }
 
     /// The answer to a request that was answered before by the same index. Quick enough to be called inline.
     #[must_use]
     pub fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
-        let index = self.current()?;
-        // Damage is told of by the search that follows.
-        guarded(|| Ok(index.cached(request))).ok().flatten()
+        self.current()?.cached(request)
     }
 
     fn current(&self) -> Option<Arc<Index>> {
@@ -477,9 +481,4 @@ fn warn(what: &str, error: &Error) {
         .map(ToString::to_string)
         .unwrap_or_default();
     tracing::warn!(%error, cause, "{what}");
-}
-
-/// Runs what reads an index. No bytes are known to end in a panic; should some, the index is damaged like any other.
-fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Error::Damaged))
 }

@@ -12,9 +12,12 @@ export function readCommands(binary) {
   const visit = (path) => {
     const help = run(binary, [...path, '--help'], { env: { ...process.env, COLUMNS: '100', NO_COLOR: '1', TERM: 'dumb' } });
     found.push({ name: path.join(' '), help: help.trimEnd() });
-    const list = help.match(/\nCommands:\n([\s\S]*?)\n\n/)?.[1] ?? '';
-    for (const [, child] of list.matchAll(/^ {2}([a-z][\w-]*)(?=\s|$)/gm)) {
-      if (child !== 'help') visit([...path, child]);
+    // The program's own help has its commands in groups, those of a command stand under `Commands:`.
+    const lists = path.length ? sections(help).parts.filter(({ title }) => title === 'Commands') : groups(help);
+    for (const { text } of lists) {
+      for (const [, child] of text.matchAll(/^ {2}([a-z][\w-]*)(?=\s|$)/gm)) {
+        if (child !== 'help') visit([...path, child]);
+      }
     }
   };
   visit([]);
@@ -36,6 +39,11 @@ export function sections(help) {
     else parts.at(-1).lines.push(line);
   }
   return { about, parts: parts.map(({ title, lines }) => ({ title, text: lines.join('\n').replace(/\s+$/, '').replace(/^\n+/, '') })) };
+}
+
+/** The groups of commands in the program's own help: all sections between its usage and its options. */
+export function groups(help) {
+  return sections(help).parts.filter(({ title }) => title !== 'Usage' && title !== 'Exit codes' && !GLOBAL.test(title));
 }
 
 /** Options or arguments of a section: `[term, text]`. */

@@ -21,7 +21,7 @@ use super::store::lock_file;
 use crate::config::{Credentials, Environment};
 use crate::keychain::Keychain;
 use crate::secret::Secret;
-use crate::shutdown::Tasks;
+use crate::shutdown::{Tasks, spawn_thread};
 
 /// The name of the key in the keychain, and what its user sees of it.
 const NAME: &str = "logins";
@@ -263,8 +263,9 @@ impl Key {
 /// Does what may block for long on a thread that nobody waits for: a keychain may have a dialogue open.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     let (sender, receiver) = oneshot::channel();
-    // Whoever asked may have gone.
-    std::thread::spawn(move || drop(sender.send(work())));
+    // The receiver is gone when the time limit has passed.
+    spawn_thread("keychain", move || drop(sender.send(work())))
+        .map_err(|error| error.to_string())?;
     let silent = || format!("the keychain gave no answer within {LIMIT:?}");
     tokio::time::timeout(LIMIT, receiver)
         .await
