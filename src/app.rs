@@ -236,7 +236,7 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
                 proxy.configure(config);
             }
             Err(error) => {
-                tracing::error!(%error, "the edited configuration is not used, the one before stays")
+                tracing::error!(%error, "the edited configuration is not used, the one before stays");
             }
         }
     }

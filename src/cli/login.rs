@@ -279,7 +279,7 @@ fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
             output.note(&format!(
                 "{error}: paste the whole URL, as {}?…",
                 flow.redirect()
-            ))
+            ));
         })
         .ok()
 }

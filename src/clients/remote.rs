@@ -61,7 +61,7 @@ pub(super) fn unwrapped(target: &Target) -> Option<Unwrapped> {
             "--host" | "--auth-timeout" => drop(words.next()?),
             "--allow-http" | "--debug" | "--silent" => {}
             port if port.parse::<u16>().is_ok() => {
-                oauth.push(("redirect_port", Node::Number(port.to_owned())))
+                oauth.push(("redirect_port", Node::Number(port.to_owned())));
             }
             _ => return None,
         }

@@ -280,7 +280,7 @@ mod tests {
             for thread in 0..8 {
                 let path = &path;
                 scope.spawn(move || {
-                    (0..20).for_each(|edit| add(path, &format!("s{thread}-{edit}")))
+                    (0..20).for_each(|edit| add(path, &format!("s{thread}-{edit}")));
                 });
             }
         });

@@ -175,7 +175,7 @@ impl Resolver<'_> {
             None => {
                 _ = resource
                     .entry("service.name".to_owned())
-                    .or_insert_with(|| SERVICE.to_owned())
+                    .or_insert_with(|| SERVICE.to_owned());
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "it is at most 100")]

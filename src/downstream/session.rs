@@ -219,7 +219,7 @@ impl Session {
             match message {
                 Ok(message) => self.take(line, message, together.clone()),
                 Err(bad) => {
-                    together.push(Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None))
+                    together.push(Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None));
                 }
             }
         }

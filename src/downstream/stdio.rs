@@ -95,7 +95,7 @@ async fn read(
                 session.receive(&line, exchange);
             }
             Some(Line::TooLong { length, id }) => {
-                session.refuse_length(length, MESSAGE_LIMIT, id, exchange)
+                session.refuse_length(length, MESSAGE_LIMIT, id, exchange);
             }
             None => return Ok(()),
         }

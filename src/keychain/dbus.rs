@@ -259,9 +259,9 @@ fn message(call: Call<'_>, serial: u32) -> Vec<u8> {
             fields.0.push(code);
             fields.signature(kind);
             if kind == "g" {
-                fields.signature(value)
+                fields.signature(value);
             } else {
-                fields.text(value)
+                fields.text(value);
             }
         }
     });

@@ -70,7 +70,7 @@ impl IdScan {
             b'}' | b']' => self.depth -= 1,
             b',' if self.depth == 1 && self.id.is_some() => self.complete = true,
             b':' if self.depth == 1 && self.text == b"id" && self.id.is_none() => {
-                self.id = Some(Vec::new())
+                self.id = Some(Vec::new());
             }
             b',' | b':' => self.text.clear(),
             _ => self.note(byte),

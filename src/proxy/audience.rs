@@ -295,7 +295,7 @@ impl upstream::Audience for Hearing {
         };
         match notice {
             Notice::ToolsChanged | Notice::PromptsChanged | Notice::ResourcesChanged => {
-                proxy.refresh.poke(server)
+                proxy.refresh.poke(server);
             }
             Notice::ResourceUpdated(params) => proxy.resource_updated(server, params),
             Notice::Message(params) => {

@@ -215,7 +215,7 @@ impl Proxy {
             for (key, answer) in Box::pin(join_all(questions)).await {
                 match answer {
                     Reply::Result(result) => {
-                        responses.push(format!("{key}:{}", String::from_utf8_lossy(&result)))
+                        responses.push(format!("{key}:{}", String::from_utf8_lossy(&result)));
                     }
                     // There is no form in which a modern server could be told.
                     refusal @ Reply::Error(_) => return Ok(refusal),

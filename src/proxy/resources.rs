@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn a_missing_resource_is_said_in_the_words_of_the_era() {
         let check = |error: &'static str, expected: &str| {
-            assert_eq!(in_modern(error.into(), "x:1"), expected)
+            assert_eq!(in_modern(error.into(), "x:1"), expected);
         };
         check(
             r#"{"code":-32002,"message":"no","x":1e400}"#,

@@ -169,7 +169,7 @@ impl Postings {
         let mut word = self.row(0.0f32);
         for Alternative { stem, weight } in alternatives {
             best = best.max(self.weigh(stem, *weight, |place, score, _| {
-                word[place] = word[place].max(score)
+                word[place] = word[place].max(score);
             }));
         }
         scores

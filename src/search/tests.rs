@@ -264,7 +264,7 @@ fn an_index_is_shared_by_all_with_its_directory() {
                 assert_eq!(
                     find(&build(Some(home.path()), &tools), "read_file")[0],
                     "files/read_file"
-                )
+                );
             });
         }
     });
@@ -340,10 +340,10 @@ fn a_damaged_index_is_removed_and_built_again() {
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 8] = [
         ("a changed first byte", |file| {
-            change(file, |bytes| bytes[0] ^= 0xff)
+            change(file, |bytes| bytes[0] ^= 0xff);
         }),
         ("a changed byte of the header", |file| {
-            change(file, |bytes| bytes[14] ^= 0xff)
+            change(file, |bytes| bytes[14] ^= 0xff);
         }),
         ("a changed byte in the middle", |file| {
             change(file, |bytes| {
@@ -352,14 +352,14 @@ fn a_damaged_index_is_removed_and_built_again() {
             });
         }),
         ("a changed last byte", |file| {
-            change(file, |bytes| *bytes.last_mut().unwrap() ^= 1)
+            change(file, |bytes| *bytes.last_mut().unwrap() ^= 1);
         }),
         ("half a file", |file| {
-            change(file, |bytes| bytes.truncate(bytes.len() / 2))
+            change(file, |bytes| bytes.truncate(bytes.len() / 2));
         }),
         ("a file of nothing", |file| change(file, Vec::clear)),
         ("more than was written", |file| {
-            change(file, |bytes| bytes.push(0))
+            change(file, |bytes| bytes.push(0));
         }),
         ("a directory for a file", |file| {
             fs::remove_file(file).unwrap();

@@ -391,7 +391,7 @@ impl Link {
                     match Message::parse(raw) {
                         Ok(message) => _ = self.dispatch(line, message),
                         Err(malformed) => {
-                            tracing::debug!(server = %self.server, %malformed, "in a batch")
+                            tracing::debug!(server = %self.server, %malformed, "in a batch");
                         }
                     }
                 }
@@ -438,7 +438,7 @@ impl Link {
                         self.answer(id, Ok(reply));
                     }
                     None => {
-                        tracing::debug!(server = %self.server, "an answer to no request of ours")
+                        tracing::debug!(server = %self.server, "an answer to no request of ours");
                     }
                 }
             }
@@ -446,11 +446,11 @@ impl Link {
                 let outbox = self.outbox.clone();
                 // A server that asks on and on without reading would otherwise fill the memory with answers.
                 self.reception.asked(&request, None, move |frame| {
-                    outbox.push_unless_congested(frame)
+                    outbox.push_unless_congested(frame);
                 });
             }
             Message::Notification { method, params } => {
-                self.reception.notified(&method, params, None)
+                self.reception.notified(&method, params, None);
             }
         }
         way_back

@@ -56,9 +56,9 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path))
+            found.extend(files(&path));
         } else {
-            found.push(path)
+            found.push(path);
         }
     }
     found.sort();

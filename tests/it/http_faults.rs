@@ -532,7 +532,7 @@ const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n
 fn an_answer_without_an_end_is_cut_off_and_delays_nobody() {
     let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
     check_endless(1, 50.0, ENDLESS.gets, move |_, reply| {
-        flood(reply, CHUNKED, &chunk)
+        flood(reply, CHUNKED, &chunk);
     });
     let line = [b'x'; 0x10000];
     check_endless(1, 50.0, ENDLESS.gets, move |_, reply| {
@@ -540,13 +540,13 @@ fn an_answer_without_an_end_is_cut_off_and_delays_nobody() {
     });
     let comments = b": still here\n\n".repeat(1000);
     check_endless(3, 1.0, CHATTY.gets, move |_, reply| {
-        flood(reply, EVENTS, &comments)
+        flood(reply, EVENTS, &comments);
     });
     let events =
         b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n"
             .repeat(1000);
     check_endless(3, 1.0, CHATTY.gets, move |_, reply| {
-        flood(reply, EVENTS, &events)
+        flood(reply, EVENTS, &events);
     });
 }
 

@@ -111,12 +111,12 @@ fn answers_pass_however_they_come() {
     #[track_caller]
     fn check(result: &str, call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) {
         around(call, |client| {
-            assert_eq!(client.execute("web__t").result(), result)
+            assert_eq!(client.execute("web__t").result(), result);
         });
     }
     check(result, move |request, reply| reply.json(&wrapped(request)));
     check(result, move |request, reply| {
-        reply.json(&format!("[{}]", wrapped(request)))
+        reply.json(&format!("[{}]", wrapped(request)));
     });
     check(result, move |request, reply| {
         reply.events("");
@@ -414,7 +414,7 @@ fn old(endpoint: &'static str) -> HttpServer {
                         .as_ref()
                         .unwrap()
                         .send(message)
-                        .unwrap()
+                        .unwrap();
                 };
                 match request.rpc() {
                 "initialize" => say(request.answer(&json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": { "name": "old", "version": "1" } }))),

@@ -49,7 +49,7 @@ fn a_clock_that_is_wrong_costs_a_renewal_and_never_a_login() {
     log_in(&setup);
     // It was a day ahead when the token came: the token looks good, and the server says that it is not.
     edit(&setup, |token| {
-        (token["given"], token["ends"]) = ((now() + DAY).into(), (now() + DAY + 60).into())
+        (token["given"], token["ends"]) = ((now() + DAY).into(), (now() + DAY + 60).into());
     });
     authority.revoke(false);
     assert_eq!(setup.connect().execute("web__t").text(), "fine");
@@ -59,7 +59,7 @@ fn a_clock_that_is_wrong_costs_a_renewal_and_never_a_login() {
     );
     // It was a day behind: the token looks old, and is renewed ahead of its time.
     edit(&setup, |token| {
-        (token["given"], token["ends"]) = ((now() - DAY).into(), (now() - DAY + 60).into())
+        (token["given"], token["ends"]) = ((now() - DAY).into(), (now() - DAY + 60).into());
     });
     assert_eq!(setup.connect().execute("web__t").text(), "fine");
     assert_eq!(
@@ -125,7 +125,7 @@ fn a_login_that_is_killed_at_any_step_can_be_made_again() {
     let browser = std::thread::spawn(move || {
         drop(std::panic::catch_unwind(|| {
             crate::support::authority::browse(&url)
-        }))
+        }));
     });
     until("the token to be given", || {
         (authority.state().token_requests > asked).then_some(())

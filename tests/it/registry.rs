@@ -23,7 +23,7 @@ impl Fake {
         Self {
             servers,
             web: HttpServer::start(move |request, reply| {
-                answer(&shared.lock().unwrap(), request, reply)
+                answer(&shared.lock().unwrap(), request, reply);
             }),
         }
     }

@@ -176,7 +176,7 @@ fn an_id_written_otherwise_is_the_same_id() {
     for written in ["$id.0", "$ide0", " $id "] {
         let text = format!(r#"{{"result":{{"content":[]}},"id":{written},"jsonrpc":"2.0"}}"#);
         around(vec![line(&text)], |client| {
-            assert_eq!(client.execute("a__t").result(), r#"{"content":[]}"#)
+            assert_eq!(client.execute("a__t").result(), r#"{"content":[]}"#);
         });
     }
 }
@@ -199,7 +199,7 @@ fn garbage_and_a_flood_of_stderr_harm_nobody() {
         answer("through"),
     ];
     around(steps, |client| {
-        assert_eq!(client.execute("a__t").text(), "through")
+        assert_eq!(client.execute("a__t").text(), "through");
     });
     let noisy = Server::new()
         .at_start([
@@ -294,7 +294,7 @@ fn an_answer_in_drips_arrives_whole() {
     }
     steps.extend([sleep(20), line("")]);
     around(steps, |client| {
-        assert_eq!(client.execute("a__t").text(), "slow but sure")
+        assert_eq!(client.execute("a__t").text(), "slow but sure");
     });
 }
 
@@ -312,10 +312,10 @@ fn a_json_rpc_error_becomes_a_tool_error_with_its_words() {
         },
     );
     around(vec![error("5")], |client| {
-        assert!(client.execute("a__t").is_tool_error())
+        assert!(client.execute("a__t").is_tool_error());
     });
     around(vec![error(r#"{"code":"x"}"#)], |client| {
-        assert!(client.execute("a__t").is_tool_error())
+        assert!(client.execute("a__t").is_tool_error());
     });
 }
 

@@ -116,7 +116,7 @@ impl Arguments {
                 "--json" => arguments.json = Some(value()?.into()),
                 "--update" => arguments.update = Some(value()?.into()),
                 part if measure::PARTS.iter().any(|(name, _)| *name == part) => {
-                    arguments.parts.push(word)
+                    arguments.parts.push(word);
                 }
                 _ => bail!("`{word}` is not understood\n\n{USAGE}"),
             }

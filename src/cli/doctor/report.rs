@@ -120,7 +120,7 @@ fn one(finding: &Finding, output: &Output) {
     match &finding.mended {
         Some(Ok(done)) => paragraph(done, &|line| good(line)),
         Some(Err(reason)) => {
-            paragraph(&format!("could not be mended: {reason}"), &|line| bad(line))
+            paragraph(&format!("could not be mended: {reason}"), &|line| bad(line));
         }
         None => {
             paragraph(&format!("to mend it: {}", finding.mend()), &plain);

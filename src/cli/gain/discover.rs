@@ -185,7 +185,7 @@ fn logs_below(directory: &Path, levels: usize, found: &mut Vec<PathBuf>) {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && levels > 1 => logs_below(&path, levels - 1, found),
             Ok(kind) if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") => {
-                found.push(path)
+                found.push(path);
             }
             _ => {}
         }

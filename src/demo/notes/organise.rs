@@ -58,7 +58,7 @@ pub(super) const TOOLS: &[Tool] = &[
         returns: NOTE,
         run: |context, arguments| {
             edit(context, arguments.integer("id"), |note| {
-                note.add_tags(&arguments.texts("tags"))
+                note.add_tags(&arguments.texts("tags"));
             })
         },
     },
@@ -71,7 +71,7 @@ pub(super) const TOOLS: &[Tool] = &[
         returns: NOTE,
         run: |context, arguments| {
             edit(context, arguments.integer("id"), |note| {
-                note.remove_tags(&arguments.texts("tags"))
+                note.remove_tags(&arguments.texts("tags"));
             })
         },
     },

@@ -77,7 +77,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
         Ok(envelope) => {
             visit
                 .session()
-                .receive_envelope(&text, envelope, &Exchange::Shared(outbox))
+                .receive_envelope(&text, envelope, &Exchange::Shared(outbox));
         }
         Err(bad) => {
             return refusal::error(

@@ -239,7 +239,7 @@ impl Flow {
                             "200 OK",
                             &format!("mcpzip is logged in at the server <b>{server}</b>"),
                         )
-                        .await
+                        .await;
                 }
                 Err(_) => {
                     visitor
@@ -314,7 +314,7 @@ impl Flow {
             Ok(token) => {
                 account
                     .keep(&mut record, &authority, client, Some(token))
-                    .await?
+                    .await?;
             }
             Err(error) => {
                 // It forgot the client that we registered; the next login registers a new one.

@@ -264,7 +264,7 @@ pub(super) async fn lock_file(path: &Path) -> io::Result<Lock> {
         match file.try_lock() {
             Ok(()) => return Ok(Lock { _file: file }),
             Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => {
-                tokio::time::sleep(LOCK_PAUSE).await
+                tokio::time::sleep(LOCK_PAUSE).await;
             }
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
             Err(TryLockError::Error(error)) => return Err(error),

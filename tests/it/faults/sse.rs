@@ -339,7 +339,7 @@ fn failing(row: Row, does: Does) -> Failing {
                 "serverInfo": { "name": "old", "version": "1" },
             }))),
             "tools/list" => {
-                stream.event(&request.answer(&json!({ "tools": [tool("t"), tool("u")] })))
+                stream.event(&request.answer(&json!({ "tools": [tool("t"), tool("u")] })));
             }
             "tools/call" => stream.event(&request.result("fine")),
             _ => {}

@@ -378,7 +378,7 @@ const BOTH: &[(Row, Does)] = &[
                 "307 Temporary Redirect",
                 "location: http://example.com/mcp?x=1\r\n",
                 "",
-            )
+            );
         },
     ),
     (

@@ -334,7 +334,7 @@ fn relay(lines: &Receiver<Vec<u8>>, subscription: Option<&str>, reply: &mut Repl
         match lines.recv_timeout(Duration::from_millis(10)) {
             Ok(line) => match subscription {
                 Some(id) => {
-                    reply.event(notification(id, "notifications/tools/list_changed").as_bytes())
+                    reply.event(notification(id, "notifications/tools/list_changed").as_bytes());
                 }
                 None => reply.event(&line),
             },

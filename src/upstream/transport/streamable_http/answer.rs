@@ -221,7 +221,7 @@ impl Endpoint {
             }
             Message::Request(request) => self.asked(&request, ours),
             Message::Notification { method, params } => {
-                self.reception.notified(&method, params, ours)
+                self.reception.notified(&method, params, ours);
             }
         }
         None

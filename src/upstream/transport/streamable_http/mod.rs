@@ -311,7 +311,7 @@ impl Drop for Unanswered<'_> {
             endpoint.tasks.clone().spawn(async move {
                 endpoint
                     .post_last_notice(Target::from(CANCELLED), body)
-                    .await
+                    .await;
             });
         }
     }
