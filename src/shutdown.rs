@@ -67,7 +67,6 @@ pub fn spawn_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<std::thread::JoinHandle<T>> {
-    #[expect(clippy::disallowed_methods, reason = "all other threads start here")]
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)

@@ -132,6 +132,34 @@ fn each_layer_uses_only_lower_ones() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Files below `directory` that hold `text` outside of comments.
+fn holding(directory: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holding(&path, text));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).unwrap();
+            let code = |line: &str| !line.trim_start().starts_with("//") && line.contains(text);
+            if source.lines().any(code) {
+                found.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn threads_outside_the_pool_start_in_one_place() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    assert!(holding(&source, "thread::spawn(").is_empty());
+    let mut builders = holding(&source, "thread::Builder");
+    builders.sort();
+    // The other one is scoped: its thread ends where the search that needs it does.
+    assert_eq!(builders, ["meaning.rs", "shutdown.rs"]);
+}
+
 #[test]
 fn where_this_program_is_and_how_to_start_it_again_is_known_in_one_place() {
     let mut users = Vec::new();

@@ -92,7 +92,7 @@ fn names(criterion: &mut Criterion) {
         ("unknown", "nothing"),
     ] {
         group.bench_function(kind, |bencher| {
-            bencher.iter(|| black_box(snapshot.resolve(black_box(name))))
+            bencher.iter(|| black_box(snapshot.resolve(black_box(name))));
         });
     }
     group.finish();

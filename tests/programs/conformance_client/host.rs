@@ -262,7 +262,8 @@ impl Host {
                         (Some(result), _) => answer["result"] = result,
                         (None, true) => answer["result"] = json!({}),
                         (None, false) => {
-                            answer["error"] = json!({ "code": -32601, "message": "unknown method" })
+                            answer["error"] =
+                                json!({ "code": -32601, "message": "unknown method" });
                         }
                     }
                     self.send(&answer)?;
