@@ -36,10 +36,9 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
         "    {:widest$}   score   words meaning   fused  by words, meaning {columns}",
         "tool"
     )));
-    for (place, hit) in (1..).zip(&explanation.hits) {
-        let place_of = |place: Option<usize>| {
-            place.map_or_else(|| "-".to_owned(), |place| format!("#{place}"))
-        };
+    for (rank, hit) in (1..).zip(&explanation.hits) {
+        let rank_of =
+            |rank: Option<usize>| rank.map_or_else(|| "-".to_owned(), |rank| format!("#{rank}"));
         let meaning = hit
             .meaning
             .map_or_else(|| "      -".to_owned(), |meaning| format!("{meaning:7.3}"));
@@ -49,15 +48,15 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
             .map(|(_, score)| format!(" {score:11.3}"))
             .collect();
         let pad = " ".repeat(widest - name(hit).len());
-        let places = format!(
+        let ranks = format!(
             "{:>8} {:>8}",
-            place_of(hit.place_by_words),
-            place_of(hit.place_by_meaning)
+            rank_of(hit.rank_by_words),
+            rank_of(hit.rank_by_meaning)
         );
         let (score, words, fused) = (hit.hit.score, hit.words, hit.fused);
-        let row = format!("{score:7.3} {words:7.3} {meaning} {fused:7.3}  {places} {fields}");
+        let row = format!("{score:7.3} {words:7.3} {meaning} {fused:7.3}  {ranks} {fields}");
         output.line(format!(
-            "{place:>3} {}{pad} {row}{}",
+            "{rank:>3} {}{pad} {row}{}",
             strong(name(hit)),
             faint(remarks(hit))
         ));
@@ -70,8 +69,8 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
 /// What else moved it.
 fn remarks(hit: &Explained) -> String {
     let mut remarks = String::new();
-    if let Some(place) = hit.place_before_model {
-        remarks.push_str(&format!("  #{place} before the language model"));
+    if let Some(rank) = hit.rank_before_model {
+        remarks.push_str(&format!("  #{rank} before the language model"));
     }
     if hit.is_named {
         remarks.push_str("  its name is in the query");
@@ -95,11 +94,11 @@ fn value(explanation: &Explanation) -> Value {
             "fields": hit.fields.iter().map(|(field, score)| ((*field).to_owned(), json!(score))).collect::<serde_json::Map<_, _>>(),
             "meaning": hit.meaning,
             "fused": hit.fused,
-            "place_by_words": hit.place_by_words,
-            "place_by_meaning": hit.place_by_meaning,
+            "rank_by_words": hit.rank_by_words,
+            "rank_by_meaning": hit.rank_by_meaning,
             "server_factor": hit.server,
             "is_named": hit.is_named,
-            "place_before_model": hit.place_before_model,
+            "rank_before_model": hit.rank_before_model,
         })
     };
     json!({

@@ -26,7 +26,7 @@ const SERVICE: &str = "mcpzip";
 /// The keychain of the user.
 #[derive(Debug, Clone)]
 pub struct Keychain {
-    system: system::Place,
+    system: system::Store,
 }
 
 /// Why a keychain gives or takes nothing.
@@ -59,7 +59,7 @@ impl Keychain {
     /// The keychain, where there can be one; it is not asked for anything yet.
     #[must_use]
     pub fn of(environment: &Environment) -> Option<Self> {
-        system::Place::of(environment).map(|system| Self { system })
+        system::Store::of(environment).map(|system| Self { system })
     }
 
     /// The secret of this name; nothing where there is none.

@@ -12,9 +12,9 @@ use crate::config::Environment;
 
 /// There is one, always.
 #[derive(Debug, Clone)]
-pub(super) struct Place;
+pub(super) struct Store;
 
-impl Place {
+impl Store {
     pub(super) fn of(_: &Environment) -> Option<Self> {
         Some(Self)
     }

@@ -19,11 +19,11 @@ const NONE: &str = "/";
 
 /// The bus where the service is.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct Store {
     address: String,
 }
 
-impl Place {
+impl Store {
     /// The bus of the user's session, where there is one.
     pub(super) fn of(environment: &Environment) -> Option<Self> {
         let named = environment

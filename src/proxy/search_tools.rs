@@ -118,7 +118,7 @@ impl Proxy {
                 .collect();
             if let Some(order) = self.order(&reranker, &snapshot, query, &hits).await {
                 let moved = |at: &usize| Explained {
-                    place_before_model: Some(at + 1),
+                    rank_before_model: Some(at + 1),
                     ..explanation.hits[*at].clone()
                 };
                 explanation.hits = order.iter().map(moved).collect();

@@ -3,7 +3,7 @@
 use super::Hit;
 use super::index::Index;
 use super::lexical::{self, Words};
-use super::meaning::Likeness;
+use super::meaning::Similarity;
 use super::postings::Postings;
 use super::query::Query;
 use super::schema::RANKED;
@@ -36,19 +36,19 @@ pub struct Explained {
     pub meaning: Option<f32>,
     /// Both in one.
     pub fused: f32,
-    /// The place by words alone, counted from 1; `None` where no word matches.
-    pub place_by_words: Option<usize>,
-    /// The place by meaning alone.
-    pub place_by_meaning: Option<usize>,
+    /// The rank by words alone, counted from 1; `None` when no word matches.
+    pub rank_by_words: Option<usize>,
+    /// The rank by meaning alone.
+    pub rank_by_meaning: Option<usize>,
     /// What the fused score was raised by, since the query names the server.
     pub server: f32,
     /// Whether the tool's exact name is in the query.
     pub is_named: bool,
-    /// The place it had before a language model put the hits in order, counted from 1; `None` where none did.
-    pub place_before_model: Option<usize>,
+    /// The rank before a language model reordered the hits, counted from 1; `None` without one.
+    pub rank_before_model: Option<usize>,
 }
 
-/// The words' scores by field, of all places.
+/// The words' scores by field, of all documents.
 pub(super) fn by_field(
     postings: &Postings,
     index: &Index,
@@ -69,7 +69,7 @@ pub(super) fn by_field(
     fields
 }
 
-/// The place, counted from 1, that `row` gives to `at`; none where its value is nothing.
+/// The rank of document `at` by the scores in `row`, counted from 1; `None` when its score is zero.
 pub(super) fn rank(row: &[f32], at: usize) -> Option<usize> {
     (row[at] > 0.0).then(|| 1 + row.iter().filter(|other| **other > row[at]).count())
 }
@@ -77,7 +77,7 @@ pub(super) fn rank(row: &[f32], at: usize) -> Option<usize> {
 /// What is told of one hit.
 pub(super) struct Parts<'a> {
     pub(super) words: &'a Words,
-    pub(super) likeness: Option<&'a Likeness>,
+    pub(super) similarity: Option<&'a Similarity>,
     pub(super) fields: &'a [Vec<f32>],
     pub(super) fused: &'a [f32],
     pub(super) servers: &'a [f32],
@@ -87,8 +87,8 @@ pub(super) struct Parts<'a> {
 impl Parts<'_> {
     pub(super) fn of(&self, hit: Hit, at: usize) -> Explained {
         let meaning = self
-            .likeness
-            .map(|likeness| likeness.whole[at])
+            .similarity
+            .map(|similarity| similarity.whole[at])
             .filter(|cosine| !cosine.is_nan());
         Explained {
             hit,
@@ -100,11 +100,13 @@ impl Parts<'_> {
             words: self.words.whole[at],
             meaning,
             fused: self.fused[at],
-            place_by_words: rank(&self.words.whole, at),
-            place_by_meaning: self.likeness.and_then(|likeness| rank(&likeness.whole, at)),
+            rank_by_words: rank(&self.words.whole, at),
+            rank_by_meaning: self
+                .similarity
+                .and_then(|similarity| rank(&similarity.whole, at)),
             server: self.servers[at],
             is_named: self.named[at] > 0.0,
-            place_before_model: None,
+            rank_before_model: None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! right; where the best matches one word of five, that word is as often a coincidence.
 
 use super::lexical::Words;
-use super::meaning::Likeness;
+use super::meaning::Similarity;
 
 /// Scores of every tool of an index.
 pub(super) struct Scores {
@@ -28,8 +28,8 @@ const CHANCES: std::ops::RangeInclusive<f32> = 0.2..=0.33;
 
 impl Scores {
     /// By words, and by meaning where it is told; and the score that the best must reach to fit.
-    pub(super) fn of(words: &Words, likeness: Option<&Likeness>) -> (Self, Option<f32>) {
-        let Some(likeness) = likeness else {
+    pub(super) fn of(words: &Words, similarity: Option<&Similarity>) -> (Self, Option<f32>) {
+        let Some(similarity) = similarity else {
             return (
                 Self {
                     whole: words.whole.clone(),
@@ -41,12 +41,12 @@ impl Scores {
         let needs = words
             .needs
             .iter()
-            .zip(&likeness.needs)
-            .map(|(words, likeness)| fuse(words, likeness))
+            .zip(&similarity.needs)
+            .map(|(words, similarity)| fuse(words, similarity))
             .collect();
         (
             Self {
-                whole: fuse(&words.whole, &likeness.whole),
+                whole: fuse(&words.whole, &similarity.whole),
                 needs,
             },
             Some(least(words.whole.len())),
@@ -58,26 +58,26 @@ fn least(tools: usize) -> f32 {
     (CHANCE + CHANCE_OF_MANY * (tools.max(1) as f32).ln()).clamp(*CHANCES.start(), *CHANCES.end())
 }
 
-fn fuse(words: &[f32], likeness: &[f32]) -> Vec<f32> {
+fn fuse(words: &[f32], similarity: &[f32]) -> Vec<f32> {
     let best = words.iter().copied().fold(0.0, f32::max).min(1.0);
     let share = WORDS + SURE_WORDS * best;
-    let fuse = |(words, likeness): (&f32, &f32)| {
-        let likeness = if likeness.is_nan() {
+    let fuse = |(words, similarity): (&f32, &f32)| {
+        let similarity = if similarity.is_nan() {
             UNKNOWN * words
         } else {
-            likeness.max(0.0)
+            similarity.max(0.0)
         };
-        (1.0 - share) * likeness + share * words
+        (1.0 - share) * similarity + share * words
     };
-    words.iter().zip(likeness).map(fuse).collect()
+    words.iter().zip(similarity).map(fuse).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn first(words: &[f32], likeness: &[f32]) -> usize {
-        let fused = fuse(words, likeness);
+    fn first(words: &[f32], similarity: &[f32]) -> usize {
+        let fused = fuse(words, similarity);
         (0..fused.len())
             .max_by(|a, b| fused[*a].total_cmp(&fused[*b]))
             .unwrap()

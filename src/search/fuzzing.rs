@@ -12,7 +12,7 @@ use super::index::Index;
 use super::layout::fuzzing_seal;
 use super::tokenizer::compact;
 use super::vectors::Vectors;
-use super::{Document, Embedder, Error, Hit, Request, Senses, Unavailable, writing};
+use super::{Document, Embedder, Error, Hit, Request, Semantic, Unavailable, writing};
 use crate::tool::{ServerName, ToolHash, ToolName};
 
 /// More tools than this only take time.
@@ -96,7 +96,7 @@ pub(crate) fn vectors(data: &[u8]) {
     ask(
         &index,
         query,
-        Some(&Senses::new(Arc::new(Letters), vectors)),
+        Some(&Semantic::new(Arc::new(Letters), vectors)),
     );
 }
 
@@ -117,7 +117,7 @@ fn open(bytes: Vec<u8>) -> Option<Index> {
 }
 
 /// Asks in every way. There is an answer in order, or the index is damaged.
-fn ask(index: &Index, query: &str, senses: Option<&Senses>) {
+fn ask(index: &Index, query: &str, semantic: Option<&Semantic>) {
     let without = [ServerName::new("s").expect("it is a name")];
     for (limit, server, without) in [
         (5, None, &[][..]),
@@ -130,7 +130,7 @@ fn ask(index: &Index, query: &str, senses: Option<&Senses>) {
             server,
             without,
         };
-        match index.search(&request, senses) {
+        match index.search(&request, semantic) {
             Ok(hits) => {
                 assert!(
                     hits.len() <= limit && hits.is_sorted_by(|a, b| a.score >= b.score),
@@ -148,7 +148,7 @@ fn ask(index: &Index, query: &str, senses: Option<&Senses>) {
             }
             Err(error) => assert!(matches!(error, Error::Damaged), "{error}"),
         }
-        match index.explain(&request, senses) {
+        match index.explain(&request, semantic) {
             Ok(explanation) => assert!(explanation.hits.len() <= limit),
             Err(error) => assert!(matches!(error, Error::Damaged), "{error}"),
         }

@@ -6,11 +6,11 @@ use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
 use super::fingerprint::Fingerprint;
 use super::fusion::Scores;
-use super::meaning::{Asked, Likeness, Meaning, beside};
+use super::meaning::{Embedded, Meaning, Similarity, beside};
 use super::postings::{Candidate, Postings};
 use super::query::Query;
 use super::vocabulary::LazyVocabulary;
-use super::{Document, Error, Hit, Request, Senses, lexical, writing};
+use super::{Document, Error, Hit, Request, Semantic, lexical, writing};
 use crate::tool::{ServerName, ToolName};
 
 pub(super) struct Index {
@@ -58,18 +58,18 @@ impl Index {
             .get(&self.key(request, &Query::parse(request.query)))
     }
 
-    /// The best tools by words, and by meaning where `senses` are given and work.
+    /// The best tools by words, and by meaning where `semantic` are given and work.
     pub(super) fn search(
         &self,
         request: &Request<'_>,
-        senses: Option<&Senses>,
+        semantic: Option<&Semantic>,
     ) -> Result<Arc<[Hit]>, Error> {
         let query = Query::parse(request.query);
         let key = self.key(request, &query);
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
-        let hits = self.find(request, &query, senses)?;
+        let hits = self.find(request, &query, semantic)?;
         self.cache.insert(key, Arc::clone(&hits));
         Ok(hits)
     }
@@ -83,12 +83,12 @@ impl Index {
         &self,
         request: &Request<'_>,
         query: &Query,
-        senses: Option<&Senses>,
+        semantic: Option<&Semantic>,
     ) -> Result<Arc<[Hit]>, Error> {
-        let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
+        let is_word = |word: &str| semantic.is_some_and(|semantic| semantic.embedder.is_word(word));
         let words = lexical::score(&self.postings, &self.vocabulary, query, &is_word);
-        let likeness = senses.and_then(|senses| self.likeness(senses, query, &words));
-        let (scores, least) = Scores::of(&words, likeness.as_ref());
+        let similarity = semantic.and_then(|semantic| self.similarity(semantic, query, &words));
+        let (scores, least) = Scores::of(&words, similarity.as_ref());
         let found = lexical::rank(&self.postings, query, scores, request, least);
         let mut hits = found
             .into_iter()
@@ -116,30 +116,30 @@ impl Index {
     pub(super) fn explain(
         &self,
         request: &Request<'_>,
-        senses: Option<&Senses>,
+        semantic: Option<&Semantic>,
     ) -> Result<Explanation, Error> {
         let query = Query::parse(request.query);
         let postings = &self.postings;
-        let is_word = |word: &str| senses.is_some_and(|senses| senses.embedder.is_word(word));
+        let is_word = |word: &str| semantic.is_some_and(|semantic| semantic.embedder.is_word(word));
         let words = lexical::score(postings, &self.vocabulary, &query, &is_word);
-        let likeness = senses.and_then(|senses| self.likeness(senses, &query, &words));
-        let (scores, least) = Scores::of(&words, likeness.as_ref());
+        let similarity = semantic.and_then(|semantic| self.similarity(semantic, &query, &words));
+        let (scores, least) = Scores::of(&words, similarity.as_ref());
         let fused = scores.whole.clone();
         let found = lexical::rank(postings, &query, scores, request, least.map(|_| 0.0));
         let best = found
             .iter()
-            .map(|candidate| fused[candidate.place])
+            .map(|candidate| fused[candidate.doc])
             .fold(0.0, f32::max);
         let mut servers = postings.row(1.0);
         lexical::prefer_servers(postings, &query, &mut servers);
         let mut named = postings.row(0.0);
         for name in &query.names {
-            postings.named(name).for_each(|place| named[place] = 1.0);
+            postings.named(name).for_each(|doc| named[doc] = 1.0);
         }
         let fields = explain::by_field(postings, self, &query, &is_word);
         let parts = explain::Parts {
             words: &words,
-            likeness: likeness.as_ref(),
+            similarity: similarity.as_ref(),
             fields: &fields,
             fused: &fused,
             servers: &servers,
@@ -147,11 +147,11 @@ impl Index {
         };
         let mut hits = Vec::new();
         for candidate in found.into_iter().take(request.limit) {
-            hits.push(parts.of(self.hit(candidate)?, candidate.place));
+            hits.push(parts.of(self.hit(candidate)?, candidate.doc));
         }
         Ok(Explanation {
             needs: query.needs.iter().map(|need| need.text.clone()).collect(),
-            is_by_meaning: likeness.is_some(),
+            is_by_meaning: similarity.is_some(),
             repairs: words.repairs,
             fits: least.is_none_or(|least| best >= least)
                 || hits.iter().any(|hit: &Explained| hit.is_named),
@@ -160,11 +160,16 @@ impl Index {
     }
 
     /// How like each tool is to the query. Without a vector of any tool, and where the embedder fails, it is not told.
-    fn likeness(&self, senses: &Senses, query: &Query, words: &lexical::Words) -> Option<Likeness> {
+    fn similarity(
+        &self,
+        semantic: &Semantic,
+        query: &Query,
+        words: &lexical::Words,
+    ) -> Option<Similarity> {
         if query.needs.is_empty() {
             return None;
         }
-        let ask = || Asked::of(senses, query, &words.repairs);
+        let ask = || Embedded::of(semantic, query, &words.repairs);
         let known = self
             .meaning
             .lock()
@@ -172,20 +177,20 @@ impl Index {
             .clone();
         let (meaning, asked) = match known {
             Some(meaning) => (Some(meaning), ask()),
-            None if !senses.vectors.are_there() => return None,
+            None if !semantic.vectors.are_there() => return None,
             // The first search of a run opens the model meanwhile.
-            None => beside(|| self.read_meaning(senses), ask),
+            None => beside(|| self.read_meaning(semantic), ask),
         };
         let asked = asked
             .inspect_err(|error| tracing::warn!(%error, "a search goes by words alone"))
             .ok()?;
-        Some(meaning?.compare(&*senses.embedder, &asked))
+        Some(meaning?.compare(&*semantic.embedder, &asked))
     }
 
-    fn read_meaning(&self, senses: &Senses) -> Option<Arc<Meaning>> {
+    fn read_meaning(&self, semantic: &Semantic) -> Option<Arc<Meaning>> {
         let mut current = self.meaning.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_none() {
-            *current = Meaning::new(self.postings.vector_keys(), senses.table()).map(Arc::new);
+            *current = Meaning::new(self.postings.vector_keys(), semantic.table()).map(Arc::new);
         }
         current.clone()
     }
@@ -197,7 +202,7 @@ impl Index {
     }
 
     fn hit(&self, candidate: Candidate) -> Result<Hit, Error> {
-        let (server, tool) = self.postings.names(candidate.place);
+        let (server, tool) = self.postings.names(candidate.doc);
         Ok(Hit {
             server: ServerName::new(server).map_err(|_| Error::Damaged)?,
             tool: ToolName::new(tool).map_err(|_| Error::Damaged)?,

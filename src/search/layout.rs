@@ -12,12 +12,12 @@ const MAGIC: &[u8; 8] = b"MCPZIDX\x03";
 const FIXED: usize = 16;
 const HEADER: usize = FIXED + 4 * Section::COUNT;
 
-/// The parts of an index, in their order. A column has a number for each place.
+/// The parts of an index, in their order. A column has a number for each document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Section {
     /// A list of the servers' names.
     Servers,
-    /// A column: the place of each tool's server in that list.
+    /// A column: the index of each tool's server in that list.
     ServerOf,
     /// A list of the tools' names.
     Tools,
@@ -138,7 +138,7 @@ impl<'a> List<'a> {
         str::from_utf8(self.get(at)).unwrap_or_default()
     }
 
-    /// The place of `text` in a list that is in the order of its bytes.
+    /// The index of `text` in a list that is sorted by bytes.
     pub(super) fn find(&self, text: &str) -> Option<usize> {
         let mut range = 0..self.len();
         while !range.is_empty() {
@@ -291,7 +291,7 @@ mod tests {
             tools: 0,
         };
         let list = layout.list(Section::Servers);
-        for (text, place) in [
+        for (text, index) in [
             ("", Some(0)),
             ("ab", Some(2)),
             ("ü", Some(4)),
@@ -299,7 +299,7 @@ mod tests {
             ("z", None),
             ("ý", None),
         ] {
-            assert_eq!(list.find(text), place, "{text}");
+            assert_eq!(list.find(text), index, "{text}");
         }
         assert_eq!((list.len(), list.text(4)), (5, "ü"));
     }

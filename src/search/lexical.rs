@@ -114,7 +114,7 @@ pub(super) fn rank(
     }
     prefer_servers(postings, query, &mut whole);
     for name in &query.names {
-        postings.named(name).for_each(|place| whole[place] += EXACT);
+        postings.named(name).for_each(|doc| whole[doc] += EXACT);
     }
     keep_wanted(postings, request, &mut whole);
     postings.best(&whole, request.limit)
@@ -208,15 +208,15 @@ fn serve_each(scores: &mut [f32], needs: &[Vec<f32>]) {
         .map(|need| (need, maximum(need)))
         .filter(|(_, best)| *best > 0.0)
         .collect();
-    for (place, score) in scores.iter_mut().enumerate() {
+    for (doc, score) in scores.iter_mut().enumerate() {
         let share = needs
             .iter()
-            .map(|(need, best)| need[place] / best)
+            .map(|(need, best)| need[doc] / best)
             .fold(0.0, f32::max);
         *score = (1.0 - NEED) * *score + NEED * top * share;
     }
     for (need, best) in needs {
-        let fit = |place: usize| need[place] / best + 2.0 * scores[place] / top;
+        let fit = |doc: usize| need[doc] / best + 2.0 * scores[doc] / top;
         if let Some(leader) = (0..scores.len())
             .rev()
             .max_by(|a, b| fit(*a).total_cmp(&fit(*b)))
@@ -234,8 +234,8 @@ fn maximum(scores: &[f32]) -> f32 {
 pub(super) fn prefer_servers(postings: &Postings, query: &Query, scores: &mut [f32]) {
     let mut missing = postings.row((u32::MAX, u32::MAX));
     for stem in stems(query.needs.iter().flat_map(|need| &need.words)) {
-        postings.each_of_server_word(&stem.stem, |place, length| {
-            let (named, hinted) = &mut missing[place];
+        postings.each_of_server_word(&stem.stem, |doc, length| {
+            let (named, hinted) = &mut missing[doc];
             *named = (*named).min(length).saturating_sub(1);
             *hinted = (*hinted).min(length).saturating_sub(u32::from(stem.hint));
         });
@@ -255,7 +255,7 @@ fn keep_wanted(postings: &Postings, request: &Request<'_>, scores: &mut [f32]) {
         let mut is_kept = postings.row(false);
         postings
             .of_server(server)
-            .for_each(|place| is_kept[place] = true);
+            .for_each(|doc| is_kept[doc] = true);
         scores
             .iter_mut()
             .zip(is_kept)
@@ -265,6 +265,6 @@ fn keep_wanted(postings: &Postings, request: &Request<'_>, scores: &mut [f32]) {
     for server in request.without {
         postings
             .of_server(server.as_str())
-            .for_each(|place| scores[place] = 0.0);
+            .for_each(|doc| scores[doc] = 0.0);
     }
 }

@@ -1,10 +1,10 @@
-//! The vectors of one index's tools, place by place, and how like a query each is.
+//! The vectors of one index's tools, by document id, and the similarity of each to a query.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-use super::Senses;
+use super::Semantic;
 use super::embedding::{Embedder, QUERY_PIECES, Unavailable, VectorKey};
 use super::query::Query;
 use super::vectors::Table;
@@ -12,12 +12,12 @@ use super::vectors::Table;
 /// What is known of the tools' meanings.
 pub(super) struct Meaning {
     table: Arc<Table>,
-    /// The row of each place in the table; `None` where there is no vector yet.
+    /// The row of each document in the table; `None` without a vector yet.
     rows: Vec<Option<u32>>,
 }
 
-/// How like the query's meaning that of each place is: cosines, NaN where there is no vector.
-pub(super) struct Likeness {
+/// The cosine similarity of each document to the query; NaN without a vector.
+pub(super) struct Similarity {
     /// To the whole query.
     pub(super) whole: Vec<f32>,
     /// To each need; none where there is only one.
@@ -25,27 +25,27 @@ pub(super) struct Likeness {
 }
 
 /// The vectors of a query.
-pub(super) struct Asked {
+pub(super) struct Embedded {
     whole: Vec<f32>,
     /// Of each need; none where there is only one.
     needs: Vec<Vec<f32>>,
 }
 
-impl Asked {
+impl Embedded {
     /// Embeds `query`, in which the misspelt words are replaced by what was meant. Several needs are embedded beside the
     /// whole: together they are as long, and the searches with the most words are those that have several.
     pub(super) fn of(
-        senses: &Senses,
+        semantic: &Semantic,
         query: &Query,
         repairs: &[(String, String)],
     ) -> Result<Self, Unavailable> {
         let embed = |texts: &[String]| {
-            senses.embedder.embed(
+            semantic.embedder.embed(
                 &texts.iter().map(String::as_str).collect::<Vec<_>>(),
                 QUERY_PIECES,
             )
         };
-        let whole = || senses.embed(&repaired(&query.text(), repairs));
+        let whole = || semantic.embed(&repaired(&query.text(), repairs));
         let needs: Vec<String> = query
             .needs
             .iter()
@@ -79,7 +79,7 @@ pub(super) fn beside<A: Send, B>(
 }
 
 impl Meaning {
-    /// Finds the vectors of `keys`, which are those of an index's places, in a table. `None` when there is none.
+    /// Finds the vectors of `keys`, which are those of an index's documents, in a table. `None` when there is none.
     pub(super) fn new(keys: impl Iterator<Item = VectorKey>, table: Arc<Table>) -> Option<Self> {
         let mut rows: Vec<Option<u32>> = keys.map(|key| table.find(key)).collect();
         // Every row is multiplied with each query, and those of other clients' tools for nothing.
@@ -95,18 +95,18 @@ impl Meaning {
     }
 
     /// Compares every tool with what was asked.
-    pub(super) fn compare(&self, embedder: &dyn Embedder, asked: &Asked) -> Likeness {
-        Likeness {
-            whole: self.likeness(embedder, &asked.whole),
+    pub(super) fn compare(&self, embedder: &dyn Embedder, asked: &Embedded) -> Similarity {
+        Similarity {
+            whole: self.similarity(embedder, &asked.whole),
             needs: asked
                 .needs
                 .iter()
-                .map(|need| self.likeness(embedder, need))
+                .map(|need| self.similarity(embedder, need))
                 .collect(),
         }
     }
 
-    fn likeness(&self, embedder: &dyn Embedder, vector: &[f32]) -> Vec<f32> {
+    fn similarity(&self, embedder: &dyn Embedder, vector: &[f32]) -> Vec<f32> {
         let products = embedder.products(vector, self.table.rows());
         let cosine = |row: u32| self.table.scale(row) * products[row as usize];
         self.rows

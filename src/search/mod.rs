@@ -7,7 +7,6 @@
 //! library for it was a tenth of the program. Damage is no failure of the program: an index that cannot be read is
 //! removed, and [`Error::is_rebuild_needed`] says what to do.
 
-mod ahead;
 mod cache;
 mod embedding;
 mod explain;
@@ -21,6 +20,7 @@ mod layout;
 mod lexical;
 mod meaning;
 mod postings;
+mod prefetch;
 mod query;
 pub mod rerank;
 mod schema;
@@ -49,8 +49,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::tool::{ServerName, ToolHash, ToolName};
-use ahead::Ahead;
 use index::Index;
+use prefetch::Prefetch;
 use query::Query;
 use store::Store;
 use vectors::{Table, Vectors};
@@ -103,19 +103,19 @@ pub struct Search {
     current: RwLock<Option<Arc<Index>>>,
     // Held while one thread builds, so that two of the same process don't build beside each other.
     building: Mutex<()>,
-    senses: Option<Senses>,
-    /// Whether the senses are used.
+    semantic: Option<Semantic>,
+    /// Whether the semantic are used.
     is_semantic: AtomicBool,
     directory: Option<PathBuf>,
 }
 
 /// What search by meaning needs.
-struct Senses {
+struct Semantic {
     embedder: Arc<dyn Embedder>,
     vectors: Arc<Vectors>,
     /// The vector of the query that was said to come, and the vectors of the tools.
-    query_ahead: Ahead<(String, Result<Vec<f32>, Unavailable>)>,
-    vectors_ahead: Ahead<Arc<Table>>,
+    next_query: Prefetch<(String, Result<Vec<f32>, Unavailable>)>,
+    next_vectors: Prefetch<Arc<Table>>,
 }
 
 /// Why there is no answer or no index.
@@ -160,7 +160,7 @@ impl Search {
             store,
             current: RwLock::new(None),
             building: Mutex::new(()),
-            senses: None,
+            semantic: None,
             is_semantic: true.into(),
             directory,
         }
@@ -170,7 +170,7 @@ impl Search {
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         let vectors = Vectors::new(self.directory.clone(), &embedder.name(), embedder.width());
-        self.senses = Some(Senses::new(embedder, vectors));
+        self.semantic = Some(Semantic::new(embedder, vectors));
         self
     }
 
@@ -186,11 +186,11 @@ impl Search {
     /// Whether it searches by meaning.
     #[must_use]
     pub fn is_semantic(&self) -> bool {
-        self.senses().is_some()
+        self.semantic().is_some()
     }
 
-    fn senses(&self) -> Option<&Senses> {
-        self.senses
+    fn semantic(&self) -> Option<&Semantic> {
+        self.semantic
             .as_ref()
             .filter(|_| self.is_semantic.load(Ordering::Relaxed))
     }
@@ -199,21 +199,21 @@ impl Search {
     /// embed them with.
     #[must_use]
     pub fn begin_embedding(&self) -> Option<Embedding<'_>> {
-        let senses = self.senses()?;
+        let semantic = self.semantic()?;
         Some(Embedding {
             search: self,
-            senses,
-            _lock: senses.vectors.lock()?,
+            semantic,
+            _lock: semantic.vectors.lock()?,
         })
     }
 
     /// Which of these tools have no vector yet.
     #[must_use]
     pub fn without_vector(&self, tools: &HashSet<VectorKey>) -> HashSet<VectorKey> {
-        let Some(senses) = self.senses() else {
+        let Some(semantic) = self.semantic() else {
             return HashSet::new();
         };
-        let table = senses.vectors.load();
+        let table = semantic.vectors.load();
         tools
             .iter()
             .filter(|key| !table.has(**key))
@@ -223,8 +223,8 @@ impl Search {
 
     /// To be called when another process may have made vectors.
     pub fn vectors_changed(&self) {
-        if let Some(senses) = &self.senses {
-            senses.vectors_ahead.clear();
+        if let Some(semantic) = &self.semantic {
+            semantic.next_vectors.clear();
         }
         if let Some(index) = self.current() {
             index.forget_meaning();
@@ -234,9 +234,9 @@ impl Search {
     /// To be called with a query that has to wait for the first index: what is needed beside it is made meanwhile.
     pub fn prepare(&self, query: &str) {
         if self.current().is_none()
-            && let Some(senses) = self.senses()
+            && let Some(semantic) = self.semantic()
         {
-            senses.prepare(&Query::parse(query));
+            semantic.prepare(&Query::parse(query));
         }
     }
 
@@ -294,7 +294,7 @@ impl Search {
     /// # Errors
     /// When there is no index, or it turned out to be damaged; then it is gone, and has to be built again.
     pub fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
-        self.with_current(|index| index.search(request, self.senses()))
+        self.with_current(|index| index.search(request, self.semantic()))
     }
 
     /// As [`Search::search`], by words alone: for when meaning is late.
@@ -310,7 +310,7 @@ impl Search {
     /// # Errors
     /// As those of [`Search::search`].
     pub fn explain(&self, request: &Request<'_>) -> Result<Explanation, Error> {
-        self.with_current(|index| index.explain(request, self.senses()))
+        self.with_current(|index| index.explain(request, self.semantic()))
     }
 
     fn with_current<T>(&self, run: impl FnOnce(&Index) -> Result<T, Error>) -> Result<T, Error> {
@@ -354,14 +354,14 @@ impl Search {
     }
 }
 
-impl Senses {
+impl Semantic {
     fn new(embedder: Arc<dyn Embedder>, vectors: Vectors) -> Self {
-        let (query_ahead, vectors_ahead) = (Ahead::default(), Ahead::default());
+        let (next_query, next_vectors) = (Prefetch::default(), Prefetch::default());
         Self {
             embedder,
             vectors: Arc::new(vectors),
-            query_ahead,
-            vectors_ahead,
+            next_query,
+            next_vectors,
         }
     }
 
@@ -370,17 +370,17 @@ impl Senses {
             return;
         }
         let (embedder, text) = (self.embedder.clone(), query.text());
-        self.query_ahead.start(move || {
+        self.next_query.start(move || {
             let vector = vector(&*embedder, &text);
             (text, vector)
         });
         let vectors = self.vectors.clone();
-        self.vectors_ahead.start(move || vectors.load());
+        self.next_vectors.start(move || vectors.load());
     }
 
     /// The vector of a query.
     fn embed(&self, text: &str) -> Result<Vec<f32>, Unavailable> {
-        match self.query_ahead.take() {
+        match self.next_query.take() {
             Some((known, vector)) if known == text => vector,
             _ => vector(&*self.embedder, text),
         }
@@ -388,7 +388,7 @@ impl Senses {
 
     /// The vectors of the tools.
     fn table(&self) -> Arc<Table> {
-        self.vectors_ahead
+        self.next_vectors
             .take()
             .unwrap_or_else(|| self.vectors.load())
     }
@@ -404,7 +404,7 @@ fn vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, Unavailable>
 /// The making of vectors; one process of those that share a cache has it at a time.
 pub struct Embedding<'a> {
     search: &'a Search,
-    senses: &'a Senses,
+    semantic: &'a Semantic,
     _lock: Option<File>,
 }
 
@@ -415,7 +415,7 @@ impl Embedding<'_> {
     /// When the embedder fails.
     pub fn embed(&self, documents: &[Document]) -> Result<Vec<(VectorKey, Vec<f32>)>, Unavailable> {
         let texts: Vec<String> = documents.iter().map(embedding::text).collect();
-        let vectors = self.senses.embedder.embed(
+        let vectors = self.semantic.embedder.embed(
             &texts.iter().map(String::as_str).collect::<Vec<_>>(),
             embedding::TOOL_PIECES,
         )?;
@@ -427,7 +427,7 @@ impl Embedding<'_> {
 
     /// Keeps vectors, and has them used from now on. Of older ones, those of `tools` stay, and some others.
     pub fn keep(&self, vectors: &HashMap<VectorKey, Vec<f32>>, tools: &HashSet<VectorKey>) {
-        self.senses.vectors.add(vectors, tools);
+        self.semantic.vectors.add(vectors, tools);
         self.search.vectors_changed();
     }
 }

@@ -1,4 +1,4 @@
-//! Which tools have which words, as one row of scores with a place for each tool.
+//! Which tools have which words, as one row of scores by document id.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use super::tokenizer::compact;
 
 /// How soon further occurrences of a word stop to count.
 const SATURATION: f32 = 1.2;
-/// In the byte behind a posting's place, beside a bit for each field that has the word: some have it several times.
+/// In the byte behind a posting's document id, beside a bit for each field that has the word: some have it several times.
 const SEVERAL: u8 = 1 << FIELDS;
 
 /// A tool that may be what is sought. Scores are comparable between queries: 1 is every word matched as well as can be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
-    /// Its place in a row.
-    pub(super) place: usize,
+    /// The document id, which is its position in a row.
+    pub(super) doc: usize,
     pub(super) score: f32,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct Postings {
     averages: [f32; FIELDS],
 }
 
-/// The tools that have a stem: the place of each, and how often each field has it.
+/// The tools that have a stem: the document id of each, and how often each field has it.
 ///
-/// A tool is the number of places since the last one, seven bits in a byte, the lowest first; a byte that says which
+/// A tool is the distance of its document id from the last one, seven bits in a byte, the lowest first; a byte that says which
 /// fields have the stem; and for each of those how often, where that is more than once in some.
 pub(super) struct Occurrences<'a> {
     bytes: &'a [u8],
@@ -57,16 +57,16 @@ impl Postings {
         Some(Self { layout, averages })
     }
 
-    /// The names of the tool at `place`: its server's and its own.
-    pub(super) fn names(&self, place: usize) -> (&str, &str) {
-        let server = value(self.layout.numbers(Section::ServerOf)[place]);
+    /// The names of the tool at `doc`: its server's and its own.
+    pub(super) fn names(&self, doc: usize) -> (&str, &str) {
+        let server = value(self.layout.numbers(Section::ServerOf)[doc]);
         (
             self.layout.list(Section::Servers).text(server),
-            self.layout.list(Section::Tools).text(place),
+            self.layout.list(Section::Tools).text(doc),
         )
     }
 
-    /// What the tools' vectors are found by, place by place.
+    /// The keys of the tools' vectors, by document id.
     pub(super) fn vector_keys(&self) -> impl ExactSizeIterator<Item = VectorKey> {
         let keys = self.layout.section(Section::Vectors).as_chunks().0;
         keys.iter().map(|key| VectorKey(u64::from_le_bytes(*key)))
@@ -103,60 +103,60 @@ impl Postings {
         }
     }
 
-    /// Calls `found` for every tool whose server's words have the stem: its place, and how many words those are.
+    /// Calls `found` for every tool whose server's words have the stem: its document id, and how many words those are.
     pub(super) fn each_of_server_word(&self, stem: &str, mut found: impl FnMut(usize, u32)) {
-        for (place, times) in self.occurrences(stem) {
+        for (doc, times) in self.occurrences(stem) {
             if times[SERVER] > 0 {
-                found(place, u32::from(self.lengths(place)[SERVER]));
+                found(doc, u32::from(self.lengths(doc)[SERVER]));
             }
         }
     }
 
-    /// The places of a server's tools.
+    /// The document ids of a server's tools.
     pub(super) fn of_server<'a>(&'a self, server: &'a str) -> impl Iterator<Item = usize> {
         let servers = self.layout.list(Section::Servers);
         let wanted = (0..servers.len()).find(|at| servers.text(*at) == server);
         let all = self.layout.numbers(Section::ServerOf).iter().enumerate();
         all.filter(move |(_, server)| Some(value(**server)) == wanted)
-            .map(|(place, _)| place)
+            .map(|(doc, _)| doc)
     }
 
     /// The tools of this compact name, alone or behind the server's; one that is both comes once.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = usize> {
-        let alone = self.places(Section::ByTool, name);
-        let whole = self.places(Section::ByName, name);
+        let alone = self.docs(Section::ByTool, name);
+        let whole = self.docs(Section::ByName, name);
         let tools = self.layout.numbers(Section::ByTool)[alone]
             .iter()
-            .map(|place| value(*place));
+            .map(|doc| value(*doc));
         let others = self.layout.numbers(Section::ByName)[whole]
             .iter()
-            .map(|place| value(*place));
-        tools.chain(others.filter(move |place| self.compact(Section::ByTool, *place) != name))
+            .map(|doc| value(*doc));
+        tools.chain(others.filter(move |doc| self.compact(Section::ByTool, *doc) != name))
     }
 
-    /// Where `name` is in a section of places in the order of their names.
-    fn places(&self, section: Section, name: &str) -> Range<usize> {
-        let places = self.layout.numbers(section);
-        let first = places.partition_point(|place| *self.compact(section, value(*place)) < *name);
-        let count = places[first..]
+    /// The range of `name` in a section of document ids sorted by name.
+    fn docs(&self, section: Section, name: &str) -> Range<usize> {
+        let docs = self.layout.numbers(section);
+        let first = docs.partition_point(|doc| *self.compact(section, value(*doc)) < *name);
+        let count = docs[first..]
             .iter()
-            .take_while(|place| self.compact(section, value(**place)) == name)
+            .take_while(|doc| self.compact(section, value(**doc)) == name)
             .count();
         first..first + count
     }
 
-    fn compact(&self, section: Section, place: usize) -> String {
-        let (server, tool) = self.names(place);
+    fn compact(&self, section: Section, doc: usize) -> String {
+        let (server, tool) = self.names(doc);
         match section {
             Section::ByTool => compact(tool),
             _ => compact(server) + &compact(tool),
         }
     }
 
-    /// The number of words in each field of the tool at `place`.
-    fn lengths(&self, place: usize) -> [u16; FIELDS] {
+    /// The number of words in each field of the tool at `doc`.
+    fn lengths(&self, doc: usize) -> [u16; FIELDS] {
         let lengths = self.layout.section(Section::Lengths).as_chunks::<2>().0;
-        std::array::from_fn(|field| u16::from_le_bytes(lengths[place * FIELDS + field]))
+        std::array::from_fn(|field| u16::from_le_bytes(lengths[doc * FIELDS + field]))
     }
 
     /// Adds a word's score to `scores`, for each tool that of the best alternative. Returns what a perfect match would
@@ -164,12 +164,12 @@ impl Postings {
     pub(super) fn add_word(&self, alternatives: &[Alternative], scores: &mut [f32]) -> f32 {
         let mut best: f32 = 0.0;
         if let [Alternative { stem, weight }] = alternatives {
-            return self.weigh(stem, *weight, |place, score, _| scores[place] += score);
+            return self.weigh(stem, *weight, |doc, score, _| scores[doc] += score);
         }
         let mut word = self.row(0.0f32);
         for Alternative { stem, weight } in alternatives {
-            best = best.max(self.weigh(stem, *weight, |place, score, _| {
-                word[place] = word[place].max(score);
+            best = best.max(self.weigh(stem, *weight, |doc, score, _| {
+                word[doc] = word[doc].max(score);
             }));
         }
         scores
@@ -198,12 +198,12 @@ impl Postings {
         let mut scores = self.row(0.0);
         let mut shares = vec![self.row(0.0); fields.len()];
         for Alternative { stem, weight } in alternatives {
-            let most = self.weigh(stem, *weight, |place, score, by_field| {
-                if score > scores[place] {
-                    scores[place] = score;
+            let most = self.weigh(stem, *weight, |doc, score, by_field| {
+                if score > scores[doc] {
+                    scores[doc] = score;
                     let sum = by_field.iter().sum::<f32>();
                     for (shares, part) in shares.iter_mut().zip(by_field) {
-                        shares[place] = score * part / sum;
+                        shares[doc] = score * part / sum;
                     }
                 }
             });
@@ -218,7 +218,7 @@ impl Postings {
         best
     }
 
-    /// Calls `found` for every tool that has the stem: its place, its score, and what the fields add to its frequency.
+    /// Calls `found` for every tool that has the stem: its document id, its score, and what the fields add to its frequency.
     /// Returns the best score there can be.
     fn weigh(
         &self,
@@ -227,19 +227,15 @@ impl Postings {
         mut found: impl FnMut(usize, f32, &[f32; FIELDS]),
     ) -> f32 {
         let best = weight * self.rarity(self.occurrences(stem).count());
-        for (place, times) in self.occurrences(stem) {
-            let lengths = self.lengths(place);
+        for (doc, times) in self.occurrences(stem) {
+            let lengths = self.lengths(doc);
             let mut by_field = [0.0; FIELDS];
             for field in (0..FIELDS).filter(|field| times[*field] > 0) {
                 let (times, length) = (times[field] as f32, f32::from(lengths[field]));
                 by_field[field] = RANKED[field].weigh(times, length, self.averages[field]);
             }
             let frequency = by_field.iter().sum::<f32>();
-            found(
-                place,
-                best * frequency / (frequency + SATURATION),
-                &by_field,
-            );
+            found(doc, best * frequency / (frequency + SATURATION), &by_field);
         }
         best
     }
@@ -256,10 +252,7 @@ impl Postings {
             .iter()
             .enumerate()
             .filter(|(_, score)| **score > 0.0)
-            .map(|(place, score)| Candidate {
-                place,
-                score: *score,
-            })
+            .map(|(doc, score)| Candidate { doc, score: *score })
             .collect();
         let Some(last) = limit.min(found.len()).checked_sub(1) else {
             return Vec::new();
@@ -274,7 +267,7 @@ impl Postings {
 }
 
 impl Occurrences<'_> {
-    /// Appends a tool that is `skipped` places behind the one before, and has the stem `times` in its fields.
+    /// Appends a tool whose document id is `skipped` behind the one before, and has the stem `times` in its fields.
     pub(super) fn append(bytes: &mut Vec<u8>, skipped: usize, times: &[u32; FIELDS]) {
         append_number(bytes, skipped);
         let mut fields = if times.iter().any(|times| *times > 1) {
@@ -318,11 +311,11 @@ impl Iterator for Occurrences<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let skipped = self.number()?;
-        let place = self
+        let doc = self
             .next
             .checked_add(skipped)
-            .filter(|place| *place < self.tools)?;
-        self.next = place + 1;
+            .filter(|doc| *doc < self.tools)?;
+        self.next = doc + 1;
         let fields = self.byte()?;
         let mut times = [0; FIELDS];
         for field in (0..FIELDS).filter(|field| fields & 1 << field > 0) {
@@ -332,7 +325,7 @@ impl Iterator for Occurrences<'_> {
                 1
             };
         }
-        Some((place, times))
+        Some((doc, times))
     }
 }
 
@@ -358,9 +351,9 @@ mod tests {
             (4_000_000, [1, 1, 1, 1, 1]),
         ];
         let (mut bytes, mut next) = (Vec::new(), 0);
-        for (place, times) in &all {
-            Occurrences::append(&mut bytes, place - next, times);
-            next = place + 1;
+        for (doc, times) in &all {
+            Occurrences::append(&mut bytes, doc - next, times);
+            next = doc + 1;
         }
         let read: Vec<_> = Occurrences {
             bytes: &bytes,

@@ -90,7 +90,7 @@ fn needs(text: &str) -> Vec<Need> {
         for word in words {
             let is_stop = is_stop_word(&word);
             if is_stop {
-                hint = is_place(&word) || (hint && is_article(&word));
+                hint = is_preposition(&word) || (hint && is_article(&word));
             } else if let Some(need) = needs.last_mut() {
                 need.words.push(Word { text: word, hint });
             }
@@ -168,7 +168,7 @@ fn is_conjunction(word: &str) -> bool {
 }
 
 /// What a server's name follows.
-fn is_place(word: &str) -> bool {
+fn is_preposition(word: &str) -> bool {
     matches!(
         word,
         "on" | "in" | "from" | "using" | "via" | "with" | "at" | "to" | "use" | "through" | "into"

@@ -24,7 +24,7 @@ pub(super) const RANKED: [RankedField; FIELDS] = [
     ranked("description", 1.0, 0.75),
     ranked("parameters", 0.4, 0.75),
 ];
-/// The place of the server's words, by which a query may hint at it.
+/// The field of the server's words, by which a query may hint at it.
 pub(super) const SERVER: usize = 1;
 
 const fn ranked(name: &'static str, weight: f32, length: f32) -> RankedField {

@@ -67,7 +67,7 @@ mod tests {
         let servers =
             whole.len() - (start(Section::WordTools) + layout.section(Section::WordTools).len());
         // The number of tools; then a first number of each section that leads somewhere.
-        let places = [
+        let offsets = [
             Section::Servers,
             Section::ServerOf,
             Section::Tools,
@@ -77,7 +77,7 @@ mod tests {
         .into_iter()
         .chain([Section::Stems, Section::Postings, Section::Words])
         .map(|section| servers + start(section));
-        for at in std::iter::once(12).chain(places) {
+        for at in std::iter::once(12).chain(offsets) {
             let mut odd = whole.clone();
             odd[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
             assert!(!is_taken(&odd), "the number at byte {at}");

@@ -130,7 +130,7 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// Puts the index `name` in its place.
+    /// Renames the written index to `name`.
     pub(super) fn publish(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         files::replace(&self.store.file(name), &[bytes])
     }

@@ -639,7 +639,7 @@ fn an_explanation_adds_up() {
     }
     let first = &explanation.hits[0];
     assert_eq!(
-        (first.place_by_meaning, first.server > 1.0, first.is_named),
+        (first.rank_by_meaning, first.server > 1.0, first.is_named),
         (Some(1), true, false)
     );
 }

@@ -172,7 +172,7 @@ impl Table {
         })
     }
 
-    /// The row at a place of the keys.
+    /// The row of the key at an index.
     fn row(&self, at: usize) -> &[u8] {
         &self.rows[self.first_row + at * self.width..][..self.width]
     }
@@ -227,9 +227,9 @@ impl Table {
             width,
             ..Self::default()
         };
-        for (key, place) in all {
+        for (key, row) in all {
             table.keys.push(key);
-            match place {
+            match row {
                 Some(at) => {
                     table.scales.push(self.scales[at]);
                     table.rows.extend(self.row(at));

@@ -13,7 +13,7 @@ use super::postings::Occurrences;
 use super::schema::{FIELDS, telling, texts};
 use super::tokenizer::{Words, compact, stem};
 
-/// The bytes of the index of `documents`, each taken once. A tool's place is its place among them.
+/// The bytes of the index of `documents`, each taken once. A tool's document id is its position among them.
 pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
     let mut seen = HashSet::new();
     let documents: Vec<&Document> = documents
@@ -27,8 +27,8 @@ pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
         .map(|document| servers.number(document.server.as_str()))
         .collect();
     let tellings: Vec<String> = servers.texts.iter().map(|server| telling(server)).collect();
-    for (place, (document, server)) in documents.iter().zip(&server_of).enumerate() {
-        text.add(place, &texts(document, &tellings[*server]));
+    for (doc, (document, server)) in documents.iter().zip(&server_of).enumerate() {
+        text.add(doc, &texts(document, &tellings[*server]));
     }
     let tools: Vec<&str> = documents
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
             .zip(0..)
             .collect();
         names.sort_unstable();
-        names.into_iter().map(|(_, place)| place)
+        names.into_iter().map(|(_, doc)| doc)
     };
 
     let mut index = Builder::new(documents.len())?;
@@ -133,15 +133,15 @@ struct Written {
 #[derive(Default)]
 struct Stemmed {
     postings: Vec<u8>,
-    /// The place behind the last tool that has it.
+    /// The document id behind the last tool that has it.
     next: usize,
     /// In the tool that is being read.
     times: [u32; FIELDS],
 }
 
 impl Text {
-    /// Reads the tool at `place`, the next one.
-    fn add(&mut self, place: usize, fields: &[Vec<&str>; FIELDS]) {
+    /// Reads the tool at `doc`, the next one.
+    fn add(&mut self, doc: usize, fields: &[Vec<&str>; FIELDS]) {
         let mut met = Vec::new();
         for (field, texts) in fields.iter().enumerate() {
             let mut length = 0;
@@ -149,7 +149,7 @@ impl Text {
                 let mut words = Words::of(text);
                 while let Some(word) = words.next() {
                     length += 1;
-                    let stem = self.word(word, place);
+                    let stem = self.word(word, doc);
                     let times = &mut self.stemmed[stem].times;
                     if *times == [0; FIELDS] {
                         met.push(stem);
@@ -166,14 +166,14 @@ impl Text {
                 next,
                 times,
             } = &mut self.stemmed[stem];
-            Occurrences::append(postings, place - *next, times);
-            *next = place + 1;
+            Occurrences::append(postings, doc - *next, times);
+            *next = doc + 1;
             *times = [0; FIELDS];
         }
     }
 
-    /// Counts a word of the tool at `place`; gives the number of its stem.
-    fn word(&mut self, word: &str, place: usize) -> usize {
+    /// Counts a word of the tool at `doc`; gives the number of its stem.
+    fn word(&mut self, word: &str, doc: usize) -> usize {
         let number = self.words.number(word);
         if number == self.written.len() {
             let stem = self.stems.number(&stem(word));
@@ -187,8 +187,8 @@ impl Text {
             });
         }
         let written = &mut self.written[number];
-        if written.last != place + 1 {
-            (written.tools, written.last) = (written.tools + 1, place + 1);
+        if written.last != doc + 1 {
+            (written.tools, written.last) = (written.tools + 1, doc + 1);
         }
         written.stem
     }

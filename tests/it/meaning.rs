@@ -146,7 +146,7 @@ fn a_search_can_be_explained() {
         "{explained}"
     );
     assert_eq!(
-        (&first["place_by_words"], &first["place_by_meaning"]),
+        (&first["rank_by_words"], &first["rank_by_meaning"]),
         (&json!(1), &json!(1)),
         "{explained}"
     );

@@ -139,7 +139,7 @@ fn an_explanation_tells_what_the_model_moved() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|hit| (&hit["name"], &hit["place_before_model"]))
+        .map(|hit| (&hit["name"], &hit["rank_before_model"]))
         .collect();
     assert_eq!(hits[0].0, "notes__note_draft", "{explained}");
     assert_eq!(
