@@ -6,12 +6,11 @@
 //! [`cli`] reads the command line. [`app`] builds a run and ends it. [`downstream`] is how clients reach us, [`proxy`]
 //! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools), [`upstream`]
 //! (live links to servers), [`results`] and [`statistics`], [`clients`] (the files of the programs that use us) and [`registry`] (servers to be had). At the
-//! bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share. [`demo`] holds real servers to try it with. Each layer uses only lower ones; a test sees to it.
+//! bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share. Each layer uses only lower ones; a test sees to it.
 
 pub mod cli;
 
 pub mod app;
-pub mod demo;
 pub mod downstream;
 
 pub mod proxy;

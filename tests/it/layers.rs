@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["proxy"],
     &["downstream"],
     &["app"],
-    &["cli", "demo", "main", "lib", "fuzzing"],
+    &["cli", "main", "lib", "fuzzing"],
 ];
 
 fn layer(module: &str) -> usize {
@@ -34,7 +34,7 @@ fn layer(module: &str) -> usize {
 /// Says what is wrong with `module` using `used`.
 fn fault(module: &str, used: &str) -> Option<String> {
     let (own, other) = (layer(module), layer(used));
-    if module == used || matches!((module, used), ("cli", "demo")) {
+    if module == used {
         return None;
     }
     let direction = if other > own { "up" } else { "sideways" };

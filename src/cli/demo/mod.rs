@@ -35,12 +35,12 @@ pub(super) struct ServerArguments {
 }
 
 pub(super) fn serve(arguments: &ServerArguments) -> Result<(), Exit> {
-    let server = crate::demo::Server::from_name(&arguments.name)
+    let server = mcpzip_demo::Server::from_name(&arguments.name)
         .ok_or_else(|| Exit::failed(format!("there is no demo server `{}`", arguments.name)))?;
     if let Some(file) = &arguments.pid_file {
         std::fs::write(file, std::process::id().to_string())?;
     }
-    Ok(crate::demo::serve(server, &arguments.store)?)
+    Ok(mcpzip_demo::serve(server, &arguments.store)?)
 }
 
 pub(super) async fn run(environment: Environment, output: &Output) -> Result<(), Exit> {

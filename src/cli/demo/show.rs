@@ -6,10 +6,10 @@ use super::measure;
 use super::report::{Exchange, Report, Step};
 use crate::cli::output::{Output, bad, faint, good, strong};
 use crate::cli::tokens::ENCODING;
-use crate::config::{Environment, PathFlags, Paths};
+use crate::config::Environment;
 
 /// The widest line.
-const WIDTH: usize = 100;
+const WIDTH: usize = 80;
 
 /// The lines of an answer that are shown.
 const LINES: usize = 6;
@@ -21,7 +21,7 @@ pub(super) fn opening(tools: usize, output: &Output) {
         strong("mcpzip demo")
     ));
     output.line(faint(
-        "Each server is a process of its own, every call is real. → the agent sends, ← it reads.",
+        "Each server is a process, every call is real. → the agent sends, ← it reads.",
     ));
 }
 
@@ -38,7 +38,9 @@ pub(super) fn step(number: usize, step: &Step, output: &Output) {
     for exchange in &step.exchanges {
         self::exchange(exchange, output);
     }
-    output.line(format!("   {}", good(&step.note)));
+    for line in wrapped(&step.note, WIDTH - 3, ' ') {
+        output.line(format!("   {}", good(line.trim_end())));
+    }
 }
 
 fn exchange(exchange: &Exchange, output: &Output) {
@@ -48,7 +50,7 @@ fn exchange(exchange: &Exchange, output: &Output) {
     } else {
         format!("{} {arguments}", exchange.tool)
     };
-    for (position, line) in wrapped(&request, WIDTH - 5).into_iter().enumerate() {
+    for (position, line) in wrapped(&request, WIDTH - 5, ',').into_iter().enumerate() {
         output.line(format!(
             "   {} {line}",
             if position == 0 {
@@ -76,70 +78,67 @@ fn exchange(exchange: &Exchange, output: &Output) {
 /// What it comes to.
 pub(super) fn totals(report: &Report, output: &Output) {
     let totals = &report.totals;
-    let row =
-        |what: &str, with: String, without: String| format!("   {what:<64}{with:>15}{without:>18}");
-    let counts = |what, with, without| row(what, number(with), number(without));
+    let row = |what: &str, with: &str, without: &str| {
+        format!("   {what:<46}{with:>15}{without:>12}")
+            .trim_end()
+            .to_owned()
+    };
+    let counts = |what, with, without| row(what, &number(with), &number(without));
+    let (with, without) = (&totals.with, &totals.without);
     output.line(format!(
         "\n{}",
         strong(format!(
-            "{:<67}{:>15}{:>18}",
+            "{:<49}{:>15}{:>12}",
             "All in all", "with mcpzip", "without"
         ))
     ));
-    output.line(counts(
-        "tokens of the definitions, in every request to the model",
-        totals.with.definitions,
-        totals.without.definitions,
+    let definitions = "tokens of definitions, in every request";
+    output.line(counts(definitions, with.definitions, without.definitions));
+    let walk = "tokens of what this walk asked and read";
+    output.line(counts(walk, with.exchanges, without.exchanges));
+    output.line(strong(counts("together", with.sum(), without.sum())));
+    let call = format!("a call, median of {}", measure::CALLS);
+    output.line(row(&call, &time(totals.call), &time(totals.direct_call)));
+    output.line(row(
+        "from start to first answer",
+        &time(totals.first_answer),
+        "",
     ));
-    output.line(counts(
-        "tokens of what this walk asked and read",
-        totals.with.exchanges,
-        totals.without.exchanges,
-    ));
-    output.line(strong(counts(
-        "together",
-        totals.with.sum(),
-        totals.without.sum(),
-    )));
-    let call = format!("a call, median of {} one after another", measure::CALLS);
-    output.line(row(&call, time(totals.call), time(totals.direct_call)));
-    output.line(
-        row(
-            "from start to first answer",
-            time(totals.first_answer),
-            String::new(),
-        )
-        .trim_end(),
+    let search = format!("from start to first search, {} tools indexed", totals.tools);
+    output.line(row(&search, &time(totals.first_search), ""));
+    let note = format!(
+        "Tokens: {ENCODING}, by tiktoken-rs. Without: the same calls, nothing searched or described."
     );
-    let search = format!(
-        "from start to first search, {} tools listed and indexed by then",
-        totals.tools
-    );
-    output.line(row(&search, time(totals.first_search), String::new()).trim_end());
-    output.line(faint(format!(
-        "   Tokens: {ENCODING}, by tiktoken-rs. Without: the same calls, nothing searched or described."
-    )));
+    for line in wrapped(&note, WIDTH - 3, ' ') {
+        output.line(faint(format!("   {}", line.trim_end())));
+    }
 }
 
 /// How to go on.
 pub(super) fn next(environment: &Environment, output: &Output) {
-    let config = Paths::resolve(PathFlags::default(), environment).map_or_else(
-        |_| "a file".to_owned(),
-        |paths| paths.config_file.display().to_string(),
-    );
-    let program = crate::executable::path()
-        .map_or_else(|_| "mcpzip".to_owned(), |path| path.display().to_string());
-    let program = if program.contains(' ') {
-        format!("\"{program}\"")
-    } else {
-        program
-    };
+    let program = program(environment);
     output.line(format!("\n{}", strong("Next")));
-    output.line(format!(
-        "   1. put the `mcpServers` of your client into {config}"
-    ));
-    output.line(format!("   2. {program} servers"));
-    output.line(format!("   3. claude mcp add mcpzip -- {program} serve"));
+    output.line(format!("   {program} init"));
+    output.line("   finds your clients and their servers, and asks before it writes anything.");
+}
+
+/// How this program is called: by its name where that finds it, else by its path.
+fn program(environment: &Environment) -> String {
+    let Ok(path) = crate::executable::path() else {
+        return "mcpzip".to_owned();
+    };
+    let directories = environment.get("PATH").unwrap_or_default();
+    if std::env::split_paths(directories)
+        .any(|directory| Some(directory.as_path()) == path.parent())
+    {
+        return "mcpzip".to_owned();
+    }
+    let path = path.display().to_string();
+    if path.contains(' ') {
+        format!("\"{path}\"")
+    } else {
+        path
+    }
 }
 
 /// A count with its thousands apart.
@@ -165,16 +164,16 @@ fn time(duration: Duration) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
-/// The line in pieces of at most `width`, parted behind commas where there are some.
-fn wrapped(line: &str, width: usize) -> Vec<String> {
+/// The line in pieces of at most `width`, parted behind `separator` where there is one.
+fn wrapped(line: &str, width: usize, separator: char) -> Vec<String> {
     let characters: Vec<char> = line.chars().collect();
     let mut rest = characters.as_slice();
     let mut pieces = Vec::new();
     while rest.len() > width {
-        let comma = rest[..width]
+        let end = rest[..width]
             .iter()
-            .rposition(|character| *character == ',');
-        let (piece, following) = rest.split_at(comma.map_or(width, |comma| comma + 1));
+            .rposition(|character| *character == separator);
+        let (piece, following) = rest.split_at(end.map_or(width, |end| end + 1));
         pieces.push(piece.iter().collect());
         rest = following;
     }
@@ -214,8 +213,8 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut_visibly() {
-        assert_eq!(wrapped("höher", 2), ["hö", "he", "r"]);
-        assert_eq!(wrapped("a,b,cde", 4), ["a,b,", "cde"]);
+        assert_eq!(wrapped("höher", 2, ','), ["hö", "he", "r"]);
+        assert_eq!(wrapped("a,b,cde", 4, ','), ["a,b,", "cde"]);
         assert_eq!(cut("short", 10), "short");
         assert_eq!(
             console::strip_ansi_codes(&cut("somewhat longer", 10)),

@@ -10,9 +10,9 @@ use super::SERVER_COMMAND;
 use super::client::Client;
 use super::directory::TemporaryDirectory;
 use crate::config::Environment;
-use crate::demo::Server;
 use crate::executable;
 use crate::files;
+use mcpzip_demo::Server;
 
 /// Built before the walk and taken down after it, however that ended.
 #[derive(Debug)]

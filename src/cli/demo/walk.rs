@@ -13,7 +13,7 @@ use super::show;
 use super::stage::Stage;
 use crate::cli::output::Output;
 use crate::cli::tokens::{ENCODING, ListCost, Tokens, tools_of};
-use crate::demo::Server;
+use mcpzip_demo::Server;
 
 struct Walk<'a> {
     stage: &'a mut Stage,

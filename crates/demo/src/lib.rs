@@ -1,0 +1,122 @@
+//! Four small MCP servers, which `mcpzip demo` and tests put behind the gateway: a calendar, a notebook, texts and units.
+//!
+//! Their tools work: events and notes are kept on disk, units are converted, texts are compared. They need no network, key
+//! or other program. The crate knows nothing of mcpzip; it reads and writes one message at a time, over stdin and stdout.
+//!
+//! A server is a list of definitions (`tools.json`), sent to clients as it is written, and a function that calls a tool by
+//! its name. Arguments are checked against the same definitions.
+
+mod calendar;
+mod notes;
+mod protocol;
+mod store;
+mod text;
+mod tool;
+#[cfg(test)]
+mod trial;
+mod units;
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use time::OffsetDateTime;
+
+use tool::{Context, Service};
+
+/// The servers that the demo starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Server {
+    /// A notebook: write, find and tag notes.
+    Notes,
+    /// Events that may repeat, free time, and arithmetic with dates.
+    Calendar,
+    /// Units of measure, money and calculation.
+    Units,
+    /// Counting, comparing, cleaning up and recoding of texts.
+    Text,
+}
+
+impl Server {
+    /// Every server, in the order in which the demo names them.
+    pub const ALL: [Self; 4] = [Self::Notes, Self::Calendar, Self::Units, Self::Text];
+
+    /// The name that a configuration gives it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.service().name
+    }
+
+    /// The server of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|server| server.name() == name)
+    }
+
+    fn service(self) -> &'static Service {
+        match self {
+            Self::Notes => &notes::SERVICE,
+            Self::Calendar => &calendar::SERVICE,
+            Self::Units => &units::SERVICE,
+            Self::Text => &text::SERVICE,
+        }
+    }
+}
+
+/// Serves one over stdin and stdout until stdin ends. `store` is the directory for its files, created when needed.
+///
+/// # Errors
+/// When stdin cannot be read or stdout cannot be written. A client that closed its end is no error.
+pub fn serve(server: Server, store: &Path) -> io::Result<()> {
+    let context = Context {
+        store: store.to_owned(),
+        now: || OffsetDateTime::now_utc().truncate_to_second(),
+    };
+    let (input, output) = (io::stdin().lock(), io::stdout().lock());
+    match protocol::run(server.service(), &context, input, output) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        ended => ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_found_by_its_name() {
+        for server in Server::ALL {
+            assert_eq!(Server::from_name(server.name()), Some(server));
+        }
+        assert_eq!(Server::from_name("Notes"), None);
+    }
+
+    #[test]
+    fn there_are_enough_tools_to_search_among_and_each_says_what_it_does() {
+        let mut names = BTreeSet::new();
+        let mut descriptions = BTreeSet::new();
+        for tool in Server::ALL
+            .iter()
+            .flat_map(|server| server.service().tools())
+        {
+            assert!(
+                names.insert(tool.name.clone()),
+                "`{}` is there twice",
+                tool.name
+            );
+            let description = tool.description.clone();
+            assert!(
+                description.ends_with('.') && description.len() > 40,
+                "`{}`",
+                tool.name
+            );
+            assert!(
+                descriptions.insert(description),
+                "`{}` is described as another is",
+                tool.name
+            );
+        }
+        assert!(names.len() >= 44, "{} tools", names.len());
+    }
+}
