@@ -14,7 +14,7 @@ use crate::shutdown::{Tasks, spawn_thread};
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
-    Account, Answer, DIRECTORY, Flow, LoginError, LoginStatus, Vault, Wishes,
+    Account, Answer, DIRECTORY, Flow, IssuerChange, LoginError, LoginStatus, Vault, Wishes,
 };
 
 #[derive(Debug, clap::Args)]
@@ -142,6 +142,10 @@ pub(super) async fn log_in(
     };
     let wishes = Wishes {
         scopes: arguments.scopes.clone(),
+        issuer: match arguments.server {
+            Some(_) => IssuerChange::Allowed,
+            None => IssuerChange::Refused,
+        },
     };
     // A name of its own is asked for even where a login is there; it may lack something.
     if let Some(name) = &arguments.server {
@@ -232,10 +236,17 @@ async fn one(
     output: &Output,
 ) -> Result<LoginStatus, LoginError> {
     if !account.needs_person() {
-        return account.log_in_alone().await;
+        let status = account.log_in_alone(wishes.issuer).await?;
+        if let Some(before) = &status.moved_from {
+            output.note(&moved(before, &status.issuer));
+        }
+        return Ok(status);
     }
     let server = account.server().clone();
     let flow = Flow::begin(account, wishes).await?;
+    if let Some(before) = flow.moved_from() {
+        output.note(&moved(before, flow.issuer()));
+    }
     let opened = browser.open(flow.url());
     output.note(&match opened {
         true => {
@@ -268,6 +279,11 @@ async fn one(
         }
     };
     flow.finish(answer).await
+}
+
+/// Says that the credentials of the configuration go elsewhere than so far.
+fn moved(before: &str, now: &str) -> String {
+    format!("the configured credentials went to {before} so far, and go to {now} with this login")
 }
 
 fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {

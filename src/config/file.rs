@@ -148,6 +148,7 @@ pub(super) enum Words {
 #[derive(Default)]
 pub(super) struct OAuthEntry {
     pub(super) grant: Option<Grant>,
+    pub(super) issuer: Option<At<String>>,
     pub(super) client_id: Option<At<String>>,
     pub(super) client_secret: Option<At<String>>,
     pub(super) client_metadata_url: Option<At<String>>,
@@ -429,6 +430,7 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
     let mut members = Members::new(field.object()?, keys::OAUTH, scope, "oauth.", report);
     let entry = OAuthEntry {
         grant: members.read("grant", grant)?,
+        issuer: members.read("issuer", Field::text)?,
         client_id: members.read("client_id", Field::text)?,
         client_secret: members.read("client_secret", Field::text)?,
         client_metadata_url: members.read("client_metadata_url", Field::text)?,

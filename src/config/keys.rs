@@ -307,6 +307,11 @@ pub(super) const OAUTH: Table = &[
         "A login by a person in the browser, or one without a person by `client_id` and a secret or key.",
     ),
     key(
+        "issuer",
+        Value::Text,
+        "The only authorization server to log in at, by its issuer URL; without it, a configured secret or key stays with the first one.",
+    ),
+    key(
         "client_id",
         Value::Text,
         "A client that you registered where one logs in.",

@@ -16,6 +16,8 @@ use crate::secret::Secret;
 pub struct OAuth {
     /// Who logs in: a person, or this program by itself.
     pub grant: Grant,
+    /// The only authorization server that logins are made at.
+    pub issuer: Option<String>,
     /// The client that was registered by hand.
     pub client_id: Option<String>,
     /// Its secret.

@@ -300,9 +300,24 @@ impl<'a> Resolver<'a> {
             .client_metadata_url
             .as_ref()
             .map_or(offset, |at| at.offset);
+        let issuer_offset = entry.issuer.as_ref().map_or(offset, |at| at.offset);
+        let issuer = text("issuer", entry.issuer)?.map(|issuer| issuer.trim().to_owned());
         let client_id = text("client_id", entry.client_id)?;
         let client_secret = text("client_secret", entry.client_secret)?.map(Secret::new);
         let metadata_url = text("client_metadata_url", entry.client_metadata_url)?;
+        if issuer
+            .as_deref()
+            .is_some_and(|url| !is_url(url, &["https", "http"]) || url.contains(['?', '#']))
+        {
+            let problem = "must be the issuer's URL, without a query or a fragment";
+            return Err(At::new(
+                issuer_offset,
+                Fault::Unusable {
+                    key: "oauth.issuer".to_owned(),
+                    problem,
+                },
+            ));
+        }
         if metadata_url
             .as_deref()
             .is_some_and(|url| !is_url(url, &["https"]))
@@ -345,6 +360,7 @@ impl<'a> Resolver<'a> {
         }
         Ok(OAuth {
             grant,
+            issuer,
             client_id,
             client_secret,
             client_metadata_url: metadata_url,

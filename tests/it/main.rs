@@ -34,6 +34,7 @@ mod http_downstream;
 mod http_faults;
 mod http_upstream;
 mod listing;
+mod login_issuer;
 mod login_keychain;
 mod login_pages;
 mod login_survival;

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::challenge::Challenge;
 use super::client::{Client, add_scopes};
-use super::discovery::{Authority, discover};
+use super::discovery::Authority;
 use super::error::LoginError;
+use super::issuer::IssuerChange;
 use super::store::{Login, Record, Store};
 use super::token::{Counter, Token};
 use super::web::{Web, wrong};
@@ -41,6 +42,9 @@ pub struct LoginStatus {
     pub server: String,
     /// The authorization server.
     pub issuer: String,
+    /// The authorization server that the configured credentials went to before this login, where it was another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<String>,
     /// As whom we are known there.
     pub client_id: Option<String>,
     /// What the login is good for.
@@ -126,6 +130,7 @@ impl Account {
         Ok(Some(LoginStatus {
             server: self.server.to_string(),
             issuer: issuer.to_owned(),
+            moved_from: None,
             client_id: login.client.as_ref().map(|client| client.id.clone()),
             scopes: token.scopes.clone(),
             expires_in: token.ends.map(|end| end.saturating_sub(super::now())),
@@ -206,21 +211,21 @@ impl Account {
         ))
     }
 
-    /// Logs in without a person, by the client's own credentials.
+    /// Logs in by the client's own credentials, as a person has asked for; at another issuer than before, where `change`
+    /// allows it.
     ///
     /// # Errors
     /// When that is not offered, or refused.
-    pub async fn log_in_alone(&self) -> Result<LoginStatus, LoginError> {
+    pub async fn log_in_alone(&self, change: IssuerChange) -> Result<LoginStatus, LoginError> {
         let challenge = self.probe(None).await?.unwrap_or_default();
         // Whoever asks for a login by its name wants another one than there is.
-        let seen = self
-            .store
-            .read()
-            .await
-            .ok()
-            .and_then(|record| record.token().cloned());
-        self.obtain(&challenge, seen.as_ref()).await?;
-        self.status().await?.ok_or(LoginError::NothingToRenew)
+        let before = self.store.read().await.ok().unwrap_or_default();
+        self.obtain(&challenge, before.token(), change).await?;
+        let status = self.status().await?.ok_or(LoginError::NothingToRenew)?;
+        Ok(LoginStatus {
+            moved_from: self.moved_from(&before, &status.issuer),
+            ..status
+        })
     }
 
     /// A token by our own credentials; the kept one where it is another than `seen`, which was no good.
@@ -228,14 +233,13 @@ impl Account {
         &self,
         challenge: &Challenge,
         seen: Option<&Token>,
+        change: IssuerChange,
     ) -> Result<Token, LoginError> {
         let _lock = self.store.lock().await?;
-        // There is nothing in it that could not be had again.
-        let mut record = self
-            .store
-            .read()
-            .await
-            .unwrap_or_else(|_| self.store.empty());
+        let (mut record, unread) = match self.store.read().await {
+            Ok(record) => (record, None),
+            Err(error) => (self.store.empty(), Some(error)),
+        };
         let covers = |token: &Token| {
             challenge
                 .scopes
@@ -249,9 +253,11 @@ impl Account {
             return Ok(token.clone());
         }
         let web = self.web().await;
-        let authority = discover(&web, &self.url, challenge, record.current.as_deref()).await?;
+        let kept = unread.map_or(Ok(&record), Err);
+        let authority = self.authority(&web, challenge, kept, None, change).await?;
         let client =
             Client::configured(&self.remote.oauth, &authority).ok_or(LoginError::NothingToRenew)?;
+        self.pin(&mut record, &authority.issuer).await?;
         let mut scopes = record
             .token()
             .map(|token| token.scopes.clone())
@@ -285,7 +291,8 @@ impl Account {
         if token.access != seen.access {
             return Ok(token.clone());
         }
-        let Some(refresh) = token.refresh.clone() else {
+        let refresh = token.refresh.clone().filter(|_| self.may_go_on(&issuer));
+        let Some(refresh) = refresh else {
             return Err(LoginError::NothingToRenew);
         };
         let (web, endpoint) = (self.web().await, parsed(&login.token_endpoint)?);
@@ -356,6 +363,7 @@ impl Account {
     ) -> Result<(), LoginError> {
         if token.is_some() {
             record.current = Some(authority.issuer.clone());
+            record.pinned = record.current.clone();
             record.wanted.clear();
         }
         let before = record.logins.remove(&authority.issuer);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::challenge::Challenge;
 use super::error::LoginError;
+use super::issuer::is_same;
 use super::web::{Web, shown};
 
 /// Who gives the login, and where.
@@ -93,7 +94,7 @@ pub(super) async fn discover(
     let issuers = &metadata.authorization_servers;
     let issuer = issuers
         .iter()
-        .find(|issuer| known == Some(issuer))
+        .find(|issuer| known.is_some_and(|known| is_same(known, issuer)))
         .or_else(|| issuers.first());
     let Some(issuer) = issuer else {
         return without_metadata(web, own).await;
@@ -167,6 +168,11 @@ async fn authority_metadata(
 ) -> Result<Option<AuthorityMetadata>, LoginError> {
     let base = Url::parse(issuer)
         .map_err(|_| unusable(format!("`{issuer}` is no URL of an authorization server")))?;
+    // RFC 8414, section 2; where its metadata is would not depend on either.
+    if base.query().is_some() || base.fragment().is_some() {
+        let reason = format!("the issuer `{issuer}` has a query or a fragment");
+        return Err(unusable(reason));
+    }
     let path = base.path().trim_end_matches('/');
     let mut places = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
@@ -184,10 +190,7 @@ async fn authority_metadata(
         };
         // RFC 8414, section 3.3: otherwise anybody could pass as somebody else. That a URL without a path may be
         // written with a slash is no difference.
-        let is_same = metadata.issuer == issuer
-            || path.is_empty()
-                && metadata.issuer.trim_end_matches('/') == issuer.trim_end_matches('/');
-        if !is_same {
+        if !is_same(&metadata.issuer, issuer) {
             return Err(unusable(format!(
                 "`{}` says that it is `{}`, not `{issuer}`",
                 shown(&place),

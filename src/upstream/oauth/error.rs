@@ -47,6 +47,20 @@ pub enum LoginError {
         /// Its port.
         port: u16,
     },
+    /// The server names an authorization server that our credentials are not for.
+    #[error(
+        "server `{server}` names `{named}` as its authorization server, and its configured credentials are for `{expected}`: {advice}"
+    )]
+    Issuer {
+        /// The server.
+        server: String,
+        /// The authorization server that it names.
+        named: String,
+        /// The one that the credentials are for.
+        expected: String,
+        /// What a person can do.
+        advice: String,
+    },
     /// The authorization server said no.
     #[error("`{issuer}` refuses: {reason}")]
     Refused {

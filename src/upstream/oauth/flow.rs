@@ -9,8 +9,9 @@ use super::account::{Account, LoginStatus};
 use super::callback::{Callback, Visitor, port_of};
 use super::challenge::Challenge;
 use super::client::{Client, add_scopes};
-use super::discovery::{Authority, discover};
+use super::discovery::Authority;
 use super::error::LoginError;
+use super::issuer::IssuerChange;
 use super::store::Record;
 use super::token::refused;
 use super::web::Web;
@@ -31,6 +32,7 @@ pub struct Flow {
     state: Secret<String>,
     verifier: Secret<String>,
     scopes: Vec<String>,
+    moved_from: Option<String>,
 }
 
 /// What a person wants of a login.
@@ -38,6 +40,8 @@ pub struct Flow {
 pub struct Wishes {
     /// The scopes to ask for, in place of those that the server names.
     pub scopes: Vec<String>,
+    /// Whether configured credentials may go to another issuer than so far.
+    pub issuer: IssuerChange,
 }
 
 /// What came back.
@@ -58,11 +62,11 @@ impl Flow {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
         let probed = account.probe(None).await?;
         // One that cannot be opened now is about to be replaced.
-        let kept = account.store.read().await.ok();
-        let (is_readable, record) = (
-            kept.is_some(),
-            kept.unwrap_or_else(|| account.store.empty()),
-        );
+        let (record, unread) = match account.store.read().await {
+            Ok(record) => (record, None),
+            Err(error) => (account.store.empty(), Some(error)),
+        };
+        let is_readable = unread.is_none();
         // It may let us in as far as we asked here, and refuse what came after.
         let wants_login = probed.is_some() || !record.wanted.is_empty() || record.pointer.is_some();
         let mut challenge = probed.unwrap_or_default();
@@ -70,7 +74,11 @@ impl Flow {
             .resource_metadata
             .or_else(|| record.pointer.clone());
         let web = account.web().await;
-        let authority = discover(&web, &account.url, &challenge, record.current.as_deref()).await?;
+        let kept = unread.map_or(Ok(&record), Err);
+        let authority = account
+            .authority(&web, &challenge, kept, None, wishes.issuer)
+            .await?;
+        let moved_from = account.moved_from(&record, &authority.issuer);
         // One that lets everybody in may want a login for some of its tools, and then says where.
         if authority.is_guessed && !wants_login {
             return Err(account.not_offered("wants no login"));
@@ -126,7 +134,14 @@ impl Flow {
             state,
             verifier,
             scopes,
+            moved_from,
         })
+    }
+
+    /// The issuer that the configured credentials went to so far, where this one is another.
+    #[must_use]
+    pub fn moved_from(&self) -> Option<&str> {
+        self.moved_from.as_deref()
     }
 
     /// The page where one logs in. It tells nothing that would let anybody else in.
@@ -300,6 +315,13 @@ impl Flow {
             ("code_verifier", verifier.expose().as_str()),
         ];
         account.store.prepare().await?;
+        {
+            let _lock = account.store.lock().await?;
+            // What cannot be read now is replaced when the login is made, and not before.
+            if let Ok(mut record) = account.store.read().await {
+                account.pin(&mut record, &authority.issuer).await?;
+            }
+        }
         let asked = account
             .counter(&web, &authority, &client)
             .ask(&grant, &scopes)

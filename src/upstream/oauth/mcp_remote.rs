@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::account::{Account, LoginStatus};
 use super::client::{Client, scopes_in};
-use super::discovery::discover;
 use super::error::LoginError;
+use super::issuer::IssuerChange;
 use super::store::hidden;
 use super::token::Token;
 use crate::config::env::{Environment, MCP_REMOTE_CONFIG_DIR};
@@ -156,7 +156,19 @@ impl Account {
         }
         let challenge = self.probe(None).await?.unwrap_or_default();
         let web = self.web().await;
-        let authority = discover(&web, &self.url, &challenge, inherited.issuer.as_deref()).await?;
+        let (record, unread) = match self.store.read().await {
+            Ok(record) => (record, None),
+            Err(error) => (self.store.empty(), Some(error)),
+        };
+        let authority = self
+            .authority(
+                &web,
+                &challenge,
+                unread.map_or(Ok(&record), Err),
+                inherited.issuer.as_deref(),
+                IssuerChange::Refused,
+            )
+            .await?;
         if inherited
             .issuer
             .as_ref()

@@ -7,7 +7,8 @@
 //! It is our own small client rather than a library's: a token is renewed by one of many processes while the others wait
 //! for it, secrets of clients outlive a restart, and every fetch has limits; a library leaves just these to its user.
 //!
-//! *Invariant*: a token goes to the origin it was given for and to its issuer, and into no text that anybody reads.
+//! *Invariant*: a token goes to the origin it was given for and to its issuer, and into no text that anybody reads. A
+//! configured secret or key goes to one issuer, whichever one the server names later.
 
 mod account;
 mod address;
@@ -20,6 +21,7 @@ mod error;
 mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
+mod issuer;
 mod mcp_remote;
 mod older;
 mod session;
@@ -32,6 +34,7 @@ pub use account::{Account, LoginStatus};
 pub(super) use address::Guard;
 pub use error::LoginError;
 pub use flow::{Answer, Flow, Wishes};
+pub use issuer::IssuerChange;
 pub use mcp_remote::Inherited;
 pub use session::Need;
 pub(super) use session::Session;

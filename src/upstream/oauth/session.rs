@@ -6,6 +6,7 @@ use reqwest::header::HeaderValue;
 
 use super::account::Account;
 use super::challenge::Challenge;
+use super::issuer::IssuerChange;
 use super::token::Token;
 use crate::config::{Grant, Remote};
 use crate::secret::Masker;
@@ -197,7 +198,11 @@ impl Session {
     /// Asks for a token as a program; it is not cut off half way.
     async fn obtain(self: &Arc<Self>, challenge: Challenge, sent: Option<Token>) -> Option<Bearer> {
         let account = self.account.clone();
-        let asking = async move { account.obtain(&challenge, sent.as_ref()).await };
+        let asking = async move {
+            account
+                .obtain(&challenge, sent.as_ref(), IssuerChange::Refused)
+                .await
+        };
         match self.account.environment.tasks.spawn(asking).await {
             Ok(Ok(token)) => Bearer::new(self.keep(token)),
             Ok(Err(error)) => self.give_up(Need::Patience(chain(&error))),
@@ -213,7 +218,7 @@ impl Session {
             if session.account.remote.oauth.grant == Grant::ClientCredentials {
                 session
                     .account
-                    .obtain(&Challenge::default(), Some(&token))
+                    .obtain(&Challenge::default(), Some(&token), IssuerChange::Refused)
                     .await
             } else {
                 session.account.renew(&token).await

@@ -47,6 +47,10 @@ pub(super) struct Record {
     url: String,
     /// Whose login counts.
     pub(super) current: Option<String>,
+    /// The issuer that configured credentials are for, where `oauth.issuer` does not say so. It is written before they are
+    /// sent for the first time.
+    #[serde(default)]
+    pub(super) pinned: Option<String>,
     /// By issuer: what one gave is never shown to another.
     #[serde(default)]
     pub(super) logins: BTreeMap<String, Login>,
@@ -94,6 +98,11 @@ impl Record {
     pub(super) fn login(&self) -> Option<(&str, &Login)> {
         let issuer = self.current.as_deref()?;
         Some((issuer, self.logins.get(issuer)?))
+    }
+
+    /// The issuer that configured credentials went to; that of the login in records without a pin.
+    pub(super) fn pinned(&self) -> Option<&str> {
+        self.pinned.as_deref().or(self.current.as_deref())
     }
 
     /// The token that counts.

@@ -172,6 +172,13 @@ impl Authority {
         }
     }
 
+    /// Makes its clients known to the issuer at `path`, and to no other.
+    pub(crate) fn move_clients(&self, path: &str) {
+        for client in self.state().clients.values_mut() {
+            client.issuer = path.to_owned();
+        }
+    }
+
     /// Fails where a secret is in `text`.
     #[track_caller]
     pub(crate) fn is_silent(&self, what: &str, text: &str) {
