@@ -1,7 +1,10 @@
 //! Logins at remote servers: the flow, what is kept of it, and what happens when it ends.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use reqwest::Url;
 use serde_json::json;
 
 use crate::faults::Outcome;
@@ -623,6 +626,34 @@ fn a_server_of_the_internet_leads_nobody_into_a_private_network() {
     }
     check("http://login.example", "only https is");
     check("file:///etc", "only https is");
+}
+
+#[test]
+fn silent_visitors_of_a_logins_page_hold_up_nobody() {
+    let authority = Authority::start(Manner::default());
+    let login = Login::start(&authority.setup(json!({})), &[]);
+    let to = location(&get(&login.url)).unwrap();
+    let page = Url::parse(&to).unwrap();
+    let address = (page.host_str().unwrap(), page.port().unwrap());
+    // More than are heard at a time.
+    let silent: Vec<_> = (0..80)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    // Of another login, and never reading what it is answered.
+    for mut visitor in silent.iter().rev().take(2) {
+        visitor
+            .write_all(b"GET /callback?state=x HTTP/1.1\r\n\r\n")
+            .unwrap();
+    }
+    let start = Instant::now();
+    assert!(browse(&to).contains("logged in"));
+    assert!(
+        start.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(login.end().code, Some(0));
+    drop(silent);
 }
 
 #[test]

@@ -36,6 +36,8 @@ mod http_upstream;
 mod listing;
 mod login_issuer;
 mod login_keychain;
+#[cfg(target_os = "linux")]
+mod login_network;
 mod login_pages;
 mod login_survival;
 mod login_terminal;

@@ -172,6 +172,9 @@ impl Account {
         let was_there = self.store.remove()?;
         let web = self.web().await;
         for (issuer, login) in &record.logins {
+            if login.is_public {
+                web.note_public();
+            }
             if let Err(error) = self.revoke(&web, issuer, login).await {
                 tracing::warn!(server = %self.server, %error, "the token could not be revoked, and stays valid until it ends");
             }
@@ -296,6 +299,9 @@ impl Account {
             return Err(LoginError::NothingToRenew);
         };
         let (web, endpoint) = (self.web().await, parsed(&login.token_endpoint)?);
+        if login.is_public {
+            web.note_public();
+        }
         // From the answer on there is no way back: the old token may be good no more, and the new one is not written yet.
         self.store.prepare().await?;
         let counter = Counter {
@@ -371,6 +377,7 @@ impl Account {
             resource: authority.resource.clone(),
             token_endpoint: authority.token_endpoint.to_string(),
             revocation_endpoint: authority.revocation_endpoint.as_ref().map(Url::to_string),
+            is_public: authority.is_public,
             client: client.into(),
             token: token.or_else(|| before.and_then(|login| login.token)),
         };
@@ -426,7 +433,7 @@ impl Account {
                 wrong(&self.url, crate::upstream::transport::http::reason(error))
             })?;
             if matches!(response.status().as_u16(), 401 | 403) {
-                return Ok(Some(Challenge::of(response.headers())));
+                return Ok(Some(Challenge::in_response(&response)));
             }
         }
         Ok(None)

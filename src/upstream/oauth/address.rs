@@ -45,46 +45,60 @@ impl Resolve for Guard {
     }
 }
 
-/// Whether `address` is one of the internet.
+/// Whether `address` is one of the internet: none of those that IANA's registries of special-purpose addresses (RFC 6890)
+/// do not call globally reachable. An address that stands for an older one is as public as that is.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => match within(address) {
             Some(inner) => is_public_v4(inner),
-            None => {
-                let first = address.segments()[0];
-                !(address.is_loopback()
-                    || address.is_unspecified()
-                    || address.is_multicast()
-                    || first & 0xfe00 == 0xfc00
-                    || first & 0xffc0 == 0xfe80)
-            }
+            None => is_public_v6(address),
         },
     }
 }
 
-/// The older address that one of the newer kind stands for: mapped, compatible, or translated (`64:ff9b::/96`).
+/// The older address that one of the newer kind stands for: mapped and translated (RFC 4291, 2765), compatible, by NAT64
+/// (RFC 6052), by 6to4 (RFC 3056), by ISATAP (RFC 5214).
 fn within(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, high, low] = address.segments();
-    let is_wrapped = matches!(
-        (a, b, c, d, e, f),
-        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0)
-    );
-    let is_compatible = [a, b, c, d, e, f] == [0; 6] && high != 0;
-    (is_wrapped || is_compatible)
-        .then(|| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+    let of =
+        |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..]
+        | [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => of(high, low),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => of(high, low),
+        _ => None,
+    }
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [a, b, ..] = address.segments();
+    // Global unicast alone: no loopback, local, unique-local, site-local, link-local, multicast, discard or segment address,
+    // and not the local prefix of NAT64 (64:ff9b:1::/48).
+    a & 0xe000 == 0x2000
+        // Of protocols (2001::/23), Teredo among them,
+        && !(a == 0x2001 && b < 0x200)
+        // and of documentation.
+        && (a, b) != (0x2001, 0xdb8)
+        && !(a == 0x3fff && b < 0x1000)
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, ..] = address.octets();
+    let [a, b, c, _] = address.octets();
     !(address.is_loopback()
         || address.is_private()
         || address.is_link_local()
         || address.is_multicast()
-        || address.is_broadcast()
+        || address.is_documentation()
         || a == 0
         || a >= 240
-        || (a == 100 && (64..128).contains(&b)))
+        || (a == 100 && (64..128).contains(&b))
+        // Of protocols, the former relays of 6to4, and of measurements.
+        || (a, b, c) == (192, 0, 0)
+        || (a, b, c) == (192, 88, 99)
+        || (a == 198 && matches!(b, 18 | 19)))
 }
 
 #[cfg(test)]
@@ -129,6 +143,37 @@ mod tests {
             "::127.0.0.1",
             "64:ff9b::a9fe:a9fe",
             "ff02::1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "198.18.0.1",
+            "198.19.255.255",
+            "198.51.100.1",
+            "203.0.113.1",
+            "240.0.0.1",
+            "::ffff:0:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b:1::808:808",
+            "64:ff9b:1:ffff::1",
+            "100::1",
+            "100:0:0:1::1",
+            "2001::1",
+            "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+            "2001:2::1",
+            "2001:10::1",
+            "2001:1ff:ffff::1",
+            "2001:db8::1",
+            "2002:a00:1::1",
+            "2002:7f00:1::",
+            "2002:c0a8:101::1",
+            "3fff::1",
+            "3fff:fff::1",
+            "4000::1",
+            "5f00::1",
+            "fec0::1",
+            "feff::1",
+            "2606:4700::5efe:a00:1",
+            "2606:4700::200:5efe:a00:1",
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
@@ -139,6 +184,14 @@ mod tests {
             "2606:4700::1111",
             "::ffff:8.8.8.8",
             "64:ff9b::808:808",
+            "192.0.1.1",
+            "198.17.0.1",
+            "198.20.0.1",
+            "2001:200::1",
+            "2001:4860:4860::8888",
+            "2002:808:808::1",
+            "2a00:1450::1",
+            "3fff:1000::1",
         ] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }

@@ -1,11 +1,14 @@
 //! Where the browser comes back to: one page on this machine, there for one login only (RFC 8252, section 7.3).
 
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use reqwest::Url;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::error::LoginError;
 
@@ -16,11 +19,23 @@ const PATH: &str = "/callback";
 const HEAD_LIMIT: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 
+/// How many visitors are heard at a time.
+const MOST: usize = 64;
+
 /// The listener and the URL that leads to it.
 #[derive(Debug)]
 pub(super) struct Callback {
     listener: TcpListener,
     port: u16,
+    visitors: Mutex<Visitors>,
+}
+
+/// The visitors who have come and were not heard yet.
+#[derive(Debug, Default)]
+struct Visitors {
+    hearing: JoinSet<Option<(Url, Visitor)>>,
+    /// In the order in which they came.
+    came: VecDeque<AbortHandle>,
 }
 
 /// A browser that waits for its page.
@@ -35,7 +50,11 @@ impl Callback {
             .await
             .map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        Ok(Self { listener, port })
+        Ok(Self {
+            listener,
+            port,
+            visitors: Mutex::default(),
+        })
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -47,37 +66,68 @@ impl Callback {
         url_at(self.port)
     }
 
-    /// The next visitor of the page, with the URL that it came by. Others are told that there is nothing.
+    /// The next visitor of the page whose URL `belongs` to the login, with that URL. Others get an error page. Visitors are
+    /// heard side by side, so that a silent one delays nobody.
     ///
     /// # Cancel safety
-    /// A visitor who has come and was not heard yet is lost.
-    pub(super) async fn visitor(&self) -> Result<(Url, Visitor), LoginError> {
+    /// A visitor who has come is heard when this is called again.
+    pub(super) async fn visitor(
+        &self,
+        belongs: impl Fn(&Url) -> bool + Clone + Send + 'static,
+    ) -> Result<(Url, Visitor), LoginError> {
+        let mut visitors = self.visitors.lock().await;
         loop {
-            let (stream, _) = self
-                .listener
-                .accept()
-                .await
-                .map_err(|source| LoginError::Port {
-                    port: self.port,
-                    source,
-                })?;
-            let mut visitor = Visitor(stream);
-            let target = tokio::time::timeout(HEAD_TIME, visitor.target())
-                .await
-                .ok()
-                .flatten();
-            let url = target.and_then(|target| {
-                Url::parse(&format!("http://127.0.0.1:{}{target}", self.port)).ok()
-            });
-            match url.filter(|url| url.path() == PATH) {
-                Some(url) => return Ok((url, visitor)),
-                None => visitor.show("404 Not Found", "There is nothing here").await,
+            tokio::select! {
+                accepted = self.listener.accept() => {
+                    let (stream, _) = accepted.map_err(|source| LoginError::Port {
+                        port: self.port,
+                        source,
+                    })?;
+                    visitors.hear(Visitor(stream).heard(self.port, belongs.clone()));
+                }
+                Some(heard) = visitors.hearing.join_next() => {
+                    if let Ok(Some(heard)) = heard {
+                        return Ok(heard);
+                    }
+                }
             }
         }
     }
 }
 
+impl Visitors {
+    /// Hears one more; beyond `MOST`, the one who came first is left.
+    fn hear(&mut self, visit: impl Future<Output = Option<(Url, Visitor)>> + Send + 'static) {
+        self.came.retain(|visitor| !visitor.is_finished());
+        if self.came.len() >= MOST
+            && let Some(first) = self.came.pop_front()
+        {
+            first.abort();
+        }
+        self.came.push_back(self.hearing.spawn(visit));
+    }
+}
+
 impl Visitor {
+    /// The visitor and their URL, where it `belongs` to the login; anyone else is answered.
+    async fn heard(mut self, port: u16, belongs: impl Fn(&Url) -> bool) -> Option<(Url, Self)> {
+        let target = tokio::time::timeout(HEAD_TIME, self.target()).await;
+        let url = target
+            .ok()
+            .flatten()
+            .and_then(|target| Url::parse(&format!("http://127.0.0.1:{port}{target}")).ok());
+        match url.filter(|url| url.path() == PATH) {
+            Some(url) if belongs(&url) => return Some((url, self)),
+            // Anybody on this machine can come here, so a visitor who does not belong here ends nothing.
+            Some(_) => {
+                let sentence = "This does not belong to the login that is under way";
+                self.show("400 Bad Request", sentence).await;
+            }
+            None => self.show("404 Not Found", "There is nothing here").await,
+        }
+        None
+    }
+
     /// What a request of GET asks for.
     async fn target(&mut self) -> Option<String> {
         let mut head = Vec::new();

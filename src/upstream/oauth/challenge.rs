@@ -1,7 +1,9 @@
 //! What a server says with a 401 or 403: `WWW-Authenticate: Bearer …` (RFC 6750, section 3; RFC 9728, section 5.1).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
+use reqwest::Response;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// What a server wants; empty where it does not say.
@@ -13,6 +15,8 @@ pub(super) struct Challenge {
     pub(super) scopes: Vec<String>,
     /// Its error code.
     pub(super) error: Option<String>,
+    /// Who really said it, where this is known.
+    pub(super) peer: Option<IpAddr>,
 }
 
 impl Challenge {
@@ -30,6 +34,15 @@ impl Challenge {
                 .map(|text| super::client::scopes_in(&text))
                 .unwrap_or_default(),
             error: take("error"),
+            peer: None,
+        }
+    }
+
+    /// The first challenge of the kind in `response`.
+    pub(super) fn in_response(response: &Response) -> Self {
+        Self {
+            peer: response.remote_addr().map(|peer| peer.ip()),
+            ..Self::of(response.headers())
         }
     }
 

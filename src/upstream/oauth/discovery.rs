@@ -36,6 +36,8 @@ pub(super) struct Authority {
     pub(super) is_guessed: bool,
     /// Whether every answer names its issuer (RFC 9207).
     pub(super) names_issuer: bool,
+    /// Whether a server of the internet named it, so that its endpoints are none of a private network.
+    pub(super) is_public: bool,
 }
 
 /// What a server says of itself (RFC 9728, section 2).
@@ -88,6 +90,19 @@ pub(super) async fn discover(
     challenge: &Challenge,
     known: Option<&str>,
 ) -> Result<Authority, LoginError> {
+    let authority = find(web, own, challenge, known).await?;
+    Ok(Authority {
+        is_public: web.is_public(),
+        ..authority
+    })
+}
+
+async fn find(
+    web: &Web<'_>,
+    own: &Url,
+    challenge: &Challenge,
+    known: Option<&str>,
+) -> Result<Authority, LoginError> {
     let Some(metadata) = resource_metadata(web, own, challenge).await? else {
         return without_metadata(web, own).await;
     };
@@ -121,6 +136,12 @@ async fn resource_metadata(
         ),
         None => None,
     };
+    if pointer
+        .as_ref()
+        .is_some_and(|pointer| pointer.origin() != own.origin())
+    {
+        web.answered_by(challenge.peer);
+    }
     let path = own.path().trim_end_matches('/');
     let well_known =
         |path: &str| located(own, &format!("/.well-known/oauth-protected-resource{path}"));
@@ -223,6 +244,7 @@ async fn without_metadata(web: &Web<'_>, own: &Url) -> Result<Authority, LoginEr
         protects_codes: true,
         is_guessed: true,
         names_issuer: false,
+        is_public: true,
     })
 }
 
@@ -249,6 +271,7 @@ pub(super) fn authority(
         protects_codes: methods.iter().any(|method| method == "S256"),
         is_guessed: false,
         names_issuer: found.authorization_response_iss_parameter_supported,
+        is_public: true,
     }
 }
 

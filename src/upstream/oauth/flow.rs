@@ -167,27 +167,14 @@ impl Flow {
     /// # Errors
     /// When nobody comes in time.
     pub async fn answer(&self) -> Result<Answer, LoginError> {
+        let state = self.state.clone();
         let waiting = async {
-            loop {
-                let (url, visitor) = self.callback.visitor().await?;
-                match self.read(&url) {
-                    Ok(answer) => {
-                        return Ok(Answer {
-                            visitor: Some(visitor),
-                            ..answer
-                        });
-                    }
-                    // Anybody on this machine can come here, so whoever does not belong here ends nothing.
-                    Err(_) => {
-                        visitor
-                            .show(
-                                "400 Bad Request",
-                                "This does not belong to the login that is under way",
-                            )
-                            .await;
-                    }
-                }
-            }
+            let belongs = move |url: &Url| has_state(url, &state);
+            let (url, visitor) = self.callback.visitor(belongs).await?;
+            Ok(Answer {
+                visitor: Some(visitor),
+                ..self.read(&url)?
+            })
         };
         tokio::time::timeout(LIMIT, waiting)
             .await
@@ -214,15 +201,8 @@ impl Flow {
 
     /// Reads the answer out of the URL that was come back by.
     fn read(&self, url: &Url) -> Result<Answer, LoginError> {
-        let parameter = |wanted: &str| {
-            let mut found = url
-                .query_pairs()
-                .filter(|(name, _)| name == wanted)
-                .map(|(_, value)| value.into_owned());
-            found.next().filter(|value| !value.is_empty())
-        };
-        let state = parameter("state").unwrap_or_default();
-        if !is_same_secret(&state, self.state.expose()) {
+        let parameter = |wanted| parameter(url, wanted);
+        if !has_state(url, &self.state) {
             return Err(LoginError::Foreign {
                 reason: "its `state` is another",
             });
@@ -308,6 +288,9 @@ impl Flow {
         } = self;
         let redirect = callback.url();
         let web = account.web().await;
+        if authority.is_public {
+            web.note_public();
+        }
         let grant = [
             ("grant_type", "authorization_code"),
             ("code", code.expose().as_str()),
@@ -348,6 +331,20 @@ impl Flow {
         }
         account.status().await?.ok_or(LoginError::NothingToRenew)
     }
+}
+
+/// A parameter of the URL that was come back by, where it is not empty.
+fn parameter(url: &Url, wanted: &str) -> Option<String> {
+    let mut found = url
+        .query_pairs()
+        .filter(|(name, _)| name == wanted)
+        .map(|(_, value)| value.into_owned());
+    found.next().filter(|value| !value.is_empty())
+}
+
+/// Whether a URL belongs to the login with this `state`.
+fn has_state(url: &Url, state: &Secret<String>) -> bool {
+    is_same_secret(&parameter(url, "state").unwrap_or_default(), state.expose())
 }
 
 /// Who we are, and a listener at the redirect URL that goes with it; `record` is what is kept, where it can be read.

@@ -113,7 +113,7 @@ impl Session {
         response: &Response,
         sent: Option<&Bearer>,
     ) -> Option<Bearer> {
-        let challenge = Challenge::of(response.headers());
+        let challenge = Challenge::in_response(response);
         let sent = sent.map(|bearer| &bearer.token);
         // Somebody may have logged in while this was under way.
         let kept = self.look().await;

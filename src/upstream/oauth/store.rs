@@ -81,6 +81,9 @@ pub(super) struct Login {
     pub(super) token_endpoint: String,
     #[serde(default)]
     pub(super) revocation_endpoint: Option<String>,
+    /// Whether a server of the internet named it.
+    #[serde(default)]
+    pub(super) is_public: bool,
     #[serde(default)]
     pub(super) client: Option<Client>,
     #[serde(default)]
@@ -350,6 +353,7 @@ mod tests {
             resource: "https://a.com/mcp".to_owned(),
             token_endpoint: "https://b.com/token".to_owned(),
             revocation_endpoint: None,
+            is_public: true,
             client: None,
             token: Some(token),
         };

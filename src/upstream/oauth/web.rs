@@ -1,15 +1,17 @@
 //! Fetches of a login: each with limits of size and time, and only to where it may go.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 
 use super::address::is_public;
 use super::error::LoginError;
-use crate::config::Remote;
+use crate::config::{Proxy, Remote};
 use crate::upstream::Environment;
 use crate::upstream::transport::http::body::{Broken, whole};
 use crate::upstream::transport::http::reason;
@@ -25,8 +27,10 @@ pub(super) struct Web<'a> {
     remote: &'a Remote,
     environment: &'a Environment,
     own: Url,
-    /// The server is one of the internet, and sends us nowhere else.
-    is_public: bool,
+    /// Whether the server is one of the internet, and sends us nowhere else. What turns out to be one stays one.
+    is_public: AtomicBool,
+    /// Whether its name says too little, so that whoever really answers counts as well.
+    is_named: bool,
 }
 
 /// What came.
@@ -42,8 +46,27 @@ impl<'a> Web<'a> {
             remote,
             environment,
             own: own.clone(),
-            is_public: !is_private(own).await,
+            is_public: AtomicBool::new(!may_be_private(own, remote).await),
+            is_named: !is_fixed(own),
         }
+    }
+
+    /// Whether the server is one of the internet, by all that is known so far.
+    pub(super) fn is_public(&self) -> bool {
+        self.is_public.load(Ordering::Relaxed)
+    }
+
+    /// Notes who really answered for the server; where that cannot be told, it is one of the internet. A name may stand
+    /// for another address by the time that it is connected to.
+    pub(super) fn answered_by(&self, peer: Option<IpAddr>) {
+        if self.is_named && peer.is_none_or(is_public) {
+            self.note_public();
+        }
+    }
+
+    /// Notes that the server is one of the internet.
+    pub(super) fn note_public(&self) {
+        self.is_public.store(true, Ordering::Relaxed);
     }
 
     /// Gets a document of JSON; nothing where there is none.
@@ -116,7 +139,8 @@ impl<'a> Web<'a> {
         authorization: Option<HeaderValue>,
     ) -> Result<Answer, LoginError> {
         self.check(url)?;
-        let is_guarded = self.is_public && url.origin() != self.own.origin();
+        let is_own = url.origin() == self.own.origin();
+        let is_guarded = self.is_public() && !is_own;
         let clients = &self.environment.clients;
         let client = if is_guarded {
             clients.guarded(self.remote, url, &self.environment.variables)
@@ -136,6 +160,9 @@ impl<'a> Web<'a> {
         }
         let fetch = async {
             let response = request.send().await.map_err(reason)?;
+            if is_own {
+                self.answered_by(response.remote_addr().map(|peer| peer.ip()));
+            }
             let status = response.status();
             let body = whole(response, SIZE_LIMIT)
                 .await
@@ -153,7 +180,7 @@ impl<'a> Web<'a> {
 
     /// Whether anything may be sent to `url`.
     pub(super) fn check(&self, url: &Url) -> Result<(), LoginError> {
-        permitted(&self.own, self.is_public, url)
+        permitted(&self.own, self.is_public(), url)
     }
 }
 
@@ -203,43 +230,69 @@ fn literal(url: &Url) -> Option<IpAddr> {
     url.host_str()?.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Whether a server stands in a private network. One that cannot be told, behind a proxy say, does not.
-async fn is_private(url: &Url) -> bool {
-    if let Some(address) = literal(url) {
-        return !is_public(address);
+/// Whether a server's URL says itself where it stands, so that no answer of a name service changes it.
+fn is_fixed(url: &Url) -> bool {
+    literal(url).is_some() || url.host_str() == Some("localhost")
+}
+
+/// Whether a server may stand in a private network: all addresses of its name are private. One that cannot be told,
+/// behind a proxy say, does not.
+async fn may_be_private(url: &Url, remote: &Remote) -> bool {
+    if is_fixed(url) {
+        return literal(url).is_none_or(|address| !is_public(address));
     }
-    let Some(host) = url.host_str() else {
+    let Some(host) = url.host_str().filter(|_| !is_proxied(url, remote)) else {
         return false;
     };
     let found = tokio::time::timeout(FETCH_LIMIT, tokio::net::lookup_host((host, 0))).await;
-    found.is_ok_and(|found| {
-        found.is_ok_and(|mut found| found.any(|address| !is_public(address.ip())))
-    })
+    let Ok(Ok(found)) = found else {
+        return false;
+    };
+    let mut found = found.map(|address| is_public(address.ip())).peekable();
+    found.peek().is_some() && found.all(|is_public| !is_public)
+}
+
+/// Whether a proxy stands before the server, which looks its name up.
+fn is_proxied(url: &Url, remote: &Remote) -> bool {
+    match &remote.proxy {
+        Proxy::None => false,
+        Proxy::Url(_) => true,
+        // As reqwest finds it.
+        Proxy::Environment => url
+            .as_str()
+            .parse()
+            .is_ok_and(|url| Matcher::from_system().intercept(&url).is_some()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{OAuth, Proxy};
+    use crate::config::OAuth;
     use crate::shutdown::Tasks;
 
-    #[track_caller]
-    fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
-        let remote = Remote {
-            url: own.to_owned(),
+    fn remote(url: &str) -> Remote {
+        Remote {
+            url: url.to_owned(),
             headers: std::collections::BTreeMap::new(),
             headers_command: None,
             proxy: Proxy::None,
             certificates: None,
             oauth: OAuth::default(),
-        };
+        }
+    }
+
+    #[track_caller]
+    fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
+        let remote = remote(own);
         let environment =
             Environment::new(Tasks::new(), crate::config::Environment::default(), None);
         let web = Web {
             remote: &remote,
             environment: &environment,
             own: Url::parse(own).unwrap(),
-            is_public,
+            is_public: AtomicBool::new(is_public),
+            is_named: true,
         };
         let checked = web
             .check(&Url::parse(url).unwrap())
@@ -290,7 +343,7 @@ mod tests {
             ("https://8.8.8.8/", false),
         ] {
             assert_eq!(
-                is_private(&Url::parse(url).unwrap()).await,
+                may_be_private(&Url::parse(url).unwrap(), &remote(url)).await,
                 expected,
                 "{url}"
             );
