@@ -8,13 +8,11 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Reply, code_of};
+use super::list_limits::{self, Entries, Over, Taken};
 use super::{CallError, Introduction};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::tool::ServerName;
-
-/// A server that never comes to its last page is cut off here.
-const MOST_PAGES: usize = 1000;
 
 /// How much longer than the tools the lists beside them may take, as the tools wait for them.
 const GRACE: Duration = Duration::from_secs(2);
@@ -89,12 +87,13 @@ impl Connection {
             let _listed = listed.clone().drop_guard();
             self.tool_pages(server, limit).await
         };
+        let shared = list_limits::Bytes::default();
         let other = async |feature: &str, method: &str, list: &'static str| {
             if !has(feature) {
                 return Ok(Pages::default());
             }
             tokio::select! {
-                pages = self.other_pages(server, method, list, limit) => pages,
+                pages = self.other_pages(server, method, list, limit, &shared) => pages,
                 () = async { listed.cancelled().await; tokio::time::sleep(GRACE).await } => {
                     Err(ListError::Late { server: server.clone(), list })
                 }
@@ -129,7 +128,9 @@ impl Connection {
     }
 
     async fn tool_pages(&self, server: &ServerName, limit: Duration) -> Result<Pages, ListError> {
-        let mut pages = match self.pages(server, "tools/list", "tools", limit).await {
+        let bytes = list_limits::Bytes::default();
+        let pages = self.pages(server, "tools/list", "tools", limit, &bytes);
+        let mut pages = match pages.await {
             // Some have tools without saying so, so all are asked.
             Err(ListError::Missing { .. } | ListError::Refused { .. })
                 if !self.introduction().capabilities.has("tools") =>
@@ -157,20 +158,22 @@ impl Connection {
         method: &str,
         list: &'static str,
         limit: Duration,
+        bytes: &list_limits::Bytes,
     ) -> Result<Pages, ListError> {
-        match self.pages(server, method, list, limit).await {
+        match self.pages(server, method, list, limit, bytes).await {
             Err(ListError::Missing { .. }) => Ok(Pages::default()),
             pages => pages,
         }
     }
 
-    /// All pages of a list, whose entries are in the member `list`.
+    /// All pages of a list, whose entries are in the member `list`, within its limits.
     async fn pages(
         &self,
         server: &ServerName,
         method: &str,
         list: &'static str,
         limit: Duration,
+        bytes: &list_limits::Bytes,
     ) -> Result<Pages, ListError> {
         let refused = |reason: String| ListError::Refused {
             server: server.clone(),
@@ -180,7 +183,9 @@ impl Connection {
         let mut pages = Pages::default();
         let mut cursor: Option<String> = None;
         let mut seen = HashSet::new();
-        for _ in 0..MOST_PAGES {
+        let over = |over: Over| refused(format!("it has more than {over}"));
+        let mut taken = Taken::of(bytes);
+        loop {
             let members = cursor
                 .as_deref()
                 .map(|cursor| format!(r#""cursor":{}"#, quoted(cursor)))
@@ -195,14 +200,16 @@ impl Connection {
                 }
                 Reply::Error(error) => return Err(refused(message_of(&error))),
             };
+            taken.page(page.len()).map_err(over)?;
             let raw: &RawValue =
                 serde_json::from_slice(&page).expect("a reply's payload was read as JSON");
             let object =
                 Object::parse(raw).map_err(|_| refused("the answer is not an object".into()))?;
-            let entries: Vec<&RawValue> = object
+            let Entries(entries) = object
                 .get(list)
                 .and_then(|raw| serde_json::from_str(raw.get()).ok())
                 .ok_or_else(|| refused(format!("the answer has no list of {list}")))?;
+            taken.entries(entries.len()).map_err(over)?;
             pages.entries.extend(
                 entries
                     .into_iter()
@@ -219,7 +226,6 @@ impl Connection {
                 Some(_) => {}
             }
         }
-        Err(refused(format!("it has more than {MOST_PAGES} pages")))
     }
 
     /// Notes which arguments go into headers. A tool whose wishes cannot be met is left out, as the specification wants

@@ -14,6 +14,7 @@ mod guard;
 mod handshake;
 mod headers_command;
 mod host;
+mod list_limits;
 mod listing;
 mod log;
 mod news;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::support::http::{HttpServer, legacy};
 use crate::support::script::{
     answer, change_tools, echo, error, exit, hang, line, result, sleep, up_to,
 };
@@ -45,6 +46,75 @@ fn pages_that_go_in_a_circle_are_left() {
     client.call("proxy_refresh", "{}").text();
     assert!(client.call("proxy_status", "{}").text().contains("circle"));
     client.finish();
+}
+
+#[test]
+fn a_list_that_is_too_long_costs_itself_alone() {
+    #[track_caller]
+    fn check(list: &'static str, method: &'static str, page: fn(usize) -> String, words: &str) {
+        let web = HttpServer::start(move |request, reply| match request.rpc() {
+            "initialize" => {
+                let result = json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": { "tools": {}, "prompts": {}, "resources": {} },
+                    "serverInfo": { "name": "web", "version": "1" },
+                });
+                reply.json(&request.answer(&result));
+            }
+            rpc if rpc == method => {
+                let cursor = request.body["params"]["cursor"].as_str();
+                let at = cursor.map_or(0, |cursor| cursor.parse().unwrap());
+                let (id, entries) = (&request.body["id"], page(at));
+                let members = format!(r#""{list}":[{entries}],"nextCursor":"{}""#, at + 1);
+                reply.json(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}}}}}"#
+                ));
+            }
+            "prompts/list" => reply.json(&request.answer(&json!({ "prompts": [] }))),
+            "resources/list" => reply.json(&request.answer(&json!({ "resources": [] }))),
+            "resources/templates/list" => {
+                reply.json(&request.answer(&json!({ "resourceTemplates": [] })));
+            }
+            _ => legacy(request, reply),
+        });
+        let setup = Setup::new().entry("web", &web.entry(json!({})));
+        let mut client = setup.log_level("warn").start();
+        client.shake_hands_as("2025-11-25", "{}");
+        client.call("proxy_refresh", "{}").text();
+        if list == "tools" {
+            let status = client.call("proxy_status", "{}").text();
+            assert!(status.contains(words), "{list}: {status}");
+        } else {
+            assert_eq!(client.execute("web__t").text(), "fine", "{list}");
+        }
+        client.close_stdin();
+        client.wait();
+        let said = client.stderr();
+        assert!(said.contains(words), "{list}: {said}");
+        assert!(web.count(method) <= 1001, "{list}: {}", web.count(method));
+    }
+    let digits = |_| vec!["1"; 3_000_000].join(",");
+    let bytes = |_| format!(r#"{{"uri":"{}"}}"#, "x".repeat(10_000_000));
+    check(
+        "tools",
+        "tools/list",
+        digits,
+        "it has more than 50000 entries",
+    );
+    check(
+        "tools",
+        "tools/list",
+        |_| String::new(),
+        "it has more than 1000 pages",
+    );
+    for (list, method) in [
+        ("prompts", "prompts/list"),
+        ("resources", "resources/list"),
+        ("resourceTemplates", "resources/templates/list"),
+    ] {
+        check(list, method, digits, "it has more than 50000 entries");
+        check(list, method, bytes, "it has more than 32 MB");
+    }
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Too much at once: memory stays bounded, and others go on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::Outcome;
+use crate::support::http::{HttpServer, legacy};
 use crate::support::script::{answer, deafen, fill, line};
 use crate::support::{Client, Server, Setup, until};
 
@@ -20,6 +23,12 @@ pub(super) const OUTCOMES: &[Outcome] = &[
         gets: "`more than the limit of 67108864`",
         after: "once the line is over",
         then: "memory stays below 160 MB; other servers answer meanwhile",
+    },
+    Outcome {
+        fault: "a server lists 40 pages of 30 MB",
+        gets: "`did not list its tools: it has more than 32 MB`; the tools that it listed before",
+        after: "the second page",
+        then: "memory stays below 230 MB; other servers answer",
     },
     Outcome {
         fault: "a client sends 200 MB of arguments for a server that does not read",
@@ -76,6 +85,48 @@ fn a_server_that_floods_fills_no_memory() {
     assert_eq!(client.answer(call).text(), "done");
     assert!(
         peak(&client) < 100 * MEGABYTE,
+        "{} MB",
+        peak(&client) / MEGABYTE
+    );
+    client.finish();
+}
+
+#[test]
+fn a_list_of_large_pages_fills_no_memory_and_leaves_the_list_before() {
+    let is_large = Arc::new(AtomicBool::new(false));
+    let (shared, padding) = (is_large.clone(), "x".repeat(30 * MEGABYTE));
+    let web = HttpServer::start(move |request, reply| {
+        if request.rpc() != "tools/list" || !shared.load(Ordering::Relaxed) {
+            return legacy(request, reply);
+        }
+        let cursor = request.body["params"]["cursor"].as_str();
+        let at: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
+        let tool =
+            json!({ "name": format!("large{at}"), "description": padding, "inputSchema": {} });
+        let mut page = json!({ "tools": [tool] });
+        if at < 39 {
+            page["nextCursor"] = (at + 1).to_string().into();
+        }
+        reply.json(&request.answer(&page));
+    });
+    let setup = Setup::new()
+        .entry("bad", &web.entry(json!({})))
+        .server("good", Server::new().tool("u", [answer("fine")]))
+        .setting("search", json!({ "semantic": false }));
+    let mut client = setup.log_level("error").connect();
+    assert_eq!(client.execute("bad__t").text(), "fine");
+    is_large.store(true, Ordering::Relaxed);
+    client.call("proxy_refresh", r#"{"server":"bad"}"#).text();
+    let status = client.call("proxy_status", "{}").text();
+    assert!(
+        status.contains("did not list its tools: it has more than 32 MB"),
+        "{status}"
+    );
+    assert_eq!(web.count("tools/list"), 3);
+    assert_eq!(client.execute("bad__t").text(), "fine");
+    assert_eq!(client.execute("good__u").text(), "fine");
+    assert!(
+        peak(&client) < 230 * MEGABYTE,
         "{} MB",
         peak(&client) / MEGABYTE
     );
