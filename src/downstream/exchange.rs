@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::mcp::{ErrorCode, Frame, Outbox};
+use crate::mcp::{ErrorCode, Frame, Outbox, headers};
 use crate::telemetry::trace::Context;
 
 /// Where what belongs to a message goes.
@@ -17,6 +17,8 @@ pub enum Exchange {
         outbox: Outbox,
         /// The trace that the HTTP request is a part of.
         passed: Option<Arc<Context>>,
+        /// The headers of a modern HTTP request that repeat arguments.
+        params: Option<Arc<headers::Params>>,
     },
 }
 
@@ -48,6 +50,14 @@ impl Exchange {
     pub(super) fn passed(&self) -> Option<&Arc<Context>> {
         match self {
             Self::Own { passed, .. } => passed.as_ref(),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// The headers that repeat arguments, where they are to be compared with them.
+    pub(super) fn params(&self) -> Option<&Arc<headers::Params>> {
+        match self {
+            Self::Own { params, .. } => params.as_ref(),
             Self::Shared(_) => None,
         }
     }

@@ -355,7 +355,7 @@ impl Session {
                         Box::pin(self.listen(id, params, outbox)).await
                     }
                     _ => {
-                        let caller = self.caller(revision, &meta, outbox, traced.trace().clone());
+                        let caller = self.caller(revision, &meta, exchange, traced.trace().clone());
                         self.proxy.handle(&caller, method, params, line).await
                     }
                 };
@@ -374,7 +374,7 @@ impl Session {
         &self,
         revision: Revision,
         meta: &Object<'_>,
-        outbox: &Outbox,
+        exchange: &Exchange,
         trace: Trace,
     ) -> Caller {
         let (capabilities, log_level) = if revision.is_modern() {
@@ -399,8 +399,9 @@ impl Session {
             revision,
             shows,
             capabilities: capabilities.unwrap_or_default(),
-            outbox: outbox.clone(),
+            outbox: exchange.outbox().clone(),
             log_level,
+            params: exchange.params().cloned(),
             trace,
         }
     }

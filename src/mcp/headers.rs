@@ -19,6 +19,64 @@ pub const TRACE_PARENT: &str = "traceparent";
 /// What tracing systems say of it (the same).
 pub const TRACE_STATE: &str = "tracestate";
 
+/// What begins the names of headers that repeat arguments of a call (2026-07-28, the same page).
+pub const PARAM_PREFIX: &str = "mcp-param-";
+
+/// The headers of a request that repeat arguments, by their names in lower case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Params(Vec<(String, Option<String>)>);
+
+impl Params {
+    /// Those among these headers; one whose value is no text has none.
+    pub fn among<'a>(headers: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Self {
+        let params = headers.filter(|(name, _)| name.starts_with(PARAM_PREFIX));
+        Self(
+            params
+                .map(|(name, value)| (name.to_owned(), value.map(str::to_owned)))
+                .collect(),
+        )
+    }
+
+    /// Checks that the header `name` says `argument` and nothing else, or is not there where there is none.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self, name: &str, argument: Option<&str>) -> Result<(), String> {
+        let mut values = self.0.iter().filter(|(known, _)| known == name);
+        let (value, argument) = match (values.next(), argument) {
+            (None, None) => return Ok(()),
+            (None, Some(_)) => return Err(format!("the header `{name}` is missing")),
+            (Some(_), None) => {
+                return Err(format!(
+                    "the header `{name}` repeats an argument that is not there"
+                ));
+            }
+            (Some((_, value)), Some(argument)) => (value, argument),
+        };
+        if values.next().is_some() {
+            return Err(format!("the header `{name}` is there twice"));
+        }
+        match value.as_deref().and_then(unwrapped) {
+            None => Err(format!("the header `{name}` cannot be decoded")),
+            Some(said) if is_same(&said, argument) => Ok(()),
+            Some(_) => Err(format!(
+                "the header `{name}` says something else than the argument that it repeats"
+            )),
+        }
+    }
+}
+
+/// Whether a header and an argument are one text, or one whole number.
+fn is_same(said: &str, argument: &str) -> bool {
+    let number = |text: &str| -> Option<i128> {
+        let whole = text.split_once('.').map_or(Some(text), |(whole, rest)| {
+            rest.bytes().all(|digit| digit == b'0').then_some(whole)
+        });
+        whole?.parse().ok()
+    };
+    said == argument || number(argument).is_some_and(|argument| number(said) == Some(argument))
+}
+
 const START: &str = "=?base64?";
 const END: &str = "?=";
 

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::client::{Client, Shows, refusal};
 use crate::mcp::frame::quoted;
-use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision};
+use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision, headers};
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
 use crate::upstream::{Asking, Host, Question, Reply};
@@ -28,6 +28,8 @@ pub struct Caller {
     pub outbox: Outbox,
     /// The level from which on a modern request wants log messages.
     pub log_level: Option<LogLevel>,
+    /// The headers that repeat arguments of a call, where the request came with headers of that kind.
+    pub params: Option<Arc<headers::Params>>,
     /// The trace that the request is a part of, but for what its `_meta` says of that.
     pub trace: Trace,
 }

@@ -19,7 +19,7 @@ use crate::config::BUILT_IN_SERVER;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::tool::ToolName;
-use crate::upstream;
+use crate::upstream::{self, mirrored};
 
 /// The longest name that every client and model takes.
 const LONGEST: usize = 64;
@@ -133,6 +133,9 @@ impl Proxy {
             }
             Err(failure) => return Reply::tool_error(failure.text()),
         };
+        if let Err(mismatch) = self.check_params(caller, &tool, params) {
+            return Reply::error(ErrorCode::HEADER_MISMATCH, mismatch);
+        }
         let name = tool.qualified_name();
         let sent = params.get("arguments").map_or("{}", RawValue::get);
         let errand = Errand::of(caller, params);
@@ -183,6 +186,25 @@ impl Proxy {
             Ok(upstream::Reply::Error(error)) => Reply::RelayedError(error),
             Err(error) => Reply::tool_error(&self.masked(&failed_call(&name, &error))),
         }
+    }
+
+    /// Checks that headers over which the call came say what its arguments say (2026-07-28,
+    /// basic/transports/streamable-http): a server, and what stands before us, may go by either.
+    fn check_params(
+        &self,
+        caller: &Caller,
+        tool: &Tool,
+        params: &Object<'_>,
+    ) -> Result<(), String> {
+        let Some(sent) = &caller.params else {
+            return Ok(());
+        };
+        let entry = self.definition(tool).ok_or_else(|| {
+            "the tool's definition cannot be read now, so no headers can be compared with it; try again".to_owned()
+        })?;
+        mirrored(&entry, params.get("arguments"))
+            .into_iter()
+            .try_for_each(|(header, argument)| sent.check(&header, argument.as_deref()))
     }
 
     /// The tool that clients see as `name`, or mean by it.

@@ -47,6 +47,7 @@ pub use program::find as find_program;
 pub use retry::backoff;
 pub use slot::State;
 pub use transport::http::HttpError;
+pub use transport::http::mirrors::mirrored;
 
 use crate::config;
 use crate::config::env::Environment as Variables;

@@ -1,7 +1,79 @@
 //! Direct mode: every tool by itself, everything in its server's own bytes.
 
+use crate::support::gateway::Gateway;
 use crate::support::script::{answer, change_tools, echo, error, line, result, sleep};
 use crate::support::{Client, Server, Setup};
+
+/// A gateway whose tool `a__t` wants arguments repeated in headers.
+fn mirroring() -> Gateway {
+    let tool = r#"{"name":"t","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"count":{"type":"integer","x-mcp-header":"Count"},"plain":{"type":"string"}}}}"#;
+    Setup::new()
+        .server("a", Server::new().tool_as("t", tool, [answer("done")]))
+        .serve(&["--direct"])
+}
+
+#[test]
+fn headers_that_repeat_arguments_say_what_the_arguments_say() {
+    let gateway = mirroring();
+    let send = |arguments: &str, headers: &[(&str, &str)]| {
+        let members = format!(r#""name":"a__t","arguments":{arguments}"#);
+        let call = gateway.modern("tools/call", &members);
+        let all = headers.iter();
+        let call = all.fold(call, |call, (name, value)| call.header(name, value));
+        call.send()
+    };
+    for (arguments, headers) in [
+        (
+            r#"{"region":"Hello"}"#,
+            &[("Mcp-Param-Region", "Hello")][..],
+        ),
+        (
+            r#"{"region":"Hello"}"#,
+            &[("mcp-param-region", "=?base64?SGVsbG8=?=")],
+        ),
+        (
+            r#"{"region":"SGVsbG8="}"#,
+            &[("Mcp-Param-Region", "SGVsbG8=")],
+        ),
+        (
+            r#"{"region":"a","count":3}"#,
+            &[("Mcp-Param-Region", "a"), ("Mcp-Param-Count", "3")],
+        ),
+        (r#"{"count":3.0}"#, &[("Mcp-Param-Count", "3")]),
+        (r#"{"region":null,"plain":"x"}"#, &[]),
+        ("{}", &[("Mcp-Param-Other", "nobody's")]),
+    ] {
+        let answer = send(arguments, headers);
+        assert_eq!(answer.status, 200, "{arguments} {headers:?}: {answer:?}");
+        assert_eq!(answer.message().text(), "done");
+    }
+    for (arguments, headers) in [
+        (r#"{"region":"Hello"}"#, &[][..]),
+        (r#"{"region":"Hello"}"#, &[("Mcp-Param-Region", "other")]),
+        (r#"{"region":"Hello"}"#, &[("Mcp-Param-Region", "hello")]),
+        (
+            r#"{"region":"Hello"}"#,
+            &[("Mcp-Param-Region", "=?base64?SGVsbG8?=")],
+        ),
+        (
+            r#"{"region":"Hello"}"#,
+            &[("Mcp-Param-Region", "=?base64?SGVs!!!bG8=?=")],
+        ),
+        (
+            r#"{"region":"Hello"}"#,
+            &[("Mcp-Param-Region", "Hello"), ("Mcp-Param-Region", "other")],
+        ),
+        (r#"{"count":3}"#, &[("Mcp-Param-Count", "4")]),
+        ("{}", &[("Mcp-Param-Region", "Hello")]),
+    ] {
+        let answer = send(arguments, headers);
+        assert_eq!(answer.fault(), (400, -32020), "{arguments} {headers:?}");
+    }
+    // A session's calls have no such headers.
+    let call = r#"{"name":"a__t","arguments":{"region":"Hello"}}"#;
+    let answer = gateway.session().request(1, "tools/call", call).send();
+    assert_eq!(answer.message().text(), "done");
+}
 
 const DEFINITION: &str = r#"{"description":"odd","name":"t\u0031","inputSchema":{"type":"object","x":1e400},"annotations":{"z":null},"new":"\ud83d"}"#;
 

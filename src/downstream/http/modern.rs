@@ -11,8 +11,8 @@ use super::answer::{Forms, Question, Stream, answer};
 use super::post::{accepted, own};
 use super::refusal::Refusal;
 use super::{Shared, refusal};
-use crate::downstream::Session;
 use crate::downstream::session::{CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY};
+use crate::downstream::{Exchange, Session};
 use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision, headers};
 
 /// Whether a message is of the modern era. The message itself says so, or else the header: one that names a revision
@@ -60,7 +60,14 @@ pub(super) async fn post(
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     session.shares_as(meta(request).get(CLIENT_KEY).map_or("", RawValue::get));
     let outbox = Outbox::within(shared.outgoing.clone());
-    session.receive_envelope(text, envelope, &own(map, &outbox));
+    let mut exchange = own(map, &outbox);
+    if let Exchange::Own { params, .. } = &mut exchange {
+        let all = map
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().ok()));
+        *params = Some(Arc::new(headers::Params::among(all)));
+    }
+    session.receive_envelope(text, envelope, &exchange);
     let question = Question {
         id: Some(&id),
         is_modern: true,

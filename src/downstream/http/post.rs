@@ -91,6 +91,7 @@ pub(super) fn own(map: &HeaderMap, outbox: &Outbox) -> Exchange {
     Exchange::Own {
         outbox: outbox.clone(),
         passed: passed.map(Arc::new),
+        params: None,
     }
 }
 

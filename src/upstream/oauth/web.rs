@@ -335,6 +335,32 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_name_is_as_private_as_the_peer_that_answers_for_it() {
+        #[track_caller]
+        fn check(own: &str, peer: Option<&str>, expected: bool) {
+            let (remote, url) = (remote(own), Url::parse(own).unwrap());
+            let environment =
+                Environment::new(Tasks::new(), crate::config::Environment::default(), None);
+            let web = Web {
+                remote: &remote,
+                environment: &environment,
+                is_named: !is_fixed(&url),
+                own: url,
+                is_public: AtomicBool::new(false),
+            };
+            web.answered_by(peer.map(|peer| peer.parse().unwrap()));
+            assert_eq!(web.is_public(), expected, "{own} by {peer:?}");
+        }
+        check("https://mcp.example/", Some("10.0.0.1"), false);
+        check("https://mcp.example/", Some("1.1.1.1"), true);
+        check("https://mcp.example/", Some("::ffff:1.1.1.1"), true);
+        check("https://mcp.example/", None, true);
+        // An address is what it is, also behind a proxy.
+        check("https://10.0.0.1/", Some("1.1.1.1"), false);
+        check("http://localhost/", None, false);
+    }
+
     #[tokio::test]
     async fn a_server_is_private_where_its_address_is() {
         for (url, expected) in [

@@ -99,6 +99,24 @@ impl Mirrors {
     }
 }
 
+/// The headers that a call of a tool, by its entry in the list, has to have: their names in lower case, each with the
+/// argument that it repeats. A tool whose annotations are wrong has none.
+#[must_use]
+pub fn mirrored(tool: &RawValue, arguments: Option<&RawValue>) -> Vec<(String, Option<String>)> {
+    if memmem::find(tool.get().as_bytes(), KEYWORD.as_bytes()).is_none() {
+        return Vec::new();
+    }
+    let schema = Object::parse(tool)
+        .ok()
+        .and_then(|tool| serde_json::from_str::<Value>(tool.get("inputSchema")?.get()).ok());
+    let mirrors = schema.and_then(|schema| mirrors_of(&schema).ok());
+    let mirror = |Mirror { path, header }| {
+        let argument = arguments.and_then(|arguments| scalar(at(arguments, &path)?));
+        (header.as_str().to_owned(), argument)
+    };
+    mirrors.into_iter().flatten().map(mirror).collect()
+}
+
 /// The value at the end of a chain of properties.
 fn at<'a>(value: &'a RawValue, path: &[String]) -> Option<&'a RawValue> {
     path.iter()
