@@ -36,6 +36,11 @@ const SECRET_WORDS: [&str; 9] = [
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret<T>(T);
 
+/// Words that name a secret where they stand between marks, as in `DB_PASS`; within other words they say nothing.
+const SECRET_PARTS: [&str; 10] = [
+    "auth", "pass", "pat", "pwd", "pw", "sig", "signature", "jwt", "bearer", "dsn",
+];
+
 /// Replaces known secrets in text.
 #[derive(Clone, Default)]
 pub struct Masker {
@@ -45,8 +50,14 @@ pub struct Masker {
 /// Says whether a variable, header or option of this name usually holds a secret.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
+    // The working directory, as every shell has it.
+    if matches!(name, "PWD" | "OLDPWD") {
+        return false;
+    }
     let name = name.to_ascii_lowercase();
+    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
     SECRET_WORDS.iter().any(|word| name.contains(word))
+        || parts.any(|part| SECRET_PARTS.contains(&part))
 }
 
 /// A text that nobody can guess: 128 random bits, safe in URLs and headers.
@@ -109,52 +120,66 @@ impl<T> fmt::Display for Secret<T> {
 }
 
 impl Masker {
-    /// Knows `values`, except those of fewer than six characters, also as they are written in JSON.
+    /// Knows `values` and each of their lines, except those of fewer than six characters, also as they are written in JSON.
     pub fn new(values: impl IntoIterator<Item = Secret<String>>) -> Self {
-        let mut values: Vec<_> = values
-            .into_iter()
-            .filter(|value| value.0.chars().count() >= SHORTEST)
+        let whole: Vec<String> = values.into_iter().map(|Secret(value)| value).collect();
+        let lines = whole.iter().flat_map(|value| lines(value));
+        let mut values: Vec<String> = lines.chain(whole.iter().cloned()).collect();
+        values.retain(|value| value.chars().count() >= SHORTEST);
+        Self::of_all(values)
+    }
+
+    /// Knows `values` of any length, for a text whose secrets were found in itself.
+    pub(crate) fn of_all(mut values: Vec<String>) -> Self {
+        values.retain(|value| !value.is_empty() && value != MASK);
+        let escaped = values.iter().map(|value| quoted(value));
+        let escaped: Vec<String> = escaped
+            .map(|json| json[1..json.len() - 1].to_owned())
             .collect();
-        let escaped: Vec<_> = values
-            .iter()
-            .map(|value| Secret(quoted(&value.0)))
-            .collect();
-        values.extend(
-            escaped
-                .into_iter()
-                .map(|Secret(json)| Secret(json[1..json.len() - 1].to_owned())),
-        );
-        values.sort_by(|a, b| a.0.cmp(&b.0));
+        values.extend(escaped);
+        values.sort_unstable();
         values.dedup();
         Self {
-            values: values.into(),
+            values: values.into_iter().map(Secret).collect(),
         }
+    }
+
+    /// The length of the longest known secret, in bytes.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.values
+            .iter()
+            .map(|value| value.0.len())
+            .max()
+            .unwrap_or(0)
     }
 
     /// `text` with every known secret replaced; borrowed where there was none.
     #[must_use]
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut found: Vec<(usize, usize)> = self
-            .values
-            .iter()
+        replaced(text, self.found_in(text))
+    }
+
+    /// The same for a text that was cut off: what stands at its end and may be the start of a secret is replaced, too.
+    #[must_use]
+    pub fn mask_cut(&self, text: &str) -> String {
+        // Half a character at the end is no part of a text.
+        let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        let starts = self.values.iter().filter_map(|value| {
+            let ends = value.0.char_indices().map(|(at, _)| at).skip(1);
+            ends.filter(|end| text.ends_with(&value.0[..*end])).last()
+        });
+        let mut found = self.found_in(text);
+        found.extend(starts.max().map(|length| (text.len() - length, text.len())));
+        replaced(text, found).into_owned()
+    }
+
+    /// Where secrets are in `text`.
+    fn found_in(&self, text: &str) -> Vec<(usize, usize)> {
+        let values = self.values.iter();
+        values
             .flat_map(|value| occurrences(text, &value.0))
-            .collect();
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        found.sort_unstable();
-        let mut masked = String::with_capacity(text.len());
-        let mut done = 0;
-        for (start, end) in found {
-            // Secrets may overlap: one mask then stands for all of them, so that no rest of one shows.
-            if start >= done {
-                masked.push_str(&text[done..start]);
-                masked.push_str(MASK);
-            }
-            done = done.max(end);
-        }
-        masked.push_str(&text[done..]);
-        Cow::Owned(masked)
+            .collect()
     }
 }
 
@@ -162,6 +187,38 @@ impl fmt::Debug for Masker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Masker({} values)", self.values.len())
     }
+}
+
+/// The lines of a value of several, a key in PEM say; also of one that has `\\n` for its line ends.
+fn lines(value: &str) -> Vec<String> {
+    let lines = value
+        .split(['\n', '\r'])
+        .flat_map(|line| line.split("\\n"))
+        .map(str::trim);
+    let is_boundary = |line: &&str| line.starts_with("-----") && line.ends_with("-----");
+    lines
+        .filter(|line| !is_boundary(line))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `text` with the mask at places that may overlap: one then stands for all of them, so that no rest of one shows.
+fn replaced(text: &str, mut found: Vec<(usize, usize)>) -> Cow<'_, str> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    found.sort_unstable();
+    let mut masked = String::with_capacity(text.len());
+    let mut done = 0;
+    for (start, end) in found {
+        if start >= done {
+            masked.push_str(&text[done..start]);
+            masked.push_str(MASK);
+        }
+        done = done.max(end);
+    }
+    masked.push_str(&text[done..]);
+    Cow::Owned(masked)
 }
 
 /// Where `value` stands in `text`, occurrences that overlap included.
@@ -227,6 +284,28 @@ mod tests {
             Masker::new([Secret::new("abcdef".to_owned())]).mask("clean"),
             Cow::Borrowed("clean")
         ));
+    }
+
+    #[test]
+    fn lines_of_a_secret_are_replaced_each() {
+        let key = "-----BEGIN KEY-----\nMIIEvQIB\r\nADANBgkq\n-----END KEY-----\n";
+        check(&[key], "MIIEvQIB | ADANBgkq", "*** | ***");
+        check(&["MIIEvQIB\\nADANBgkq"], "MIIEvQIB", "***");
+    }
+
+    #[test]
+    fn the_start_of_a_secret_is_replaced_where_a_text_was_cut() {
+        let masker = Masker::new(["abcabcabc", "xyzxyz"].map(|s| Secret::new(s.to_owned())));
+        for (text, expected) in [
+            ("is abcab", "is ***"),
+            ("is abcabcabc", "is ***"),
+            ("is xyzxyz", "is ***"),
+            ("is clean", "is clean"),
+            ("abcabcabc is x", "*** is ***"),
+            ("is abc\u{fffd}", "is ***"),
+        ] {
+            assert_eq!(masker.mask_cut(text), expected, "{text}");
+        }
     }
 
     #[test]

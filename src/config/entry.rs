@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::{
     Certificates, ConfigHash, HeadersCommand, IdleTimeout, OAuth, OwnExposure, Policy, Projects,
 };
@@ -126,7 +127,8 @@ pub enum Era {
 }
 
 impl Server {
-    /// How it is reached, in a line: of variables and headers the names alone. Arguments and URLs are to be masked.
+    /// How it is reached, in a line for a person: of variables and headers the names alone, arguments and URLs without the
+    /// secrets that are found in them. The configuration's masker may know more.
     #[must_use]
     pub fn way(&self) -> String {
         let names = |what: &str, names: Vec<&String>| match names.is_empty() {
@@ -138,9 +140,8 @@ impl Server {
         };
         match &self.transport {
             Transport::Stdio(stdio) => {
-                let command = std::iter::once(&stdio.command)
-                    .chain(&stdio.args)
-                    .map(String::as_str);
+                let command =
+                    std::iter::once(stdio.command.clone()).chain(shown_arguments(&stdio.args));
                 format!(
                     "{}{}",
                     command.collect::<Vec<_>>().join(" "),
@@ -149,16 +150,34 @@ impl Server {
             }
             Transport::Http(remote) => format!(
                 "{}{}",
-                remote.url,
+                shown_url(&remote.url),
                 names("headers", remote.headers.keys().collect())
             ),
             Transport::Sse(remote) => {
                 format!(
                     "{} (sse){}",
-                    remote.url,
+                    shown_url(&remote.url),
                     names("headers", remote.headers.keys().collect())
                 )
             }
+        }
+    }
+
+    /// How it is reached, in a line for an agent: the program's name and how many arguments it has, or a URL's scheme and
+    /// host. Nothing else of an entry is free of secrets for certain.
+    #[must_use]
+    pub fn outline(&self) -> String {
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let program = Path::new(&stdio.command).file_name();
+                let program = program.unwrap_or_default().to_string_lossy();
+                match stdio.args.len() {
+                    0 => program.into_owned(),
+                    1 => format!("{program} with 1 argument"),
+                    count => format!("{program} with {count} arguments"),
+                }
+            }
+            Transport::Http(remote) | Transport::Sse(remote) => origin_of(&remote.url),
         }
     }
 }

@@ -31,6 +31,7 @@ mod reader;
 mod results;
 mod runner;
 mod schema;
+mod secrets;
 mod server;
 mod settings;
 #[cfg(test)]
@@ -67,7 +68,7 @@ pub use watch::ConfigWatch;
 use options::CREDENTIALS_EXPECTED;
 use settings::{lower_first, setting};
 
-pub(crate) use server::{secret_arguments, secret_parameters};
+pub(crate) use secrets::{secret_arguments, secret_parameters};
 
 /// The name of the built-in server, which no entry may take, in whatever letter case.
 pub const BUILT_IN_SERVER: &str = "mcpzip";

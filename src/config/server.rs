@@ -10,6 +10,7 @@ use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::policy::Policy;
 use super::projects::Projects;
 use super::reader::{At, Read, Report};
+use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::{
     Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand,
 };
@@ -426,13 +427,9 @@ impl<'a> Resolver<'a> {
             if let Some(problem) = problem(&name, &text) {
                 return Err(At::new(offset, Fault::Unusable { key, problem }));
             }
-            if is_secret_name(&name) {
-                // `Bearer abc`: the token may also turn up alone.
-                self.secrets.extend(
-                    text.rsplit_once(' ')
-                        .map(|(_, last)| last.to_owned().into()),
-                );
-                self.secrets.push(text.clone().into());
+            if !is_inherited_alone(&written.value) {
+                self.secrets
+                    .extend(secret_values(&name, &text, key.starts_with("headers")));
             }
             values.insert(name, text.into());
         }
@@ -499,6 +496,14 @@ impl<'a> Resolver<'a> {
     }
 }
 
+/// Whether a value is `${NAME}` of a variable that every process inherits.
+fn is_inherited_alone(written: &str) -> bool {
+    let inner = written
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'));
+    inner.is_some_and(is_inherited)
+}
+
 /// Without the `.` in `directory/./program`.
 fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
@@ -549,43 +554,4 @@ pub(super) fn is_url(url: &str, schemes: &[&str]) -> bool {
         && !host.is_empty()
         && !host.starts_with(':')
         && !url.contains(|c: char| c.is_whitespace() || c.is_control())
-}
-
-/// The values in `--api-key VALUE` and `--token=VALUE`.
-pub(crate) fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
-    let is_option = |arg: &str| arg.starts_with('-') && is_secret_name(arg);
-    let joined = args
-        .iter()
-        .filter_map(|arg| arg.split_once('='))
-        .filter(|(name, _)| is_option(name));
-    let apart = args
-        .windows(2)
-        .filter(|pair| is_option(&pair[0]) && !pair[0].contains('=') && !pair[1].starts_with('-'));
-    joined
-        .map(|(_, value)| value.to_owned())
-        .chain(apart.map(|pair| pair[1].clone()))
-        .map(Secret::new)
-        .collect()
-}
-
-/// The values of `?api_key=VALUE`, and the password of `user:password@host`.
-pub(crate) fn secret_parameters(url: &str) -> Vec<Secret<String>> {
-    let query = url.split_once('?').map_or("", |(_, query)| query);
-    let query = query.split_once('#').map_or(query, |(query, _)| query);
-    let parameters = query
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .filter(|(name, _)| is_secret_name(name));
-    let authority = url
-        .split("://")
-        .nth(1)
-        .and_then(|rest| rest.split(['/', '?', '#']).next())
-        .unwrap_or_default();
-    let password = authority
-        .rsplit_once('@')
-        .and_then(|(user, _)| user.split_once(':'));
-    parameters
-        .chain(password)
-        .map(|(_, value)| Secret::new(value.to_owned()))
-        .collect()
 }

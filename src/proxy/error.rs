@@ -1,6 +1,7 @@
 //! Words for what went wrong, as agents read them. Everything that names a failure to an agent comes from here.
 
 use super::arguments::Fault;
+use crate::telemetry;
 use crate::tool::QualifiedName;
 use crate::upstream::oauth::Need;
 use crate::upstream::{CallError, ConnectError, HttpError};
@@ -133,7 +134,7 @@ fn after_http(error: &HttpError) -> &'static str {
 /// The server answered with a JSON-RPC error.
 pub(super) fn refused_call(name: &QualifiedName, message: &str, data: Option<&str>) -> String {
     let data = data
-        .map(|data| format!(" {}", shortened(data, 500)))
+        .map(|data| format!(" {}", shortened(&telemetry::masked(data), 500)))
         .unwrap_or_default();
     format!("`{name}` was refused by its server: {message}{data}")
 }

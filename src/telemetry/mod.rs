@@ -158,6 +158,20 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The same for a text that was cut off: a secret that begins at its end is hidden, too.
+pub fn masked_cut(text: &str) -> String {
+    match &*MASKER.read().unwrap_or_else(PoisonError::into_inner) {
+        Some(masker) => masker.mask_cut(text),
+        None => text.to_owned(),
+    }
+}
+
+/// The length of the longest secret that is hidden, in bytes.
+pub fn longest_secret() -> usize {
+    let masker = MASKER.read().unwrap_or_else(PoisonError::into_inner);
+    masker.as_ref().map_or(0, Masker::longest)
+}
+
 /// A line as it is written: without secrets, and with nothing in it that a terminal would obey or not show, as servers'
 /// words may be in it.
 fn written(line: &[u8]) -> String {
@@ -183,12 +197,16 @@ pub fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
             start.extend_from_slice(&part[..part.len().min(MASKED - start.len())]);
         }
         let text = String::from_utf8_lossy(&start).into_owned();
-        let text = masked(&text);
+        let text = if length > MASKED {
+            masked_cut(&text)
+        } else {
+            masked(&text).into_owned()
+        };
         let shown = text
             .char_indices()
             .map(|(at, _)| at)
             .find(|at| *at >= SHOWN)
-            .map_or(&*text, |end| &text[..end]);
+            .map_or(text.as_str(), |end| &text[..end]);
         match server {
             Some(server) => tracing::trace!(%server, length, "{direction} {shown}"),
             None => tracing::trace!(length, "{direction} {shown}"),

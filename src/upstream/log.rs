@@ -29,26 +29,46 @@ impl ServerLog {
         }
     }
 
-    /// Appends `bytes`.
-    pub fn write(&mut self, bytes: &[u8]) {
+    /// Appends `bytes`; what was written of them and of what came before, without secrets.
+    pub fn write(&mut self, bytes: &[u8]) -> String {
         self.partial.extend_from_slice(bytes);
         let end = memrchr(b'\n', &self.partial).map_or(0, |at| at + 1);
-        let end = if self.partial.len() - end > LONGEST_LINE {
-            self.partial.len()
+        let text = if self.partial.len() - end > LONGEST_LINE {
+            self.part()
         } else {
-            end
+            let lines: Vec<u8> = self.partial.drain(..end).collect();
+            telemetry::masked(&String::from_utf8_lossy(&lines)).into_owned()
         };
-        self.append(end);
+        self.append(&text);
+        text
     }
 
-    fn append(&mut self, end: usize) {
-        let lines: Vec<u8> = self.partial.drain(..end).collect();
-        if lines.is_empty() {
+    /// The line that has not ended yet, without secrets, begun ones included.
+    #[must_use]
+    pub fn unfinished(&self) -> String {
+        telemetry::masked_cut(&String::from_utf8_lossy(&self.partial))
+    }
+
+    /// All of a line without an end but as much as a secret may have that is not whole yet.
+    fn part(&mut self) -> String {
+        let valid = self.partial.utf8_chunks().last();
+        let broken = valid.map_or(0, |chunk| chunk.invalid().len());
+        let rest = self.partial.split_off(self.partial.len() - broken);
+        let text = telemetry::masked(&String::from_utf8_lossy(&self.partial)).into_owned();
+        let mut end = text.len().saturating_sub(telemetry::longest_secret());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.partial = [&text.as_bytes()[end..], &rest].concat();
+        text[..end].to_owned()
+    }
+
+    fn append(&mut self, text: &str) {
+        if text.is_empty() {
             return;
         }
         if let Some(file) = &mut self.file
-            && let Err(error) =
-                file.append(telemetry::masked(&String::from_utf8_lossy(&lines)).as_bytes())
+            && let Err(error) = file.append(text.as_bytes())
         {
             tracing::warn!(path = %file.path().display(), %error, "a server's log ends here");
             self.file = None;

@@ -70,6 +70,7 @@ mod jobs;
 mod random_results;
 mod registry;
 mod schema;
+mod secrets;
 mod security;
 mod signatures;
 

@@ -95,7 +95,7 @@ fn reading_is_all_that_is_allowed_unless_the_user_says_more() {
     let mut client = setup.connect();
     let listed = servers(&mut client, json!({})).text();
     assert!(
-        listed.starts_with("a: ") && listed.contains("API_TOKEN=***"),
+        listed.starts_with("a: fake_server") && listed.ends_with(" with 2 arguments"),
         "{listed}"
     );
     assert!(!listed.contains("hunter2"), "{listed}");
@@ -358,4 +358,127 @@ fn calls_are_counted_across_runs_and_processes() {
     );
     let table = setup.run(&["stats", "--since", "1d"]).code(0);
     assert!(table.stdout.contains("slow"), "{table}");
+}
+
+#[test]
+fn an_agent_moves_no_server_that_a_person_gave_credentials_or_bounds() {
+    let held = json!({
+        "helped": { "url": "https://a.example/mcp", "headersHelper": "printf '{}'" },
+        "commanded": { "url": "https://a.example/mcp", "headers_command": ["printf", "{}"] },
+        "certified": { "url": "https://a.example/mcp", "ca_file": "/dev/null" },
+        "proxied": { "url": "https://a.example/mcp", "proxy": "none" },
+        "logged": { "url": "https://a.example/mcp", "oauth": { "client_id": "me" } },
+        "odd": { "url": "https://a.example/mcp", "a_key_of_tomorrow": 1 },
+        "quiet": { "url": "https://a.example/mcp", "expose": { "prompts": false } },
+    });
+    let mut setup = full(Setup::new().server("a", Server::new().tool("t", [echo()])));
+    for (name, entry) in held.as_object().unwrap() {
+        setup = setup.entry(name, &entry.to_string());
+    }
+    let mut client = setup.connect();
+    let before = std::fs::read_to_string(setup.config_path()).unwrap();
+    for name in held.as_object().unwrap().keys() {
+        for member in [
+            json!({ "url": "https://evil.example/mcp" }),
+            json!({ "headers": { "X-A": "b" } }),
+            json!({ "url": null, "command": "evil" }),
+        ] {
+            let told = servers(
+                &mut client,
+                json!({ "operation": "update", "servers": { name.as_str(): member } }),
+            )
+            .tool_error();
+            assert!(told.contains("only a person"), "{name}: {told}");
+        }
+    }
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    assert_eq!(text, before);
+    client.finish();
+}
+
+#[test]
+fn an_agent_switches_on_only_what_an_agent_switched_off() {
+    let script = || Server::new().tool("t", [echo()]);
+    let setup = full(
+        Setup::new()
+            .server_with("off", script(), json!({ "disabled": true }))
+            .server("on", script()),
+    );
+    let mut client = setup.connect();
+    let before = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut refused = |arguments: serde_json::Value| {
+        let told = servers(&mut client, arguments.clone()).tool_error();
+        assert!(told.contains("a person"), "{arguments}: {told}");
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        assert_eq!(text, before, "{arguments}");
+    };
+    let same = entry_of(&setup, "off");
+    refused(json!({ "operation": "enable", "names": ["off"] }));
+    refused(json!({ "operation": "update", "servers": { "off": { "disabled": null } } }));
+    // Neither is it had by another way: taken out and put in again.
+    refused(json!({ "operation": "remove", "names": ["off"] }));
+    // Or under another name, with an argument more, by a shell.
+    let args = same["args"].clone();
+    let more = json!([args[0], args[1], "--more"]);
+    let line = format!("{} {} x", same["command"].as_str().unwrap(), args[0].as_str().unwrap());
+    for entry in [
+        json!({ "command": same["command"], "args": args }),
+        json!({ "command": same["command"], "args": more }),
+        json!({ "command": "sh", "args": ["-c", line] }),
+    ] {
+        refused(json!({ "operation": "add", "servers": { "other": entry } }));
+    }
+    let update = json!({ "command": same["command"], "args": args });
+    // `on` has a variable of the test's.
+    refused(json!({ "operation": "update", "servers": { "on": update } }));
+    let done = |client: &mut crate::support::Client, operation: &str| {
+        servers(client, json!({ "operation": operation, "names": ["on"] })).text()
+    };
+    assert_eq!(done(&mut client, "disable"), "on: disabled, 0 tools");
+    assert_eq!(done(&mut client, "enable"), "on: ready, 1 tools");
+    // Switched off by the agent, then on and off again by a person: it is the person's.
+    done(&mut client, "disable");
+    let off = std::fs::read_to_string(setup.config_path()).unwrap();
+    setup.save_text(&before);
+    until("the edit to be seen", || {
+        let listed = servers(&mut client, json!({ "operation": "list" })).text();
+        listed.ends_with("on: fake_server with 2 arguments").then_some(())
+    });
+    setup.save_text(&off);
+    until("the edit to be seen", || {
+        let listed = servers(&mut client, json!({ "operation": "list" })).text();
+        listed.ends_with("disabled").then_some(())
+    });
+    let told = servers(&mut client, json!({ "operation": "enable", "names": ["on"] })).tool_error();
+    assert!(told.contains("a person"), "{told}");
+    client.finish();
+}
+
+#[test]
+fn what_a_person_restricted_runs_under_no_other_name() {
+    let setup = full(
+        Setup::new()
+            .entry("pinned", r#"{"command":"npx","args":["-y","@a/pkg@1.0.0","stdio"],"trust":"pin","disabled":true}"#)
+            .entry("web", r#"{"url":"https://a.example/mcp","tools":{"deny":["rm"]},"disabled":true}"#),
+    );
+    let mut client = setup.connect();
+    let before = std::fs::read_to_string(setup.config_path()).unwrap();
+    for entry in [
+        json!({ "command": "npx", "args": ["-y", "@a/pkg@1.0.0", "stdio"] }),
+        json!({ "command": "/usr/bin/npx", "args": ["@a/pkg@latest"] }),
+        json!({ "command": "bunx", "args": ["--package=@A/pkg"] }),
+        json!({ "command": "npx", "args": ["mcp-remote", "https://a.example:443/mcp/"] }),
+        json!({ "url": "https://A.example/mcp/?x=1" }),
+        json!({ "url": "https://u@a.example./other" }),
+    ] {
+        let told = servers(
+            &mut client,
+            json!({ "operation": "add", "servers": { "other": entry } }),
+        )
+        .tool_error();
+        assert!(told.contains("a person"), "{entry}: {told}");
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        assert_eq!(text, before, "{entry}");
+    }
+    client.finish();
 }

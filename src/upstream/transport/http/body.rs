@@ -99,8 +99,12 @@ pub(super) async fn next_chunk(response: &mut Response) -> reqwest::Result<Optio
     response.chunk().await
 }
 
-/// Puts an answer that is no success in words; the body too, where it may hold a JSON-RPC error.
-pub(super) async fn refusal(response: Response) -> (HttpError, Option<Bytes>) {
+/// Puts an answer that is no success in words, of its body as much as `masked` leaves; the body too, where it may hold a
+/// JSON-RPC error.
+pub(super) async fn refusal(
+    response: Response,
+    masked: impl Fn(&str) -> String,
+) -> (HttpError, Option<Bytes>) {
     let status = response.status();
     if let Some(to) = redirect(&response) {
         return (HttpError::Redirect { to }, None);
@@ -113,7 +117,8 @@ pub(super) async fn refusal(response: Response) -> (HttpError, Option<Bytes>) {
     let is_json = content(&response) == Content::Json;
     let body = tokio::time::timeout(REFUSAL_TIME, whole(response, REFUSAL_LIMIT)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    let said = quoted(&String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]));
+    // Masked as a whole, before it is cut to what is quoted.
+    let said = quoted(&masked(&String::from_utf8_lossy(&body)));
     let error = if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         HttpError::Login {
             status: status.as_u16(),

@@ -10,6 +10,7 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 use super::error::{HttpError, unsent, words};
 use super::{body, headers};
 use crate::config::Remote;
+use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream::headers_command::{Given, Helper};
 use crate::upstream::oauth::{Need, Session};
@@ -212,7 +213,18 @@ impl Site {
         &self,
         response: Response,
     ) -> (HttpError, Option<Bytes>) {
-        let (error, body) = body::refusal(response).await;
+        let masked = |said: &str| {
+            let said = telemetry::masked(said);
+            let said = match &self.login {
+                Some(login) => login.masked(&said),
+                None => said.into_owned(),
+            };
+            match &self.helper {
+                Some((helper, _)) => helper.masked(&said),
+                None => said,
+            }
+        };
+        let (error, body) = body::refusal(response, masked).await;
         let by_command = self
             .helper
             .as_ref()
@@ -222,30 +234,8 @@ impl Site {
             Some(login) => login.need(),
             None => Need::Credentials,
         };
-        let masked = |said: String| {
-            let said = self
-                .login
-                .as_ref()
-                .map_or(said.clone(), |login| login.masked(&said));
-            self.helper
-                .as_ref()
-                .map_or(said.clone(), |(helper, _)| helper.masked(&said))
-        };
         let error = match error {
-            HttpError::Login { status, said, .. } => HttpError::Login {
-                status,
-                need,
-                said: masked(said),
-            },
-            HttpError::Status {
-                status,
-                said,
-                retry_after,
-            } => HttpError::Status {
-                status,
-                said: masked(said),
-                retry_after,
-            },
+            HttpError::Login { status, said, .. } => HttpError::Login { status, need, said },
             other => other,
         };
         (error, body)

@@ -1,0 +1,307 @@
+//! Secrets within arguments, URLs and values: found, so that the masker knows them, and left out where entries are shown.
+//!
+//! What is understood: `--token VALUE`, `--token=VALUE`, `-k VALUE`, `-e NAME=VALUE`, `--header "Name: value"`, `NAME=VALUE`,
+//! `Name: value`, connection strings, JSON, the user and the query of a URL, and texts of the form of a token. A line for a
+//! shell is read word by word.
+
+use serde_json::Value;
+
+use crate::secret::{Masker, Secret, is_secret_name};
+
+/// Literal values of variables are masked from this length on, in characters.
+const SHORTEST_VALUE: usize = 8;
+
+/// How many letters and digits in a row, both among them, look like a token.
+const TOKEN_RUN: usize = 16;
+
+/// How tokens of well-known services begin.
+const TOKEN_STARTS: &[&str] = &[
+    "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "sk_", "pk_", "rk_", "xoxb-", "xoxp-", "xapp-", "AKIA",
+    "ASIA", "AIza", "eyJ", "hf_", "npm_", "pypi-", "dop_v1_", "figd_", "lin_api_", "ntn_", "secret_",
+];
+
+/// Headers whose values are nobody's secret.
+const PLAIN_HEADERS: &[&str] = &["accept", "accept-encoding", "accept-language", "content-type", "user-agent"];
+
+const HEADER_OPTIONS: &[&str] = &["-H", "--header", "--headers"];
+const VARIABLE_OPTIONS: &[&str] = &["-e", "--env", "--environment", "--build-arg"];
+const USER_OPTIONS: &[&str] = &["-u", "--user"];
+const KEY_OPTIONS: &[&str] = &["-k"];
+
+/// The secrets in a command's arguments.
+pub(crate) fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
+    let mut found = Vec::new();
+    for (index, arg) in args.iter().enumerate() {
+        argument(before(args, index), arg, &mut found);
+    }
+    found.into_iter().map(Secret::new).collect()
+}
+
+/// The secrets in a URL: its user's password, values of its query, and parts of its path that look like tokens.
+pub(crate) fn secret_parameters(url: &str) -> Vec<Secret<String>> {
+    let mut found = Vec::new();
+    url_parts(url, &mut found);
+    found.into_iter().map(Secret::new).collect()
+}
+
+/// The secrets in the value of a variable, or of a header.
+pub(super) fn secret_values(name: &str, value: &str, is_header: bool) -> Vec<Secret<String>> {
+    let mut found = Vec::new();
+    let is_plain = is_header && is_plain_header(name);
+    if is_secret_name(name) || !is_plain && is_secret_value(value) {
+        // `Bearer abc`: the token may also turn up alone.
+        found.extend(value.rsplit_once(' ').map(|(_, last)| last.to_owned()));
+        found.push(value.to_owned());
+    }
+    parts(value, &mut found);
+    found.into_iter().map(Secret::new).collect()
+}
+
+/// A command's arguments as they are shown.
+pub(crate) fn shown_arguments(args: &[String]) -> Vec<String> {
+    let shown = args.iter().enumerate().map(|(index, arg)| {
+        let mut found = Vec::new();
+        argument(before(args, index), arg, &mut found);
+        Masker::of_all(found).mask(arg).into_owned()
+    });
+    shown.collect()
+}
+
+/// A URL as it is shown.
+pub(crate) fn shown_url(url: &str) -> String {
+    let mut found = Vec::new();
+    url_parts(url, &mut found);
+    Masker::of_all(found).mask(url).into_owned()
+}
+
+/// The scheme, the host and the port of a URL.
+pub(super) fn origin_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}")
+}
+
+fn before(args: &[String], index: usize) -> &str {
+    index.checked_sub(1).map_or("", |before| args[before].as_str())
+}
+
+/// The secrets in an argument that follows another, or nothing.
+fn argument(before: &str, text: &str, found: &mut Vec<String>) {
+    if let Some((option, value)) = joined_option(text) {
+        return argument(option, value, found);
+    }
+    let is_value = |options: &[&str]| options.contains(&before);
+    let name_and = |mark: char| text.split_once(mark).map(|(name, value)| (name.trim(), value.trim()));
+    if is_value(HEADER_OPTIONS) {
+        let secret = name_and(':').filter(|(name, _)| !is_plain_header(name));
+        if let Some((_, value)) = secret {
+            credential(value, found);
+        } else {
+            parts(text, found);
+        }
+        return;
+    }
+    if is_value(VARIABLE_OPTIONS) {
+        let secret = name_and('=').filter(|(name, value)| is_secret_name(name) || is_secret_value(value));
+        found.extend(secret.map(|(_, value)| value.to_owned()));
+    } else if is_value(USER_OPTIONS) {
+        found.extend(name_and(':').map(|(_, password)| password.to_owned()));
+    } else if is_secret_option(before) && !is_flag(text) && !text.contains("://") {
+        credential(text, found);
+    }
+    parts(text, found);
+}
+
+/// `--name=value`, `-eNAME=value` and `-HName: value` in two.
+fn joined_option(text: &str) -> Option<(&str, &str)> {
+    if !text.starts_with('-') {
+        return None;
+    }
+    for (short, mark) in [("-e", '='), ("-H", ':')] {
+        let rest = text.strip_prefix(short).filter(|rest| rest.contains(mark));
+        if let Some(rest) = rest.filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')) {
+            return Some((short, rest));
+        }
+    }
+    text.split_once('=')
+        .filter(|(name, _)| !name.contains(char::is_whitespace))
+}
+
+fn is_secret_option(option: &str) -> bool {
+    option.starts_with('-') && !option.contains(['=', ' ']) && (is_secret_name(option) || KEY_OPTIONS.contains(&option))
+}
+
+/// A value that is secret as a whole: `Bearer abc`, too, of which the token may turn up alone.
+fn credential(value: &str, found: &mut Vec<String>) {
+    found.extend(value.rsplit_once(' ').map(|(_, last)| last.to_owned()));
+    found.push(value.to_owned());
+}
+
+/// The secrets within a text that may be anything.
+fn parts(text: &str, found: &mut Vec<String>) {
+    if text.starts_with(['{', '['])
+        && let Ok(value) = serde_json::from_str::<Value>(text)
+    {
+        return members("", &value, found);
+    }
+    if let Some((name, value)) = text.split_once(':')
+        && is_word(name)
+        && is_secret_name(name)
+        && !value.starts_with("//")
+    {
+        credential(value.trim(), found);
+    }
+    for piece in text.split([';', '&', ',', ' ', '\n', '\t']) {
+        if let Some((name, value)) = piece.split_once('=') {
+            let value = value.trim_matches(['"', '\'']);
+            if is_secret_name(name) || is_token(value) {
+                found.push(value.to_owned());
+            }
+        }
+    }
+    if is_token(text) {
+        found.push(text.to_owned());
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() < 2 {
+        return url_parts(text, found);
+    }
+    for (index, word) in words.iter().enumerate() {
+        let before = index.checked_sub(1).map_or("", |before| words[before]);
+        argument(before, word.trim_matches(['"', '\'']), found);
+    }
+}
+
+/// The texts in JSON that stand under the name of a secret, and what is in the others.
+fn members(name: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if is_secret_name(name) => credential(text, found),
+        Value::String(text) => parts(text, found),
+        Value::Array(items) => items.iter().for_each(|item| members(name, item, found)),
+        Value::Object(object) => object
+            .iter()
+            .for_each(|(name, value)| members(name, value, found)),
+        _ => {}
+    }
+}
+
+fn url_parts(text: &str, found: &mut Vec<String>) {
+    let Some((before, rest)) = text.split_once("://") else {
+        return;
+    };
+    let scheme = before
+        .rsplit(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c))
+        .next()
+        .unwrap_or_default();
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    if let Some((user, _)) = authority.rsplit_once('@') {
+        let (user, password) = user.split_once(':').map_or((user, None), |(user, password)| (user, Some(password)));
+        let is_web = scheme.to_ascii_lowercase().starts_with("http");
+        if is_token(user) || is_web && password.is_none_or(str::is_empty) {
+            found.push(user.to_owned());
+        }
+        found.extend(password.map(str::to_owned));
+    }
+    let (path, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
+    found.extend(path.split('/').filter(|part| is_token(part)).map(str::to_owned));
+    let pairs = query.split(['&', ';', '#', '?']).filter_map(|pair| pair.split_once('='));
+    let secret = pairs.filter(|(name, value)| is_secret_name(name) || is_token(value));
+    found.extend(secret.map(|(_, value)| value.to_owned()));
+    // Another URL may stand in its query.
+    url_parts(rest, found);
+}
+
+/// Whether a literal value of a variable is masked: any of eight characters and more but plain paths and flags.
+fn is_secret_value(value: &str) -> bool {
+    let value = value.trim();
+    let is_flags = value.split_whitespace().all(is_flag);
+    value.chars().count() >= SHORTEST_VALUE && !is_plain_path(value) && !is_flags
+}
+
+fn is_plain_header(name: &str) -> bool {
+    PLAIN_HEADERS.iter().any(|plain| name.eq_ignore_ascii_case(plain))
+}
+
+/// `-v`, `--verbose`, `--level=5`, `--file=/x`, but no secret behind a dash.
+fn is_flag(word: &str) -> bool {
+    let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+    let letters = name.trim_start_matches('-');
+    let is_short = !name.starts_with("--") && letters.len() > 3 && letters.contains(|c: char| c.is_ascii_digit());
+    name.starts_with('-')
+        && letters.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && !is_short
+        && !is_token(letters)
+        && value.is_none_or(|value| !is_secret_name(name) && (value.len() < SHORTEST_VALUE || is_plain_path(value)))
+}
+
+/// A path, or several with colons between, that begins as a path does and has nothing like a token in it.
+fn is_plain_path(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "-_.~@ /\\".contains(c);
+    let is_plain = |path: &str| {
+        let is_start = ["/", "./", "../", "~/", "\\"].iter().any(|start| path.starts_with(start));
+        is_start && path.chars().all(is_part) && !path.split(['/', '\\']).any(is_token)
+    };
+    let bytes = text.as_bytes();
+    if bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' {
+        return is_plain(&text[2..]);
+    }
+    text.split(':').all(is_plain)
+}
+
+/// Whether a text looks like a token: it begins as those of a known service, has a long run of letters and digits, or is a
+/// UUID.
+fn is_token(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.~+=".contains(c);
+    if text.len() < TOKEN_RUN || !text.chars().all(is_part) {
+        return false;
+    }
+    let is_mixed = |run: &str| run.contains(|c: char| c.is_ascii_digit()) && run.contains(|c: char| c.is_ascii_alphabetic());
+    let is_uuid = text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    is_uuid
+        || TOKEN_STARTS.iter().any(|start| text.starts_with(start))
+        || text
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|run| run.len() >= TOKEN_RUN && is_mixed(run))
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn shown(args: &[&str], expected: &[&str]) {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        assert_eq!(shown_arguments(&args), expected);
+    }
+
+    #[test]
+    fn arguments_are_shown_without_their_secrets() {
+        shown(&["-y", "@scope/package@1.2.3", "--port", "8080"], &["-y", "@scope/package@1.2.3", "--port", "8080"]);
+        shown(&["-k", "abc", "--api-key", "x", "-v"], &["-k", "***", "--api-key", "***", "-v"]);
+        shown(&["-eTOKEN=abc", "-e", "MODE=fast", "-e", "MODE=long-value"], &["-eTOKEN=***", "-e", "MODE=fast", "-e", "MODE=***"]);
+        shown(&["-HX-A: abc", "--header", "Accept: text/html"], &["-HX-A: ***", "--header", "Accept: text/html"]);
+        shown(&["-u", "me:pw"], &["-u", "me:***"]);
+        shown(&["Authorization:Bearer abc"], &["Authorization:***"]);
+        shown(&["sh -c 'TOKEN=abc npx x --key 1234'"], &["sh -c 'TOKEN=*** npx x --key ***'"]);
+        shown(&[r#"{"a":{"password":"abc","n":1}}"#], &[r#"{"a":{"password":"***","n":1}}"#]);
+        shown(&["/home/me/project", "git@github.com:a/b", "ssh://git@h/x"], &["/home/me/project", "git@github.com:a/b", "ssh://git@h/x"]);
+        shown(&["https://mcp.example/s/a1b2c3d4e5f6g7h8i9/mcp"], &["https://mcp.example/s/***/mcp"]);
+        shown(&["0f8fad5b-d9cb-469f-a165-70867728950e"], &["***"]);
+    }
+
+    #[test]
+    fn values_are_secret_but_for_paths_and_flags() {
+        for plain in ["short", "/usr/bin:/bin", "~/data dir", r"C:\Users\me", "--max-old-space-size=4096", "-Xmx512m", "--a --b=/x/y"] {
+            assert!(!is_secret_value(plain), "{plain}");
+        }
+        for secret in ["eight-ch", "/AbCdEf0123456789abcd/x", "-pS3cretWord", "--token=abcdefgh", "relative/path"] {
+            assert!(is_secret_value(secret), "{secret}");
+        }
+    }
+}
