@@ -38,7 +38,16 @@ pub struct Secret<T>(T);
 
 /// Words that name a secret where they stand between marks, as in `DB_PASS`; within other words they say nothing.
 const SECRET_PARTS: [&str; 10] = [
-    "auth", "pass", "pat", "pwd", "pw", "sig", "signature", "jwt", "bearer", "dsn",
+    "auth",
+    "pass",
+    "pat",
+    "pwd",
+    "pw",
+    "sig",
+    "signature",
+    "jwt",
+    "bearer",
+    "dsn",
 ];
 
 /// Replaces known secrets in text.

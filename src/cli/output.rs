@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::diagnostics::Exit;
-use super::printable::{on_terminal, printable_json};
+use super::printable::{on_terminal, printable, printable_json};
 
 /// Results go to stdout, all else to stderr. Text and colour are for terminals; a program that reads gets JSON.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Output {
     /// When the answer cannot be read.
     pub(super) fn ask(&self, question: &str) -> io::Result<bool> {
         let mut err = io::stderr().lock();
-        write!(err, "{question} [y/N] ")?;
+        write!(err, "{} [y/N] ", on_terminal(question))?;
         err.flush()?;
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
@@ -106,7 +106,7 @@ impl Output {
     /// When the answer cannot be read.
     pub(super) fn ask_text(&self, question: &str) -> io::Result<String> {
         let mut err = io::stderr().lock();
-        write!(err, "{question}: ")?;
+        write!(err, "{}: ", on_terminal(question))?;
         err.flush()?;
         let mut answer = String::new();
         if io::stdin().read_line(&mut answer)? == 0 {
@@ -121,7 +121,7 @@ impl Output {
     /// When the answer cannot be read.
     pub(super) fn ask_secret(&self, question: &str) -> io::Result<String> {
         let terminal = console::Term::stderr();
-        terminal.write_str(&format!("{question}: "))?;
+        terminal.write_str(&format!("{}: ", on_terminal(question)))?;
         Ok(terminal.read_secure_line()?.trim().to_owned())
     }
 
@@ -145,7 +145,7 @@ impl Output {
             let bar = all.add(
                 ProgressBar::new_spinner()
                     .with_style(style.clone())
-                    .with_message(name.clone()),
+                    .with_message(printable(name)),
             );
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
@@ -164,7 +164,7 @@ impl Output {
         let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
             .expect("the template is well formed");
         bar.set_style(style);
-        bar.set_message(what.into());
+        bar.set_message(printable(&what.into()));
         bar.enable_steady_tick(Duration::from_millis(100));
         Spinner(bar)
     }

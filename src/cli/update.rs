@@ -1,4 +1,5 @@
-//! `mcpzip update`: servers that came from the registry, brought up to date; what the user changed stays.
+//! `mcpzip update`: servers that came from the registry, brought up to date; what the user changed stays, and what would run
+//! then is shown before it is taken.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -7,6 +8,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::from_registry::{Answers, origin};
 use super::output::{Output, bad, faint, good, strong};
+use super::printable::printable;
 use super::registry::{asked, open};
 use super::trial::Trial;
 use crate::config::{Change, Config, Document, Environment, Paths, change_servers};
@@ -29,6 +31,9 @@ pub(super) struct Arguments {
     /// What a new version needs to know; may be given several times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "all")]
     set: Vec<String>,
+    /// Take what would run then without asking
+    #[arg(long, short)]
+    yes: bool,
     /// Do not connect afterwards
     #[arg(long)]
     no_check: bool,
@@ -128,6 +133,9 @@ async fn one(
         (false, false) => "updated",
     };
     if done == "updated" {
+        if !changed.is_empty() && !arguments.yes {
+            update.confirm(output)?;
+        }
         let changes = [(name.to_owned(), update.change.clone())];
         change_servers(
             &paths.config_file,
@@ -229,6 +237,51 @@ impl Update {
         })
     }
 
+    /// Shows what would run, and asks whether it may.
+    fn confirm(&self, output: &Output) -> Result<(), Exit> {
+        let (name, (from, to)) = (&self.name, &self.versions);
+        let differences = self.differences().join("\n");
+        let failed = |text: &str| Exit::failed(format!("`{name}`: {text}"));
+        if output.is_json() || !output.can_ask() {
+            return Err(failed(&format!(
+                "{from} → {to} changes what runs:\n{differences}\nnothing was changed: `--yes` takes it without asking, `--dry-run` only looks"
+            )));
+        }
+        output.line(format!(
+            "{} {from} → {to} changes what runs:\n{differences}",
+            strong(name)
+        ));
+        match output.ask("Take it?")? {
+            true => Ok(()),
+            false => Err(failed("nothing was changed")),
+        }
+    }
+
+    /// The members that an update changes, in lines: what goes with `-`, what comes with `+`.
+    fn differences(&self) -> Vec<String> {
+        let before: Value = serde_json::from_str(&self.before).unwrap_or_default();
+        let mut lines = Vec::new();
+        for (path, now) in &self.merged.changes {
+            let then = path.iter().fold(&before, |value, key| &value[key.as_str()]);
+            let (then, now) = (shown(then), now.as_ref().map(shown).unwrap_or_default());
+            let start = then.iter().zip(&now).take_while(|(a, b)| a == b).count();
+            let ends = then[start..].iter().rev().zip(now[start..].iter().rev());
+            let end = ends.take_while(|(a, b)| a == b).count();
+            let marked = |mark: char, texts: &[String]| -> Vec<String> {
+                texts
+                    .iter()
+                    .map(|text| format!("    {mark} {text}"))
+                    .collect()
+            };
+            lines.push(format!("  {}:", printable(&path.join("."))));
+            lines.extend(marked(' ', &then[..start]));
+            lines.extend(marked('-', &then[start..then.len() - end]));
+            lines.extend(marked('+', &now[start..now.len() - end]));
+            lines.extend(marked(' ', &then[then.len() - end..]));
+        }
+        lines
+    }
+
     fn show(&self, done: &str, changed: &[String], output: &Output) {
         let (name, (from, to)) = (strong(&self.name), &self.versions);
         output.line(match done {
@@ -240,6 +293,9 @@ impl Update {
                 listed(changed)
             ),
         });
+        if done == "possible" {
+            self.differences().iter().for_each(|line| output.line(line));
+        }
         for kept in &self.merged.kept {
             output.line(format!(
                 "  {} {kept}: you changed it, and so did the registry",
@@ -256,6 +312,16 @@ fn has_origin(document: &Document, name: &str) -> bool {
     document
         .get(&["mcpServers", name, "registry", "name"])
         .is_some()
+}
+
+/// A member's texts, a line each.
+fn shown(value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Array(items) => items.iter().flat_map(shown).collect(),
+        Value::String(text) => vec![printable(text)],
+        other => vec![printable(&other.to_string())],
+    }
 }
 
 /// The inputs that an entry remembers.

@@ -36,7 +36,7 @@ pub(super) fn variables(
         expanded.text.push_str(before);
         let unclear = |end: usize, hint| Fault::Reference {
             key: key.to_owned(),
-            written: reference[..end].to_owned(),
+            written: quotable(&reference[..end]),
             hint,
         };
         let Some(end) = reference.find('}') else {
@@ -94,6 +94,15 @@ impl Expanded {
     fn fill_in(&mut self, name: &str, value: &str) {
         self.text.push_str(value);
         self.variables.push((name.to_owned(), value.to_owned()));
+    }
+}
+
+/// A reference as it is quoted: what has other characters than names have may be a secret.
+fn quotable(reference: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "${}_:.".contains(c);
+    match reference.chars().all(is_plain) {
+        true => reference.to_owned(),
+        false => "${…}".to_owned(),
     }
 }
 

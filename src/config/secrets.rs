@@ -16,12 +16,41 @@ const TOKEN_RUN: usize = 16;
 
 /// How tokens of well-known services begin.
 const TOKEN_STARTS: &[&str] = &[
-    "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "sk_", "pk_", "rk_", "xoxb-", "xoxp-", "xapp-", "AKIA",
-    "ASIA", "AIza", "eyJ", "hf_", "npm_", "pypi-", "dop_v1_", "figd_", "lin_api_", "ntn_", "secret_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "eyJ",
+    "hf_",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "figd_",
+    "lin_api_",
+    "ntn_",
+    "secret_",
 ];
 
 /// Headers whose values are nobody's secret.
-const PLAIN_HEADERS: &[&str] = &["accept", "accept-encoding", "accept-language", "content-type", "user-agent"];
+const PLAIN_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "content-type",
+    "user-agent",
+];
 
 const HEADER_OPTIONS: &[&str] = &["-H", "--header", "--headers"];
 const VARIABLE_OPTIONS: &[&str] = &["-e", "--env", "--environment", "--build-arg"];
@@ -83,7 +112,9 @@ pub(super) fn origin_of(url: &str) -> String {
 }
 
 fn before(args: &[String], index: usize) -> &str {
-    index.checked_sub(1).map_or("", |before| args[before].as_str())
+    index
+        .checked_sub(1)
+        .map_or("", |before| args[before].as_str())
 }
 
 /// The secrets in an argument that follows another, or nothing.
@@ -92,7 +123,10 @@ fn argument(before: &str, text: &str, found: &mut Vec<String>) {
         return argument(option, value, found);
     }
     let is_value = |options: &[&str]| options.contains(&before);
-    let name_and = |mark: char| text.split_once(mark).map(|(name, value)| (name.trim(), value.trim()));
+    let name_and = |mark: char| {
+        text.split_once(mark)
+            .map(|(name, value)| (name.trim(), value.trim()))
+    };
     if is_value(HEADER_OPTIONS) {
         let secret = name_and(':').filter(|(name, _)| !is_plain_header(name));
         if let Some((_, value)) = secret {
@@ -103,7 +137,8 @@ fn argument(before: &str, text: &str, found: &mut Vec<String>) {
         return;
     }
     if is_value(VARIABLE_OPTIONS) {
-        let secret = name_and('=').filter(|(name, value)| is_secret_name(name) || is_secret_value(value));
+        let secret =
+            name_and('=').filter(|(name, value)| is_secret_name(name) || is_secret_value(value));
         found.extend(secret.map(|(_, value)| value.to_owned()));
     } else if is_value(USER_OPTIONS) {
         found.extend(name_and(':').map(|(_, password)| password.to_owned()));
@@ -120,7 +155,9 @@ fn joined_option(text: &str) -> Option<(&str, &str)> {
     }
     for (short, mark) in [("-e", '='), ("-H", ':')] {
         let rest = text.strip_prefix(short).filter(|rest| rest.contains(mark));
-        if let Some(rest) = rest.filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')) {
+        if let Some(rest) =
+            rest.filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+        {
             return Some((short, rest));
         }
     }
@@ -129,7 +166,9 @@ fn joined_option(text: &str) -> Option<(&str, &str)> {
 }
 
 fn is_secret_option(option: &str) -> bool {
-    option.starts_with('-') && !option.contains(['=', ' ']) && (is_secret_name(option) || KEY_OPTIONS.contains(&option))
+    option.starts_with('-')
+        && !option.contains(['=', ' '])
+        && (is_secret_name(option) || KEY_OPTIONS.contains(&option))
 }
 
 /// A value that is secret as a whole: `Bearer abc`, too, of which the token may turn up alone.
@@ -197,7 +236,9 @@ fn url_parts(text: &str, found: &mut Vec<String>) {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
     if let Some((user, _)) = authority.rsplit_once('@') {
-        let (user, password) = user.split_once(':').map_or((user, None), |(user, password)| (user, Some(password)));
+        let (user, password) = user
+            .split_once(':')
+            .map_or((user, None), |(user, password)| (user, Some(password)));
         let is_web = scheme.to_ascii_lowercase().starts_with("http");
         if is_token(user) || is_web && password.is_none_or(str::is_empty) {
             found.push(user.to_owned());
@@ -205,8 +246,14 @@ fn url_parts(text: &str, found: &mut Vec<String>) {
         found.extend(password.map(str::to_owned));
     }
     let (path, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
-    found.extend(path.split('/').filter(|part| is_token(part)).map(str::to_owned));
-    let pairs = query.split(['&', ';', '#', '?']).filter_map(|pair| pair.split_once('='));
+    found.extend(
+        path.split('/')
+            .filter(|part| is_token(part))
+            .map(str::to_owned),
+    );
+    let pairs = query
+        .split(['&', ';', '#', '?'])
+        .filter_map(|pair| pair.split_once('='));
     let secret = pairs.filter(|(name, value)| is_secret_name(name) || is_token(value));
     found.extend(secret.map(|(_, value)| value.to_owned()));
     // Another URL may stand in its query.
@@ -221,26 +268,38 @@ fn is_secret_value(value: &str) -> bool {
 }
 
 fn is_plain_header(name: &str) -> bool {
-    PLAIN_HEADERS.iter().any(|plain| name.eq_ignore_ascii_case(plain))
+    PLAIN_HEADERS
+        .iter()
+        .any(|plain| name.eq_ignore_ascii_case(plain))
 }
 
 /// `-v`, `--verbose`, `--level=5`, `--file=/x`, but no secret behind a dash.
 fn is_flag(word: &str) -> bool {
-    let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+    let (name, value) = word
+        .split_once('=')
+        .map_or((word, None), |(name, value)| (name, Some(value)));
     let letters = name.trim_start_matches('-');
-    let is_short = !name.starts_with("--") && letters.len() > 3 && letters.contains(|c: char| c.is_ascii_digit());
+    let is_short = !name.starts_with("--")
+        && letters.len() > 3
+        && letters.contains(|c: char| c.is_ascii_digit());
     name.starts_with('-')
-        && letters.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && letters
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         && !is_short
         && !is_token(letters)
-        && value.is_none_or(|value| !is_secret_name(name) && (value.len() < SHORTEST_VALUE || is_plain_path(value)))
+        && value.is_none_or(|value| {
+            !is_secret_name(name) && (value.len() < SHORTEST_VALUE || is_plain_path(value))
+        })
 }
 
 /// A path, or several with colons between, that begins as a path does and has nothing like a token in it.
 fn is_plain_path(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "-_.~@ /\\".contains(c);
     let is_plain = |path: &str| {
-        let is_start = ["/", "./", "../", "~/", "\\"].iter().any(|start| path.starts_with(start));
+        let is_start = ["/", "./", "../", "~/", "\\"]
+            .iter()
+            .any(|start| path.starts_with(start));
         is_start && path.chars().all(is_part) && !path.split(['/', '\\']).any(is_token)
     };
     let bytes = text.as_bytes();
@@ -257,7 +316,10 @@ fn is_token(text: &str) -> bool {
     if text.len() < TOKEN_RUN || !text.chars().all(is_part) {
         return false;
     }
-    let is_mixed = |run: &str| run.contains(|c: char| c.is_ascii_digit()) && run.contains(|c: char| c.is_ascii_alphabetic());
+    let is_mixed = |run: &str| {
+        run.contains(|c: char| c.is_ascii_digit())
+            && run.contains(|c: char| c.is_ascii_alphabetic())
+    };
     let is_uuid = text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     is_uuid
         || TOKEN_STARTS.iter().any(|start| text.starts_with(start))
@@ -267,7 +329,10 @@ fn is_token(text: &str) -> bool {
 }
 
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
 #[cfg(test)]
@@ -282,25 +347,63 @@ mod tests {
 
     #[test]
     fn arguments_are_shown_without_their_secrets() {
-        shown(&["-y", "@scope/package@1.2.3", "--port", "8080"], &["-y", "@scope/package@1.2.3", "--port", "8080"]);
-        shown(&["-k", "abc", "--api-key", "x", "-v"], &["-k", "***", "--api-key", "***", "-v"]);
-        shown(&["-eTOKEN=abc", "-e", "MODE=fast", "-e", "MODE=long-value"], &["-eTOKEN=***", "-e", "MODE=fast", "-e", "MODE=***"]);
-        shown(&["-HX-A: abc", "--header", "Accept: text/html"], &["-HX-A: ***", "--header", "Accept: text/html"]);
+        shown(
+            &["-y", "@scope/package@1.2.3", "--port", "8080"],
+            &["-y", "@scope/package@1.2.3", "--port", "8080"],
+        );
+        shown(
+            &["-k", "abc", "--api-key", "x", "-v"],
+            &["-k", "***", "--api-key", "***", "-v"],
+        );
+        shown(
+            &["-eTOKEN=abc", "-e", "MODE=fast", "-e", "MODE=long-value"],
+            &["-eTOKEN=***", "-e", "MODE=fast", "-e", "MODE=***"],
+        );
+        shown(
+            &["-HX-A: abc", "--header", "Accept: text/html"],
+            &["-HX-A: ***", "--header", "Accept: text/html"],
+        );
         shown(&["-u", "me:pw"], &["-u", "me:***"]);
         shown(&["Authorization:Bearer abc"], &["Authorization:***"]);
-        shown(&["sh -c 'TOKEN=abc npx x --key 1234'"], &["sh -c 'TOKEN=*** npx x --key ***'"]);
-        shown(&[r#"{"a":{"password":"abc","n":1}}"#], &[r#"{"a":{"password":"***","n":1}}"#]);
-        shown(&["/home/me/project", "git@github.com:a/b", "ssh://git@h/x"], &["/home/me/project", "git@github.com:a/b", "ssh://git@h/x"]);
-        shown(&["https://mcp.example/s/a1b2c3d4e5f6g7h8i9/mcp"], &["https://mcp.example/s/***/mcp"]);
+        shown(
+            &["sh -c 'TOKEN=abc npx x --key 1234'"],
+            &["sh -c 'TOKEN=*** npx x --key ***'"],
+        );
+        shown(
+            &[r#"{"a":{"password":"abc","n":1}}"#],
+            &[r#"{"a":{"password":"***","n":1}}"#],
+        );
+        shown(
+            &["/home/me/project", "git@github.com:a/b", "ssh://git@h/x"],
+            &["/home/me/project", "git@github.com:a/b", "ssh://git@h/x"],
+        );
+        shown(
+            &["https://mcp.example/s/a1b2c3d4e5f6g7h8i9/mcp"],
+            &["https://mcp.example/s/***/mcp"],
+        );
         shown(&["0f8fad5b-d9cb-469f-a165-70867728950e"], &["***"]);
     }
 
     #[test]
     fn values_are_secret_but_for_paths_and_flags() {
-        for plain in ["short", "/usr/bin:/bin", "~/data dir", r"C:\Users\me", "--max-old-space-size=4096", "-Xmx512m", "--a --b=/x/y"] {
+        for plain in [
+            "short",
+            "/usr/bin:/bin",
+            "~/data dir",
+            r"C:\Users\me",
+            "--max-old-space-size=4096",
+            "-Xmx512m",
+            "--a --b=/x/y",
+        ] {
             assert!(!is_secret_value(plain), "{plain}");
         }
-        for secret in ["eight-ch", "/AbCdEf0123456789abcd/x", "-pS3cretWord", "--token=abcdefgh", "relative/path"] {
+        for secret in [
+            "eight-ch",
+            "/AbCdEf0123456789abcd/x",
+            "-pS3cretWord",
+            "--token=abcdefgh",
+            "relative/path",
+        ] {
             assert!(is_secret_value(secret), "{secret}");
         }
     }

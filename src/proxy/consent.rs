@@ -4,13 +4,14 @@
 //! then repeats. A server that asks back makes it repeat the request once more; the user has agreed to that already.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use super::caller::{CallHost, Questions, named};
+use super::question::question;
 use super::relay::{Errand, required_input};
 use super::{Failure, Proxy, Reply};
 use crate::catalog::Tool;
@@ -31,13 +32,13 @@ const STATE_PREFIX: &str = "mcpzip.consent.";
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 const MOST: usize = 1024;
 
-/// The most characters of the arguments that the user is shown.
-const SHOWN: usize = 2_000;
+/// The hash of a call, which nobody finds another for.
+type Fingerprint = [u8; 32];
 
 /// Calls that the user was asked about, or has agreed to, by the request state that the client holds and a hash of the
 /// call, so that a state opens nothing else.
 #[derive(Debug, Default)]
-pub(super) struct Consents(Mutex<HashMap<(String, u64), Known>>);
+pub(super) struct Consents(Mutex<HashMap<(String, Fingerprint), Known>>);
 
 #[derive(Debug)]
 struct Known {
@@ -75,7 +76,7 @@ impl Proxy {
         if !self.wants_consent(&name, tool) {
             return Ok(Consent::Needless);
         }
-        let question = question(&name, arguments);
+        let question = question(name.tool.as_str(), arguments).map_err(Failure::Refused)?;
         let Some(errand) = errand else {
             return Err(Failure::Consent(question));
         };
@@ -145,7 +146,7 @@ impl Proxy {
     }
 
     /// The answer that asks a client of the modern era.
-    fn asked(&self, question: &Question, call: u64) -> Consent {
+    fn asked(&self, question: &Question, call: Fingerprint) -> Consent {
         let state = format!("{STATE_PREFIX}{}", random_token());
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{{"method":"elicitation/create","params":{}}}}},"requestState":{}}}"#,
@@ -169,7 +170,7 @@ impl Proxy {
 }
 
 impl Consents {
-    fn keep(&self, state: String, call: u64, is_agreed: bool) {
+    fn keep(&self, state: String, call: Fingerprint, is_agreed: bool) {
         let mut known = self.known();
         known.retain(|_, known| known.since.elapsed() < PATIENCE);
         // A client that lets so many questions lie is asked again.
@@ -185,30 +186,16 @@ impl Consents {
         );
     }
 
-    fn take(&self, state: String, call: u64) -> Option<Known> {
+    fn take(&self, state: String, call: Fingerprint) -> Option<Known> {
         self.known()
             .remove(&(state, call))
             .filter(|known| known.since.elapsed() < PATIENCE)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(String, u64), Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<(String, Fingerprint), Known>> {
         // Each change is a single step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What the user reads.
-fn question(name: &QualifiedName, arguments: &str) -> String {
-    let shown: String = arguments.chars().take(SHOWN).collect();
-    let rest = if shown.len() < arguments.len() {
-        "…"
-    } else {
-        ""
-    };
-    format!(
-        "May the tool `{}` be called with these arguments?\n{shown}{rest}",
-        name.tool
-    )
 }
 
 fn is_accepted(answer: &[u8]) -> bool {
@@ -230,8 +217,6 @@ fn has_accepted(responses: &str) -> bool {
     answer.is_some_and(|answer| is_accepted(answer.as_bytes()))
 }
 
-fn fingerprint(name: &QualifiedName, arguments: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (name.to_string(), arguments).hash(&mut hasher);
-    hasher.finish()
+fn fingerprint(name: &QualifiedName, arguments: &str) -> Fingerprint {
+    Sha256::digest(format!("{name}\0{arguments}")).into()
 }

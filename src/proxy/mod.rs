@@ -33,6 +33,7 @@ mod page;
 mod policy;
 pub mod projection;
 mod prompts;
+mod question;
 mod read_result;
 mod refresh;
 mod relay;
@@ -120,6 +121,7 @@ pub struct Proxy {
     sight: Sight,
     open_calls: Arc<OpenCalls>,
     consents: Consents,
+    switches: Arc<builtin::Switches>,
     logins: Arc<Logins>,
     /// Makes spans, once somebody has said where they go.
     tracer: OnceLock<Arc<Tracer>>,
@@ -223,6 +225,7 @@ impl Proxy {
                 sight: Sight::default(),
                 open_calls: Arc::default(),
                 consents: Consents::default(),
+                switches: Arc::default(),
                 logins: Arc::default(),
                 tracer: OnceLock::new(),
                 tasks: tasks.clone(),
@@ -235,6 +238,7 @@ impl Proxy {
 
     /// Takes over an edited configuration.
     pub fn configure(&self, config: Config) {
+        self.switches.compare(&config);
         self.pool.configure(&config);
         self.refresh.configure(&self.sight.reachable(&config));
         self.index.configure(&config.search);

@@ -420,7 +420,11 @@ fn an_agent_switches_on_only_what_an_agent_switched_off() {
     // Or under another name, with an argument more, by a shell.
     let args = same["args"].clone();
     let more = json!([args[0], args[1], "--more"]);
-    let line = format!("{} {} x", same["command"].as_str().unwrap(), args[0].as_str().unwrap());
+    let line = format!(
+        "{} {} x",
+        same["command"].as_str().unwrap(),
+        args[0].as_str().unwrap()
+    );
     for entry in [
         json!({ "command": same["command"], "args": args }),
         json!({ "command": same["command"], "args": more }),
@@ -442,14 +446,20 @@ fn an_agent_switches_on_only_what_an_agent_switched_off() {
     setup.save_text(&before);
     until("the edit to be seen", || {
         let listed = servers(&mut client, json!({ "operation": "list" })).text();
-        listed.ends_with("on: fake_server with 2 arguments").then_some(())
+        listed
+            .ends_with("on: fake_server with 2 arguments")
+            .then_some(())
     });
     setup.save_text(&off);
     until("the edit to be seen", || {
         let listed = servers(&mut client, json!({ "operation": "list" })).text();
         listed.ends_with("disabled").then_some(())
     });
-    let told = servers(&mut client, json!({ "operation": "enable", "names": ["on"] })).tool_error();
+    let told = servers(
+        &mut client,
+        json!({ "operation": "enable", "names": ["on"] }),
+    )
+    .tool_error();
     assert!(told.contains("a person"), "{told}");
     client.finish();
 }

@@ -488,13 +488,25 @@ fn a_question_shows_the_whole_of_what_is_agreed_to() {
     let mut client = greeted(&setup, FORMS);
     let mut ask = |arguments: &str| asked_before(&mut client, "disk__delete_file", arguments);
     // Behind much harmless text.
-    let long = ask(&format!(r#"{{"note":"begin{}finish","path":"/etc"}}"#, "x".repeat(9_000)));
-    for part in ["begin", "finish", r#""path":"/etc""#, "characters more", "SHA-256 "] {
+    let long = ask(&format!(
+        r#"{{"note":"begin{}finish","path":"/etc"}}"#,
+        "x".repeat(9_000)
+    ));
+    for part in [
+        "begin",
+        "finish",
+        r#""path":"/etc""#,
+        "characters more",
+        "SHA-256 ",
+    ] {
         assert!(long.contains(part), "`{part}` is not in {long}");
     }
     assert!(long.chars().count() < 6_000, "{long}");
     let short = ask(&format!(r#"{{"note":"{}END"}}"#, "y".repeat(3_000)));
-    assert!(short.contains(&"y".repeat(3_000)) && short.contains("END"), "{short}");
+    assert!(
+        short.contains(&"y".repeat(3_000)) && short.contains("END"),
+        "{short}"
+    );
     // Hidden, turned around, and on lines of its own.
     let odd = ask("{\"path\":  \"a\u{202e}b\\u202ec\u{200b}\\u0041\",\"x\":1,   \"x\":2}");
     assert!(

@@ -620,7 +620,10 @@ fn an_update_follows_the_registry_and_keeps_what_the_user_changed() {
     // Without a person to ask, nothing that runs is changed.
     let refused = run(&setup, &["update", "--all", "--no-check"]).code(1);
     for part in ["@me/weather@1.0.0", "@me/weather@2.0.0", "CACHE", "--yes"] {
-        assert!(refused.stderr.contains(part), "`{part}` is not in {refused}");
+        assert!(
+            refused.stderr.contains(part),
+            "`{part}` is not in {refused}"
+        );
     }
     assert_eq!(text(&setup), edited);
     let updated = run(&setup, &["update", "weather", "--no-check", "--yes"])
@@ -686,7 +689,14 @@ fn an_update_that_needs_to_know_more_asks_for_it_and_others_go_on() {
     assert_eq!(entry(&setup, "weather")["registry"]["version"], "1.0.0");
     let _ = run(
         &setup,
-        &["update", "weather", "--no-check", "--yes", "--set", "country=de"],
+        &[
+            "update",
+            "weather",
+            "--no-check",
+            "--yes",
+            "--set",
+            "country=de",
+        ],
     )
     .code(0);
     assert_eq!(
@@ -742,9 +752,13 @@ fn with_runtime(kind: &str, identifier: &str, arguments: Value) -> Value {
 #[test]
 fn a_registry_gives_a_runner_no_option_that_is_not_known_to_be_harmless() {
     let words = |words: &[&str]| -> Value {
-        words.iter().map(|word| json!({ "type": "positional", "value": word })).collect()
+        words
+            .iter()
+            .map(|word| json!({ "type": "positional", "value": word }))
+            .collect()
     };
-    let named = |name: &str, value: &str| json!([{ "type": "named", "name": name, "value": value }]);
+    let named =
+        |name: &str, value: &str| json!([{ "type": "named", "name": name, "value": value }]);
     let flag = |name: &str| json!([{ "type": "named", "name": name, "isRequired": true }]);
     for (kind, identifier, arguments) in [
         ("oci", "a/b", flag("--privileged")),
@@ -774,16 +788,52 @@ fn a_registry_gives_a_runner_no_option_that_is_not_known_to_be_harmless() {
         let registry = Fake::new(&[with_runtime(kind, identifier, arguments.clone())]);
         let setup = registry.home();
         let before = text(&setup);
-        let refused = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check", "--yes"]).code(1);
-        assert!(refused.stderr.contains("mcpzip does not pass on"), "{arguments}: {refused}");
+        let refused = run(
+            &setup,
+            &[
+                "add",
+                "c",
+                "--from-registry",
+                "a.b/c",
+                "--no-check",
+                "--yes",
+            ],
+        )
+        .code(1);
+        assert!(
+            refused.stderr.contains("mcpzip does not pass on"),
+            "{arguments}: {refused}"
+        );
         assert_eq!(text(&setup), before, "{arguments}");
     }
     // A variable that steers the runner is as good as an option.
-    for name in ["npm_config_registry", "NODE_OPTIONS", "DOCKER_HOST", "LD_PRELOAD", "PATH", "UV_INDEX_URL"] {
-        let package = npm("p", "1.0.0", json!({ "environmentVariables": [{ "name": name, "value": "x" }] }));
+    for name in [
+        "npm_config_registry",
+        "NODE_OPTIONS",
+        "DOCKER_HOST",
+        "LD_PRELOAD",
+        "PATH",
+        "UV_INDEX_URL",
+    ] {
+        let package = npm(
+            "p",
+            "1.0.0",
+            json!({ "environmentVariables": [{ "name": name, "value": "x" }] }),
+        );
         let registry = Fake::new(&[listed("a.b/c", "1.0.0", package)]);
         let setup = registry.home();
-        let refused = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check", "--yes"]).code(1);
+        let refused = run(
+            &setup,
+            &[
+                "add",
+                "c",
+                "--from-registry",
+                "a.b/c",
+                "--no-check",
+                "--yes",
+            ],
+        )
+        .code(1);
         assert!(refused.stderr.contains(name), "{name}: {refused}");
     }
     let fine = json!([
@@ -793,7 +843,11 @@ fn a_registry_gives_a_runner_no_option_that_is_not_known_to_be_harmless() {
     ]);
     let registry = Fake::new(&[with_runtime("oci", "a/b", fine)]);
     let setup = registry.home();
-    let _ = run(&setup, &["add", "c", "--from-registry", "a.b/c", "--no-check"]).code(0);
+    let _ = run(
+        &setup,
+        &["add", "c", "--from-registry", "a.b/c", "--no-check"],
+    )
+    .code(0);
     assert_eq!(
         entry(&setup, "c")["args"],
         json!(["run", "-i", "--rm", "-e", "MODE=fast", "a/b:1.0.0"])
@@ -803,11 +857,16 @@ fn a_registry_gives_a_runner_no_option_that_is_not_known_to_be_harmless() {
 #[cfg(unix)]
 #[test]
 fn an_update_at_a_terminal_shows_what_would_run_and_asks() {
-    let registry = Fake::new(&[weather("1.0.0")]);
+    let solo = |version: &str| listed("a.b/solo", version, npm("solo", version, json!({})));
+    let registry = Fake::new(&[solo("1.0.0")]);
     let setup = registry.home();
-    add_weather(&setup);
+    let _ = run(
+        &setup,
+        &["add", "solo", "--from-registry", "a.b/solo", "--no-check"],
+    )
+    .code(0);
     let before = text(&setup);
-    registry.set(&[weather("2.0.0")]);
+    registry.set(&[solo("2.0.0")]);
     let command = setup.command(&["update", "--all", "--no-check"]);
     for (word, is_updated) in [("n", false), ("y", true)] {
         let Some(terminal) = crate::support::terminal::Terminal::run(&command) else {
@@ -815,7 +874,7 @@ fn an_update_at_a_terminal_shows_what_would_run_and_asks() {
         };
         let screen = terminal.shows("[y/N]");
         assert!(
-            screen.contains("- @me/weather@1.0.0") && screen.contains("+ @me/weather@2.0.0"),
+            screen.contains("- solo@1.0.0") && screen.contains("+ solo@2.0.0"),
             "{screen}"
         );
         terminal.types(word);

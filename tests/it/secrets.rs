@@ -13,12 +13,16 @@ fn log(setup: &Setup, name: &str) -> String {
 /// Entries whose arguments and URLs hold the secret in many forms.
 fn revealing() -> Setup {
     let args = [
-        "--header", "Authorization: Bearer hunter2-secret",
+        "--header",
+        "Authorization: Bearer hunter2-secret",
         "--header=X-Custom: hunter2-secret",
-        "-e", "DB_TOKEN=hunter2-secret",
+        "-e",
+        "DB_TOKEN=hunter2-secret",
         "--env=PLAIN=hunter2-secret",
-        "-k", "hunter2-secret",
-        "--token", "hunter2-secret",
+        "-k",
+        "hunter2-secret",
+        "--token",
+        "hunter2-secret",
         "postgresql://me:hunter2-secret@db.example/x",
         "https://hunter2-secret@git.example/x",
         "https://api.example/mcp?api_key=hunter2-secret&page=2",
@@ -57,7 +61,13 @@ fn agents_see_of_a_command_its_name_and_the_number_of_its_arguments() {
 #[test]
 fn people_see_arguments_and_urls_without_the_secrets_in_them() {
     let setup = revealing();
-    for command in [&["list"][..], &["list", "--json"], &["servers"], &["status"], &["doctor"]] {
+    for command in [
+        &["list"][..],
+        &["list", "--json"],
+        &["servers"],
+        &["status"],
+        &["doctor"],
+    ] {
         let outcome = setup.run(command);
         for text in [&outcome.stdout, &outcome.stderr] {
             assert!(!text.contains("hunter2"), "{command:?}: {text}");
@@ -105,8 +115,20 @@ fn literal_variables_are_masked_in_all_that_a_server_writes() {
     });
     client.finish();
     let people = setup.run(&["servers"]);
-    for text in [failed, shown.clone(), log(&setup, "a") + &log(&setup, "dead"), people.stdout, people.stderr] {
-        for secret in ["ordinary-words", "verbose-flag", "MIIEvQ", "hkiG9w", "p4ssw0rd"] {
+    for text in [
+        failed,
+        shown.clone(),
+        log(&setup, "a") + &log(&setup, "dead"),
+        people.stdout,
+        people.stderr,
+    ] {
+        for secret in [
+            "ordinary-words",
+            "verbose-flag",
+            "MIIEvQ",
+            "hkiG9w",
+            "p4ssw0rd",
+        ] {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
     }
@@ -128,11 +150,18 @@ fn a_secret_at_the_edge_of_what_is_kept_shows_no_part_of_itself() {
         );
         let mut client = setup.connect();
         let failed = client.execute("dead__t").tool_error();
-        assert!(failed.contains("xxxx") && !failed.contains("Zq7"), "{failed}");
+        assert!(
+            failed.contains("xxxx") && !failed.contains("Zq7"),
+            "{failed}"
+        );
         client.finish();
     }
     // A line that is written in parts is cut within the secret.
-    let long = format!("{}{secret}{}", "x".repeat(64 * 1024 - 60), "x".repeat(10_000));
+    let long = format!(
+        "{}{secret}{}",
+        "x".repeat(64 * 1024 - 60),
+        "x".repeat(10_000)
+    );
     let setup = Setup::new().server_with(
         "a",
         Server::new().tool("t", [say(&long), answer("done"), say("the end")]),
@@ -143,7 +172,10 @@ fn a_secret_at_the_edge_of_what_is_kept_shows_no_part_of_itself() {
     let logged = until("the end of the log", || {
         Some(log(&setup, "a")).filter(|text| text.contains("the end"))
     });
-    assert!(logged.contains("***") && !logged.contains("Zq7"), "a part of the secret is in the log");
+    assert!(
+        logged.contains("***") && !logged.contains("Zq7"),
+        "a part of the secret is in the log"
+    );
     client.finish();
 }
 
@@ -153,7 +185,10 @@ fn a_faulty_entry_shows_no_secret() {
         .server("a", Server::new().tool("t", [echo()]))
         .entry("one", r#"{"command":"x","args":"--token hunter2-secret"}"#)
         .entry("two", r#"{"command":"x","env":"TOKEN=hunter2-secret"}"#)
-        .entry("three", r#"{"url":"https://x/mcp","headers":["Authorization: Bearer hunter2-secret"]}"#)
+        .entry(
+            "three",
+            r#"{"url":"https://x/mcp","headers":["Authorization: Bearer hunter2-secret"]}"#,
+        )
         .entry("four", r#"{"command":"x","args":["${hunter2-secret}"]}"#)
         .entry("five", r#"{"url":"me:hunter2-secret@x"}"#);
     let mut client = setup.connect();
@@ -165,6 +200,9 @@ fn a_faulty_entry_shows_no_secret() {
     client.finish();
     for command in ["list", "servers", "status", "doctor"] {
         let outcome = setup.run(&[command]);
-        assert!(!outcome.stdout.contains("hunter2") && !outcome.stderr.contains("hunter2"), "{outcome}");
+        assert!(
+            !outcome.stdout.contains("hunter2") && !outcome.stderr.contains("hunter2"),
+            "{outcome}"
+        );
     }
 }

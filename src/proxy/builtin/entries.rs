@@ -1,16 +1,20 @@
 //! What an agent may write into the configuration, where it may write at all.
 //!
 //! Whoever adds a server lets a program run, so that much is granted. What is not: to change what restricts a server
-//! (`tools`, `trust`, `projects`) or get rid of it, to use the user's secrets, and to send a server's credentials elsewhere.
+//! (`tools`, `trust`, `projects`, `disabled`) or get rid of it, to use the user's secrets, and to send a server's credentials
+//! elsewhere. The rules are lists of what an agent may do, so that a member they do not know is a person's.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::duplicates::held_by;
+use super::switches::Switches;
 use crate::config::env::is_inherited;
 use crate::config::{Change, Document};
 use crate::mcp::Object;
 use crate::secret::Masker;
 
-/// The members of an entry that an agent may set.
+/// The members of an entry that an agent may set. A server goes elsewhere only where its entry has no other.
 const SETTABLE: &[&str] = &[
     "type",
     "command",
@@ -26,16 +30,23 @@ const SETTABLE: &[&str] = &[
     "description",
 ];
 
-/// What a person sets to keep a server within bounds.
-const RESTRICTIONS: &[&str] = &["tools", "trust", "projects"];
+/// Members that restrict nothing, beside those: an agent may remove an entry that has them.
+const UNRESTRICTING: &[&str] = &[
+    "registry",
+    "oauth",
+    "headers_command",
+    "headersHelper",
+    "proxy",
+    "ca_file",
+];
 
 /// What decides who gets a server's credentials.
 const DESTINATION: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
 
 const NO_OBJECT: &str = "its entry must be an object";
 
-/// What an entry may have credentials in.
-const CREDENTIALS: &[&str] = &["env", "headers", "oauth", "proxy"];
+/// What an entry may have credentials in, of what an agent may set.
+const CREDENTIALS: &[&str] = &["env", "headers"];
 
 /// The update that an agent asks for by an object of members.
 ///
@@ -51,7 +62,7 @@ pub(super) fn update(entry: &RawValue) -> Result<Change, String> {
     ))
 }
 
-/// Whether an agent may make a change.
+/// Whether an agent may make a change; `switches` knows what agents have switched off.
 ///
 /// # Errors
 /// Why not, for the agent.
@@ -60,11 +71,8 @@ pub(super) fn permit(
     name: &str,
     document: &Document,
     masker: &Masker,
+    switches: &Switches,
 ) -> Result<(), String> {
-    let members = document.keys(&["mcpServers", name]);
-    let restriction = RESTRICTIONS
-        .iter()
-        .find(|key| members.iter().any(|member| member == *key));
     match change {
         Change::Add(entry) | Change::Put(entry) => {
             let entry: &RawValue =
@@ -72,30 +80,85 @@ pub(super) fn permit(
             let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
             members
                 .iter()
-                .try_for_each(|(key, value)| check(&key, value.get()))
+                .try_for_each(|(key, value)| check(&key, value.get()))?;
+            let texts = members.iter().map(|(_, value)| value.get().to_owned());
+            refuse_held(name, document, texts.collect())
         }
         Change::Update(entry) => {
             let members = || entry.iter().map(|(keys, value)| (keys[0].as_str(), value));
             members().try_for_each(|(key, value)| check(key, value))?;
-            let moved = members()
+            if let Some(key) = members()
                 .map(|(key, _)| key)
-                .find(|key| DESTINATION.contains(key));
-            match (moved, restriction) {
-                (Some(key), Some(restriction)) => Err(format!(
-                    "a person has restricted it by `{restriction}`, so only a person may set `{key}`"
-                )),
-                (Some(key), None) if has_credentials(document, name, masker) => Err(format!(
-                    "it has credentials, so only a person may set `{key}`"
-                )),
-                _ => Ok(()),
+                .find(|key| DESTINATION.contains(key))
+            {
+                if let Some(person) = beyond(name, document, SETTABLE).first() {
+                    return Err(format!(
+                        "a person has set its `{person}`, so only a person may set `{key}`"
+                    ));
+                }
+                if has_credentials(document, name, masker) {
+                    return Err(format!(
+                        "it has credentials, so only a person may set `{key}`"
+                    ));
+                }
             }
+            refuse_held(
+                name,
+                document,
+                members().map(|(_, value)| value.clone()).collect(),
+            )
         }
-        Change::Remove => restriction.map_or(Ok(()), |restriction| {
-            Err(format!(
-                "a person has restricted it by `{restriction}`, so only a person may remove it"
-            ))
-        }),
+        Change::Remove => {
+            let restriction = restrictions(name, document)
+                .into_iter()
+                .find(|key| key != "disabled" || !switches.is_agents(name, document));
+            restriction.map_or(Ok(()), |restriction| {
+                Err(format!(
+                    "a person has restricted it by `{restriction}`, so only a person may remove it"
+                ))
+            })
+        }
+        Change::Switch { disabled: false }
+            if is_disabled(name, document) && !switches.is_agents(name, document) =>
+        {
+            Err("a person has switched it off, so only a person may switch it on".to_owned())
+        }
         Change::Switch { .. } => Ok(()),
+    }
+}
+
+/// Whether an entry is switched off; what is no `false` counts as if it were `true`.
+pub(super) fn is_disabled(name: &str, document: &Document) -> bool {
+    let value = document.get(&["mcpServers", name, "disabled"]);
+    value.is_some_and(|value| value.trim() != "false")
+}
+
+/// The members by which a person keeps a server within bounds.
+pub(super) fn restrictions(name: &str, document: &Document) -> Vec<String> {
+    let known: Vec<&str> = SETTABLE.iter().chain(UNRESTRICTING).copied().collect();
+    beyond(name, document, &known)
+}
+
+/// The members of an entry that are none of `known`, and say something.
+fn beyond(name: &str, document: &Document, known: &[&str]) -> Vec<String> {
+    let mut members = document.keys(&["mcpServers", name]);
+    members.retain(|key| !known.contains(&key.as_str()));
+    members.retain(|key| key != "disabled" || is_disabled(name, document));
+    members
+}
+
+/// # Errors
+/// When an entry with these texts, as JSON, may run what a person keeps within bounds under another name.
+fn refuse_held(name: &str, document: &Document, json: Vec<String>) -> Result<(), String> {
+    let values = json.iter().map(|json| serde_json::from_str(json));
+    let values: Vec<Value> = values
+        .collect::<Result<_, _>>()
+        .map_err(|error: serde_json::Error| error.to_string())?;
+    match held_by(name, &Value::Array(values), document) {
+        Some(other) => Err(format!(
+            "it may run the server `{other}`, which a person has restricted; a person has to add it"
+        )),
+        None => Ok(()),
     }
 }
 
@@ -112,7 +175,7 @@ fn has_credentials(document: &Document, name: &str, masker: &Masker) -> bool {
 fn check(key: &str, json: &str) -> Result<(), String> {
     if !SETTABLE.contains(&key) {
         return Err(format!(
-            "`{key}` is not for agents to set; there are {}",
+            "`{key}` is not for agents to set but for a person; agents set {}",
             SETTABLE.join(", ")
         ));
     }
@@ -164,8 +227,14 @@ mod tests {
     }
 
     fn make(change: &Change, name: &str, document: &mut Document) -> Result<(), String> {
-        permit(change, name, document, &Masker::default())
-            .and_then(|()| change.make(name, document))
+        permit(
+            change,
+            name,
+            document,
+            &Masker::default(),
+            &Switches::default(),
+        )
+        .and_then(|()| change.make(name, document))
     }
 
     #[track_caller]

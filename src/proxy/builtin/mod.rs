@@ -3,11 +3,15 @@
 //! What an agent may do here is a setting that it cannot change. Reading on in a stored result is always possible:
 //! without it what was shortened would be lost.
 
+mod duplicates;
 mod entries;
 mod servers;
+mod switches;
 mod tail_log;
 
 use std::time::Duration;
+
+pub(super) use switches::Switches;
 
 use super::{Caller, Proxy, Reply};
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};

@@ -40,16 +40,25 @@ impl Proxy {
             .filter_map(|(name, _)| ServerName::new(name).ok())
             .collect();
         let (variables, masker) = (self.variables.clone(), config.masker.clone());
+        let switches = self.switches.clone();
         let changed = self.tasks.spawn_blocking(move || {
             change_servers(
                 &path,
                 &changes,
                 &variables,
                 false,
-                |change, name, document| permit(change, name, document, &masker),
+                |change, name, document| {
+                    permit(change, name, document, &masker, &switches)?;
+                    switches.note(change, name, document);
+                    Ok(())
+                },
             )
         });
         let changed = changed.await;
+        if !matches!(changed, Ok(Ok(_))) {
+            // What was not switched off is not remembered as if it were.
+            self.switches.compare(&self.config());
+        }
         match changed {
             Ok(Ok(changed)) => self.configure(changed.config),
             Ok(Err(ChangeError::Refused(text))) => {

@@ -2,10 +2,12 @@
 //!
 //! What the registry gives is put into the entry literally: `${` in it is written so that it stays those characters, as
 //! otherwise whoever lists a server could have the user's variables sent to it. A program is one of a few package
-//! runners, never one that the registry names; what it is to run is checked to be a name, so that it is no option.
+//! runners, never one that the registry names; what it is to run is checked to be a name, so that it is no option, and before
+//! that name stand options of a list only.
 
 mod fill;
 mod input;
+mod runner;
 
 use crate::config::EntryText;
 use crate::registry::wire::{self, Argument, Detail, Package};
@@ -197,7 +199,8 @@ impl<'a> Recipe<'a> {
     /// The entry of a server that is called `name`, with what is `given`.
     ///
     /// # Errors
-    /// When something that is given is not what it may be; missing inputs are left out.
+    /// When something that is given is not what it may be, or the program that runs the package would get an option that is
+    /// not known to be harmless; missing inputs are left out.
     pub fn entry(&self, name: &str, given: &Given) -> Result<Entry, String> {
         let inputs = self.inputs(name);
         for input in &inputs {
@@ -217,6 +220,7 @@ impl<'a> Recipe<'a> {
                     fill.named(package.environment_variables.as_deref().unwrap_or_default());
                 let runtime =
                     fill.arguments(package.runtime_arguments.as_deref().unwrap_or_default());
+                runner::check(self.way, self.runner(package), &runtime)?;
                 let own = fill.arguments(package.package_arguments.as_deref().unwrap_or_default());
                 entry.args = self.command_line(package, runtime, own, &entry.env);
             }
@@ -378,6 +382,13 @@ impl<'a> Recipe<'a> {
                 for variable in package.environment_variables.iter().flatten() {
                     if !is_variable(&variable.name) {
                         return odd("a variable's name is", &variable.name);
+                    }
+                    let is_set = variable.input.value.is_some() || variable.input.default.is_some();
+                    if is_set && runner::steers(&variable.name) {
+                        return Err(Unusable::Odd(format!(
+                            "it sets the variable `{}`, which steers the program that runs it",
+                            variable.name
+                        )));
                     }
                 }
                 for argument in package
