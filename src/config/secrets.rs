@@ -392,7 +392,6 @@ mod tests {
             "~/data dir",
             r"C:\Users\me",
             "--max-old-space-size=4096",
-            "-Xmx512m",
             "--a --b=/x/y",
         ] {
             assert!(!is_secret_value(plain), "{plain}");
