@@ -82,7 +82,7 @@ pub(super) fn permit(
                 .iter()
                 .try_for_each(|(key, value)| check(&key, value.get()))?;
             let texts = members.iter().map(|(_, value)| value.get().to_owned());
-            refuse_held(name, document, texts.collect())
+            refuse_held(name, document, &texts.collect::<Vec<_>>())
         }
         Change::Update(entry) => {
             let members = || entry.iter().map(|(keys, value)| (keys[0].as_str(), value));
@@ -105,7 +105,9 @@ pub(super) fn permit(
             refuse_held(
                 name,
                 document,
-                members().map(|(_, value)| value.clone()).collect(),
+                &members()
+                    .map(|(_, value)| value.clone())
+                    .collect::<Vec<_>>(),
             )
         }
         Change::Remove => {
@@ -149,7 +151,7 @@ fn beyond(name: &str, document: &Document, known: &[&str]) -> Vec<String> {
 
 /// # Errors
 /// When an entry with these texts, as JSON, may run what a person keeps within bounds under another name.
-fn refuse_held(name: &str, document: &Document, json: Vec<String>) -> Result<(), String> {
+fn refuse_held(name: &str, document: &Document, json: &[String]) -> Result<(), String> {
     let values = json.iter().map(|json| serde_json::from_str(json));
     let values: Vec<Value> = values
         .collect::<Result<_, _>>()
