@@ -15,6 +15,7 @@ pub(crate) mod fuzzing;
 mod header;
 mod names;
 mod pins;
+mod sameness;
 mod server_tools;
 
 use std::collections::{BTreeMap, BTreeSet};

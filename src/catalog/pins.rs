@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::sameness::is_same;
 use super::{Key, ServerTools, ToolEntry};
 use crate::files;
 use crate::tool::ServerName;
@@ -142,26 +143,13 @@ impl Pins {
                 }
                 Some(pinned) if *pinned == hash => {}
                 Some(pinned) => {
-                    let change = match known.get(&name) {
-                        Some(change) if change.now == hash => change.clone(),
-                        other => {
-                            let is_pinned = |entry: &&ToolEntry| {
-                                entry.name == tool.name && entry.hash.to_string() == *pinned
-                            };
-                            let last = before.and_then(|before| {
-                                before.json(before.entries().iter().find(is_pinned)?).ok()
-                            });
-                            let before = last.map(|json| json.get().to_owned());
-                            let after = now.json(tool).ok().map(|json| json.get().to_owned());
-                            Change {
-                                now: hash,
-                                before: before
-                                    .or_else(|| other.and_then(|change| change.before.clone())),
-                                after,
-                            }
-                        }
-                    };
-                    changes.insert(name, change);
+                    let change = change_of(tool, now, pinned, before, known.get(&name));
+                    if change.is_none_in_meaning() {
+                        first.insert(name, hash);
+                        is_new = true;
+                    } else {
+                        changes.insert(name, change);
+                    }
                 }
             }
         }
@@ -207,6 +195,38 @@ impl Pins {
             .unwrap_or_else(PoisonError::into_inner)
             .insert(key.server.clone(), changes);
         Ok(())
+    }
+}
+
+impl Change {
+    /// Whether the two definitions say the same in other bytes.
+    fn is_none_in_meaning(&self) -> bool {
+        let both = self.before.as_deref().zip(self.after.as_deref());
+        both.is_some_and(|(before, after)| is_same(before, after))
+    }
+}
+
+/// What has changed of `tool`, which is not what was `pinned`; `before` is what its server listed last, and `known` the
+/// change that was noticed then.
+fn change_of(
+    tool: &ToolEntry,
+    now: &ServerTools,
+    pinned: &str,
+    before: Option<&ServerTools>,
+    known: Option<&Change>,
+) -> Change {
+    let hash = tool.hash.to_string();
+    if let Some(change) = known.filter(|change| change.now == hash) {
+        return change.clone();
+    }
+    let is_pinned =
+        |entry: &&ToolEntry| entry.name == tool.name && entry.hash.to_string() == pinned;
+    let last = before.and_then(|before| before.json(before.entries().iter().find(is_pinned)?).ok());
+    let before = last.map(|json| json.get().to_owned());
+    Change {
+        now: hash,
+        before: before.or_else(|| known.and_then(|change| change.before.clone())),
+        after: now.json(tool).ok().map(|json| json.get().to_owned()),
     }
 }
 

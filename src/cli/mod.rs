@@ -388,7 +388,7 @@ impl Configured {
             Self::Serve(arguments) => {
                 let mode = arguments.mode();
                 let way = arguments.way(&environment, output)?;
-                let app = App::new(paths, environment, Start::Everything, mode)?;
+                let app = App::new(paths, environment, Start::Serving, mode)?;
                 serve::run(way, app, output).await
             }
             Self::Machine(command) => {
@@ -423,11 +423,7 @@ impl Live {
         environment: Environment,
         output: &Output,
     ) -> Result<(), Exit> {
-        let start = match self {
-            Self::Status(_) => Start::Nothing,
-            _ => Start::Unknown,
-        };
-        let app = App::new(paths, environment, start, Mode::MetaTools)?;
+        let app = App::new(paths, environment, Start::Nothing, Mode::MetaTools)?;
         app.stand_here();
         let outcome = tokio::select! {
             outcome = self.ask(&app, output) => outcome,

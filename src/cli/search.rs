@@ -10,6 +10,7 @@ use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
 use crate::app::App;
+use crate::tool::ServerName;
 
 /// Servers of which nothing is known have this long before the others are searched without them.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
@@ -45,7 +46,14 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let answer = {
         let _spinner =
             output.spinner("searching, and asking servers whose tools are not known yet");
-        app.proxy().refresh().known(None, LIST_LIMIT).await;
+        // One that is written otherwise than it is configured is found among all.
+        let named = server
+            .and_then(|server| ServerName::new(server).ok())
+            .filter(|server| app.proxy().config().servers.contains_key(server));
+        app.proxy()
+            .refresh()
+            .known(named.as_ref(), LIST_LIMIT)
+            .await;
         app.proxy().vectors_made(MEANING_LIMIT).await;
         if arguments.explain {
             let explanation = app

@@ -11,7 +11,7 @@ use super::output::{Output, bad, faint, strong};
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
 use crate::proxy::Progress;
-use crate::tool::{Definition, render_hit};
+use crate::tool::{Definition, ServerName, render_hit};
 
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 
@@ -29,7 +29,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let proxy = app.proxy();
     {
         let _spinner = output.spinner("asking servers whose tools are not known yet");
-        proxy.refresh().known(None, LIST_LIMIT).await;
+        let server = arguments.server.as_deref();
+        match server.map(ServerName::new) {
+            None => proxy.refresh().known(None, LIST_LIMIT).await,
+            Some(Ok(server)) => proxy.refresh().known(Some(&server), LIST_LIMIT).await,
+            // There is none of this name, which is said below.
+            Some(Err(_)) => proxy.refresh().loaded().await,
+        }
     }
     let snapshot = proxy.snapshot();
     let wanted = |name: &str| {

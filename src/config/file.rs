@@ -39,6 +39,7 @@ pub(super) struct File {
     pub(super) servers: Vec<Named>,
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
+    pub(super) catalog: Read<CatalogEntry>,
     pub(super) search: Read<SearchEntry>,
     pub(super) results: Read<Results>,
     pub(super) management: Read<Management>,
@@ -64,6 +65,11 @@ pub(super) struct TracesEntry {
     pub(super) headers: Option<BTreeMap<String, At<String>>>,
     pub(super) service_name: Option<At<String>>,
     pub(super) sample_percent: Read<u64>,
+}
+
+/// How long lists of tools are used.
+pub(super) struct CatalogEntry {
+    pub(super) max_age: Read<Duration>,
 }
 
 /// How tools are searched.
@@ -181,6 +187,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     }
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
+    let catalog = members.read("catalog", |field| catalog(field, report));
     let search = members.read("search", |field| search(field, report));
     let results = members.read("results", |field| results(field, report));
     let management = members.read("management", management);
@@ -202,6 +209,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
         servers,
         call_timeout,
         idle_timeout,
+        catalog,
         search,
         results,
         management,
@@ -222,6 +230,15 @@ fn level(field: &Field<'_>) -> Result<LevelFilter, At<Fault>> {
         .word()
         .and_then(log_level)
         .ok_or_else(|| field.wrong("off, error, warn, info, debug or trace, in quotes"))
+}
+
+fn catalog(field: &Field<'_>, report: &Report) -> Result<CatalogEntry, At<Fault>> {
+    let mut members = Members::new(field.object()?, keys::CATALOG, "", "catalog.", report);
+    let entry = CatalogEntry {
+        max_age: members.read("max_age", Field::positive_duration),
+    };
+    members.finish();
+    Ok(entry)
 }
 
 fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<Fault>> {

@@ -92,6 +92,11 @@ pub(super) const FILE: Table = &[
         "\"adaptive\"",
         "When an unused connection closes.",
     ),
+    key(
+        "catalog",
+        Value::Object(CATALOG),
+        "How long the servers' lists of tools are used.",
+    ),
     key("search", Value::Object(SEARCH), "How tools are found."),
     key(
         "results",
@@ -151,6 +156,13 @@ pub(super) const FILE: Table = &[
         "Where traces go; read at the start. The variables of OpenTelemetry go before it.",
     ),
 ];
+
+pub(super) const CATALOG: Table = &[with_default(
+    "max_age",
+    Value::Time,
+    "\"24h\"",
+    "A server whose list is younger is started only when it is called; an older list is renewed in the background.",
+)];
 
 pub(super) const HTTP: Table = &[with_default(
     "metrics",

@@ -22,6 +22,9 @@ const REGISTRY: &str = "https://registry.modelcontextprotocol.io";
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The default of `catalog.max_age`.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// All settings.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -37,6 +40,8 @@ pub struct Config {
     pub call_timeout: Duration,
     /// When an unused connection is closed, where its server does not say.
     pub idle_timeout: IdleTimeout,
+    /// How old a server's list may be before it is renewed.
+    pub max_age: Duration,
     /// How tools are searched.
     pub search: SearchOptions,
     /// How results are answered.
@@ -193,6 +198,7 @@ impl Config {
                 IdleTimeout::text,
                 &report,
             ),
+            max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
             results: ResultOptions::of(file.results, &report),
             management: setting(
@@ -223,6 +229,7 @@ impl Default for Config {
             warnings: Vec::new(),
             call_timeout: CALL_TIMEOUT,
             idle_timeout: IdleTimeout::default(),
+            max_age: MAX_AGE,
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             expose: Exposure::default(),
@@ -501,6 +508,22 @@ fn metrics(read: Read<file::HttpEntry>, default: bool, report: &Report) -> bool 
     entry.map_or(default, |entry| {
         setting(entry.metrics, default, |flag| flag.to_string(), report)
     })
+}
+
+fn max_age(read: Read<file::CatalogEntry>, default: Duration, report: &Report) -> Duration {
+    match read {
+        Ok(entry) => entry.map_or(default, |entry| {
+            setting(entry.max_age, default, duration::text, report)
+        }),
+        Err(At {
+            offset,
+            value: fault,
+        }) => {
+            let default = format!("lists are renewed after {}", duration::text(default));
+            report.add(offset, Oddity::Default { fault, default });
+            MAX_AGE
+        }
+    }
 }
 
 pub(super) fn lower_first(text: &str) -> String {

@@ -605,7 +605,7 @@ mod tests {
             &Places::default(),
             environment,
             &tasks,
-            Start::Everything,
+            Start::Serving,
             Mode::MetaTools,
         );
         let session = Session::new(proxy, tasks.clone());

@@ -11,8 +11,8 @@ use super::caller::{StandingHost, named_log};
 use super::client::Client;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox};
-use crate::tool::ServerName;
-use crate::upstream::{self, Host, Notice};
+use crate::tool::{ServerName, ToolName};
+use crate::upstream::{self, Comparing, Host, Listing, Notice};
 
 /// Who is there.
 #[derive(Debug, Default)]
@@ -287,6 +287,27 @@ impl upstream::Audience for Hearing {
         } else {
             Some(Arc::new(StandingHost(client)))
         }
+    }
+
+    fn compare(&self, server: &ServerName, listing: Listing) -> Comparing {
+        let refresh = self.0.upgrade().map(|proxy| proxy.refresh.clone());
+        let server = server.clone();
+        Box::pin(async move {
+            match refresh {
+                Some(refresh) => refresh.keep(&server, listing).await,
+                None => Err("mcpzip is shutting down".to_owned()),
+            }
+        })
+    }
+
+    fn is_withheld(&self, server: &ServerName, tool: &str) -> bool {
+        let tool = ToolName::new(tool).ok();
+        let shown = self
+            .0
+            .upgrade()
+            .zip(tool)
+            .and_then(|(proxy, tool)| proxy.catalog.snapshot().tool(server, &tool));
+        shown.is_none()
     }
 
     fn noticed(&self, server: &ServerName, notice: Notice<'_>) {

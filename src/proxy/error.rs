@@ -93,6 +93,8 @@ pub(super) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
         CallError::Malformed { .. } => "the tool may have acted",
         CallError::Http { error, .. } => after_http(error),
         CallError::Busy { .. } => "call again later",
+        CallError::Uncompared { .. } => "nothing was called; call again to try again",
+        CallError::Withheld { .. } => return held_tool(name),
     };
     format!("`{name}` failed: {error}. Next: {next}.")
 }

@@ -137,7 +137,7 @@ impl Proxy {
             LoggedIn::No => Err(failure),
             LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
             LoggedIn::Yes => {
-                Box::pin(self.refresh.list(Some(&server), LISTING)).await;
+                Box::pin(self.refresh.list_now(&server, LISTING)).await;
                 Box::pin(self.find(name)).await.map(Ok)
             }
         }

@@ -9,9 +9,6 @@ use crate::search::rerank::CANDIDATES;
 use crate::search::{Error, Explained, Explanation, Hit, Request};
 use crate::tool::{Definition, render_hits};
 
-/// How long the first search of a run waits for servers of which nothing is known yet.
-const FIRST_LISTING: Duration = Duration::from_secs(4);
-
 /// What a hit may cost on average: 400 tokens for five.
 const TOKENS_PER_HIT: usize = 80;
 
@@ -134,12 +131,12 @@ impl Proxy {
         server: Option<&str>,
     ) -> Result<(Arc<Snapshot>, Option<String>), String> {
         self.refresh.loaded().await;
-        if self
+        let is_blind = self
             .snapshot()
             .servers()
-            .all(|known| known.name().as_str() == BUILT_IN_SERVER)
-        {
-            self.refresh.known(None, FIRST_LISTING).await;
+            .all(|known| known.name().as_str() == BUILT_IN_SERVER);
+        self.refresh.release();
+        if self.refresh.settled(server, is_blind).await {
             self.index.wait_current(FIRST_INDEX).await;
         }
         self.index.wait(FIRST_INDEX).await;

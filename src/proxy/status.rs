@@ -56,7 +56,7 @@ pub struct ServerReport {
     /// How long ago, in seconds, it listed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed_seconds_ago: Option<u64>,
-    /// Whether the list is of an earlier run or before a failure.
+    /// Whether the list is too old, or from before a listing that is under way or failed.
     pub stale: bool,
     /// Entries of its lists that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -198,7 +198,11 @@ impl Proxy {
                     .unwrap_or_default()
                     .as_secs()
             }),
-            stale: known.is_some() && progress != Some(&Progress::Listed),
+            stale: known.is_some_and(|known| match progress {
+                Some(Progress::Listed) => false,
+                Some(Progress::NotAsked) => !self.refresh.is_fresh(known),
+                Some(Progress::UnderWay | Progress::Failed(_)) | None => true,
+            }),
             flaws: known.map_or(Vec::new(), |known| {
                 let entry = |kind: Kind| {
                     if kind == Kind::Tool {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use memchr::memmem;
 use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::CallError;
@@ -37,6 +37,8 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 pub struct Connection {
     pub(super) wire: Wire,
     pub(super) introduction: Introduction,
+    /// Set once its tools were listed and compared with those that were first seen.
+    pub(super) compared: Arc<OnceCell<()>>,
 }
 
 /// The wire and the requests under way on it.

@@ -142,7 +142,11 @@ impl Connector<'_> {
         match opened {
             Ok(introduction) => {
                 tracing::info!(server = %self.server, revision = %introduction.revision, "connected");
-                Ok(Connection { wire, introduction })
+                Ok(Connection {
+                    wire,
+                    introduction,
+                    compared: Arc::default(),
+                })
             }
             Err(refusal) => {
                 wire.close();

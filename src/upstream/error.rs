@@ -138,6 +138,24 @@ pub enum CallError {
         /// What went wrong.
         error: HttpError,
     },
+    /// Under `"trust": "pin"`, what the server lists now could not be compared with what was first seen; nothing was sent.
+    #[error("the tools of server `{server}` could not be compared with those first seen: {reason}")]
+    Uncompared {
+        /// Its name.
+        server: ServerName,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Under `"trust": "pin"`, the tool is not what it was when it was first seen; nothing was sent.
+    #[error(
+        "`{tool}` of server `{server}` is held back: it is not what it was when it was first seen"
+    )]
+    Withheld {
+        /// The server's name.
+        server: ServerName,
+        /// The tool's name.
+        tool: String,
+    },
     /// As many calls as the server may have are running and waiting.
     #[error("server `{server}` is busy: {running} calls are running and {waiting} are waiting")]
     Busy {

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::Reply;
+use super::{Listing, Reply};
 use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
 use crate::tool::ServerName;
 
 /// An answer that a client has yet to give.
 pub type Asking = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// A comparison of a listing with what was first seen.
+pub type Comparing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A request of a server to the client it works for.
 #[derive(Debug, Clone)]
@@ -70,6 +73,12 @@ pub trait Audience: Send + Sync {
     /// The client that a question outside of any request can only be meant for, if there is exactly one that can be
     /// asked `method`.
     fn host(&self, server: &ServerName, method: &str) -> Option<Arc<dyn Host>>;
+
+    /// Compares what `server` lists with what was first seen, and keeps it; an error says why that cannot be done.
+    fn compare(&self, server: &ServerName, listing: Listing) -> Comparing;
+
+    /// Whether a tool of `server` must not be called as things stand now.
+    fn is_withheld(&self, server: &ServerName, tool: &str) -> bool;
 
     /// Hears what `server` says unasked; must not block.
     fn noticed(&self, server: &ServerName, notice: Notice<'_>);

@@ -1,10 +1,12 @@
 //! What a server has: its tools, prompts, resources and templates, page by page.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Reply, code_of};
@@ -32,6 +34,15 @@ pub struct Listing {
     pub templates: Result<Vec<Bytes>, ListError>,
     /// How long all of it stays fresh (`ttlMs`, 2026-07-28), if the server says so.
     pub fresh_for: Option<Duration>,
+    compared: Arc<OnceCell<()>>,
+}
+
+impl Listing {
+    /// Notes that its tools were compared with those that were first seen: calls may go over the connection.
+    pub fn set_compared(&self) {
+        // Another listing of the connection may have been compared before.
+        let _ = self.compared.set(());
+    }
 }
 
 /// One list, all pages.
@@ -110,6 +121,7 @@ impl Connection {
         let entries = |pages: Result<Pages, ListError>| pages.map(|pages| pages.entries);
         Ok(Listing {
             introduction: self.introduction().clone(),
+            compared: self.compared.clone(),
             fresh_for: others.into_iter().chain([tools.fresh_for]).flatten().min(),
             tools: tools.entries,
             prompts: entries(prompts),

@@ -39,10 +39,10 @@ pub use error::{CallError, ConnectError};
 #[cfg(unix)]
 pub use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
 pub use handshake::Introduction;
-pub use host::{Asking, Audience, Host, Notice, Question};
+pub use host::{Asking, Audience, Comparing, Host, Notice, Question};
 pub use listing::{ListError, Listing, message_of};
 pub use log::ServerLog;
-pub use pool::{Pool, ServerStatus};
+pub use pool::{Pool, ServerStatus, Urgent};
 pub use program::find as find_program;
 pub use retry::backoff;
 pub use slot::State;

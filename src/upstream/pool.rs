@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::connection::{Call, Connection, Reply};
 use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
@@ -20,6 +22,18 @@ pub struct Pool {
     environment: Arc<Environment>,
     slots: RwLock<BTreeMap<ServerName, Slots>>,
     audience: Arc<dyn Audience>,
+    /// How many clients wait for a server to be connected.
+    urgent: watch::Sender<usize>,
+}
+
+/// A client waits for a server to be connected, until this is dropped.
+#[derive(Debug)]
+pub struct Urgent(watch::Sender<usize>);
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        self.0.send_modify(|waiting| *waiting -= 1);
+    }
 }
 
 /// The slots of one server: one, and more only while clients that can be asked different things use it side by side.
@@ -56,6 +70,7 @@ impl Pool {
             environment: Arc::new(environment),
             slots: RwLock::default(),
             audience,
+            urgent: watch::Sender::new(0),
         }
     }
 
@@ -200,6 +215,9 @@ impl Pool {
             Some(lease) => lease,
             None => Box::pin(self.lease_within(server, call)).await?,
         };
+        if lease.is_pinned() {
+            Box::pin(self.check_pins(server, &lease, call)).await?;
+        }
         match lease.call(call).await {
             Ok(reply) if !lease.lacks_headers(&reply) => Ok(reply),
             outcome => Box::pin(self.call_again(server, call, repeatable, lease, outcome)).await,
@@ -232,12 +250,52 @@ impl Pool {
             tracing::info!(%server, method = call.method, name = call.name, %error, "calling once more");
             drop(lease);
             lease = self.lease_within(server, call).await?;
+            self.check_pins(server, &lease, call).await?;
             outcome = lease.call(call).await;
         }
     }
 
+    /// Under `"trust": "pin"`, a new process has to list its tools, and these have to be compared, before one is called:
+    /// what is known may be of another version of the server.
+    async fn check_pins(
+        &self,
+        server: &ServerName,
+        lease: &Lease,
+        call: &Call<'_>,
+    ) -> Result<(), CallError> {
+        if call.method != "tools/call" || !lease.is_pinned() {
+            return Ok(());
+        }
+        let tool = call.name.unwrap_or_default();
+        let uncompared = |reason| CallError::Uncompared {
+            server: server.clone(),
+            reason,
+        };
+        if !lease.compared.initialized() {
+            let compare = async {
+                let listing = lease
+                    .list(server, call.limit)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                self.audience.compare(server, listing).await
+            };
+            tokio::time::timeout(call.limit, Box::pin(compare))
+                .await
+                .map_err(|_| uncompared(format!("it took longer than {:?}", call.limit)))?
+                .map_err(uncompared)?;
+        }
+        if self.audience.is_withheld(server, tool) {
+            return Err(CallError::Withheld {
+                server: server.clone(),
+                tool: tool.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     /// The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.
     async fn lease_within(&self, server: &ServerName, call: &Call<'_>) -> Result<Lease, CallError> {
+        let _urgent = self.urgent();
         let lease =
             tokio::time::timeout(call.limit, self.lease(server, call.host.as_deref())).await;
         Ok(lease.map_err(|_| CallError::Connecting {
@@ -246,28 +304,50 @@ impl Pool {
         })??)
     }
 
-    /// Lists what a server has, its tools within `limit` for each page.
+    /// Lists what a server has, its tools within `limit` for each page; a connection that was made for a `brief` listing
+    /// alone is closed after it.
     ///
     /// # Errors
     /// When it cannot be reached, or does not list its tools.
-    pub async fn list(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
-        match self
-            .lease(server, None)
-            .await
-            .map_err(CallError::from)?
-            .list(server, limit)
-            .await
-        {
-            // A session that is gone, say.
-            Err(ListError::Call(error)) if error.is_unsent() => {
-                self.lease(server, None)
-                    .await
-                    .map_err(CallError::from)?
-                    .list(server, limit)
-                    .await
-            }
-            listed => listed,
+    pub async fn list(
+        &self,
+        server: &ServerName,
+        limit: Duration,
+        is_brief: bool,
+    ) -> Result<Listing, ListError> {
+        let mut lease = self.lease(server, None).await.map_err(CallError::from)?;
+        let mut listed = lease.list(server, limit).await;
+        // A session that is gone, say.
+        if matches!(&listed, Err(ListError::Call(error)) if error.is_unsent()) {
+            lease = self.lease(server, None).await.map_err(CallError::from)?;
+            listed = lease.list(server, limit).await;
         }
+        if is_brief {
+            lease.close_unless_shared();
+        }
+        listed
+    }
+
+    /// Whether `server` has a live connection.
+    #[must_use]
+    pub fn is_connected(&self, server: &ServerName) -> bool {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all = slots.get(server).into_iter().flat_map(Slots::all);
+        all.any(|slot| slot.connection().is_some())
+    }
+
+    /// To be held while a client waits for a server to be connected: other servers are not started meanwhile.
+    #[must_use]
+    pub fn urgent(&self) -> Urgent {
+        self.urgent.send_modify(|waiting| *waiting += 1);
+        Urgent(self.urgent.clone())
+    }
+
+    /// Resolves when no client waits for a server to be connected.
+    pub async fn quiet(&self) {
+        let mut urgent = self.urgent.subscribe();
+        // The sender lives as long as the pool.
+        let _ = urgent.wait_for(|waiting| *waiting == 0).await;
     }
 
     /// Follows these resources of a server, by its own URIs, and no others; where there are any, its connection is kept.

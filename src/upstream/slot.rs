@@ -13,7 +13,7 @@ use super::host::Audience;
 use super::places::Places;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, Environment, backoff};
-use crate::config::{self, Era, IdleTimeout};
+use crate::config::{self, Era, IdleTimeout, Trust};
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
@@ -69,6 +69,8 @@ struct LinkState {
     is_modern: bool,
     /// Calls that hold the connection.
     in_use: usize,
+    /// How often this connection was taken for use.
+    uses: u64,
     last_used: Instant,
     /// Calls in the recent past, halved with every quarter of an hour.
     heat: f64,
@@ -82,6 +84,7 @@ impl LinkState {
         match &self.phase {
             Phase::Ready(connection) if !connection.is_ended() => {
                 self.in_use += 1;
+                self.uses += 1;
                 Some(connection.clone())
             }
             _ => None,
@@ -163,6 +166,7 @@ impl Slot {
             failures: 0,
             is_modern: false,
             in_use: 0,
+            uses: 0,
             last_used: Instant::now(),
             heat: 0.0,
             retired: false,
@@ -334,6 +338,7 @@ impl Slot {
                     link.failures = 0;
                     link.is_modern = connection.introduction().revision.is_modern();
                     link.last_used = Instant::now();
+                    link.uses = 0;
                     link.phase = Phase::Ready(connection.clone());
                     environment.tasks.spawn(
                         self.clone()
@@ -469,6 +474,24 @@ fn adaptive_idle(heat: f64) -> Duration {
     SHORTEST_IDLE
         .mul_f64(1.0 + heat.min(60.0))
         .min(LONGEST_IDLE)
+}
+
+impl Lease {
+    /// Whether a tool that has changed since it was first seen must not be called.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.slot.entry.trust == Trust::Pin
+    }
+
+    /// Closes the connection if nobody else has used it, and its entry does not say that it stays.
+    pub(super) fn close_unless_shared(self) {
+        let mut link = self.slot.link();
+        let is_current =
+            matches!(&link.phase, Phase::Ready(current) if Arc::ptr_eq(current, &self.connection));
+        if is_current && link.uses == 1 && self.slot.idle_timeout != IdleTimeout::Never {
+            link.phase = Phase::Disconnected;
+            self.connection.wire.close();
+        }
+    }
 }
 
 impl Deref for Lease {

@@ -318,39 +318,19 @@ fn the_end_of_stdin_is_not_the_end() {
 }
 
 #[test]
-fn it_is_ready_when_every_server_was_asked_once() {
-    let gateway = Setup::new()
-        .server("a", Server::new())
-        .entry("broken", r#"{"command":"no-such-program"}"#)
-        .serve(&[]);
-    until("readiness", || {
-        (gateway.call("GET", "/readyz").send().status == 200).then_some(())
-    });
-
-    let slow = Setup::new()
+fn it_is_ready_when_the_configuration_and_the_cache_are_read() {
+    let setup = Setup::new()
         .server("slow", Server::new().at_start([hang()]))
-        .variable("MCPZIP_TOKEN", "t0ken");
-    let gateway = slow.serve(&[]);
-    assert_eq!(gateway.call("GET", "/healthz").send().status, 200);
-    let ready = |call: crate::support::gateway::Call| -> String {
-        let answer = call.send();
-        assert_eq!(
-            (answer.status, answer.header("content-type")),
-            (503, "application/json")
-        );
-        answer.body
-    };
-    until("the cache to be read", || {
-        ready(gateway.call("GET", "/readyz"))
-            .contains(r#""servers":1"#)
-            .then_some(())
+        .entry("broken", r#"{"command":"no-such-program"}"#);
+    let start = std::time::Instant::now();
+    let gateway = setup.serve(&[]);
+    until("readiness", || {
+        let answer = gateway.call("GET", "/readyz").send();
+        assert_eq!(answer.header("content-type"), "application/json");
+        (answer.status == 200).then_some(())
     });
-    let named = ready(
-        gateway
-            .call("GET", "/readyz")
-            .header("Authorization", "Bearer t0ken"),
-    );
-    assert!(named.contains(r#"["slow"]"#), "{named}");
+    // A server has 30 s to list its tools.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
 
 #[test]

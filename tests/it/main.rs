@@ -33,6 +33,7 @@ mod http_access;
 mod http_downstream;
 mod http_faults;
 mod http_upstream;
+mod lazy;
 mod listing;
 mod login_issuer;
 mod login_keychain;

@@ -112,7 +112,10 @@ impl Proxy {
                     Some(Ok(server)) => Some(server),
                     Some(Err(refusal)) => return refusal,
                 };
-                self.refresh.list(server.as_ref(), REFRESH_LIMIT).await;
+                match &server {
+                    Some(server) => self.refresh.list_now(server, REFRESH_LIMIT).await,
+                    None => self.refresh.list(None, REFRESH_LIMIT).await,
+                }
                 self.index.wait_current(Duration::from_secs(5)).await;
                 Reply::text(&self.status().to_string())
             }

@@ -2,16 +2,17 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Parts, Progress, Refresh, State, changes};
-use crate::catalog::{Entries, Key, Listed, ServerTools};
-use crate::upstream::{ListError, backoff};
+use super::{Parts, Progress, Refresh, Watch, changes};
+use crate::catalog::{Entries, Listed, ServerTools};
+use crate::tool::ServerName;
+use crate::upstream::{self, ListError, backoff};
 
 /// How long a server has to list its tools, the start of its process included; longer if it may have to be installed first.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
@@ -25,9 +26,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The listing of one server, over and over.
 pub(super) struct Listing {
     pub(super) refresh: Arc<Refresh>,
-    pub(super) key: Key,
-    pub(super) asked: Arc<Notify>,
-    pub(super) state: watch::Sender<State>,
+    pub(super) server: ServerName,
+    pub(super) watch: Arc<Watch>,
 }
 
 impl Listing {
@@ -46,7 +46,7 @@ impl Listing {
         loop {
             let retry = Instant::now() + backoff(failures);
             tokio::select! {
-                () = self.asked.notified() => {}
+                () = self.watch.asked.notified() => {}
                 () = sleep_until(retry), if failures > 0 => {}
             }
             let progress = match self.in_turn().await {
@@ -55,34 +55,49 @@ impl Listing {
                     Progress::Listed
                 }
                 Err(reason) => {
-                    failures += 1;
-                    tracing::warn!(server = %self.key.server, reason, "tools not listed");
+                    // What is known is not started again for its list alone; that has time.
+                    let has_time =
+                        self.is_known() && !self.refresh.parts.pool.is_connected(&self.server);
+                    failures = if has_time { 0 } else { failures + 1 };
+                    tracing::warn!(server = %self.server, reason, "tools not listed");
                     Progress::Failed(reason)
                 }
             };
-            self.state.send_modify(|state| {
+            self.watch.state.send_modify(|state| {
                 state.progress = progress;
                 state.rounds += 1;
             });
+            self.refresh.came.send_replace(Some(Instant::now()));
             sleep(PAUSE).await;
         }
     }
 
-    /// Lists it when there is a place for it, and leaves that to the next server where this one is slow.
+    fn is_known(&self) -> bool {
+        let snapshot = self.refresh.parts.catalog.snapshot();
+        snapshot.server(&self.server).is_some()
+    }
+
+    /// Lists it when there is a place for it, and leaves that to the next server where this one is slow. It needs none
+    /// where a client waits for this server.
     async fn in_turn(&self) -> Result<(), String> {
-        let place = self
-            .refresh
-            .places
-            .acquire()
-            .await
-            .expect("the semaphore is never closed");
-        self.state
+        let turn = async {
+            self.refresh.parts.pool.quiet().await;
+            let place = self.refresh.places.acquire().await;
+            place.expect("the semaphore is never closed")
+        };
+        let place = tokio::select! {
+            biased;
+            () = self.watch.urgent.notified() => None,
+            place = turn => Some(place),
+        };
+        self.watch
+            .state
             .send_modify(|state| state.progress = Progress::UnderWay);
         let limit = self
             .refresh
             .parts
             .pool
-            .connected_within(&self.key.server, LIST_LIMIT);
+            .connected_within(&self.server, LIST_LIMIT);
         let mut list = pin!(self.list(limit));
         if let Ok(outcome) = timeout(limit / TURN, &mut list).await {
             return outcome;
@@ -92,37 +107,51 @@ impl Listing {
     }
 
     async fn list(&self, limit: Duration) -> Result<(), String> {
+        let is_brief = self.watch.is_brief.swap(false, Ordering::Relaxed);
+        let listed = self
+            .refresh
+            .parts
+            .pool
+            .list(&self.server, LIST_LIMIT, is_brief);
+        let listing = timeout(limit, listed)
+            .await
+            .map_err(|_| format!("it did not list its tools within {limit:?}"))?
+            .map_err(|error| error.to_string())?;
+        self.refresh.keep(&self.server, listing).await
+    }
+}
+
+impl Refresh {
+    /// Takes over what a server lists: into the cache, the pins, the catalog and the index; clients hear of what is new.
+    pub(in crate::proxy) async fn keep(
+        &self,
+        server: &ServerName,
+        listing: upstream::Listing,
+    ) -> Result<(), String> {
+        let key = self.watched().get(server).map(|known| known.key.clone());
+        let key = key.ok_or_else(|| "it is not configured any more".to_owned())?;
         let Parts {
-            pool,
             catalog,
             cache,
             index,
             topics,
             tasks,
+            pins,
             ..
-        } = &self.refresh.parts;
-        let listing = timeout(limit, pool.list(&self.key.server, LIST_LIMIT))
-            .await
-            .map_err(|_| format!("it did not list its tools within {limit:?}"))?
-            .map_err(|error| error.to_string())?;
-        let (key, cache, catalog, topics) = (
-            self.key.clone(),
-            cache.clone(),
-            catalog.clone(),
-            topics.clone(),
-        );
-        let pins = self.refresh.parts.pins.clone();
+        } = &self.parts;
+        let (cache, catalog, topics, pins) =
+            (cache.clone(), catalog.clone(), topics.clone(), pins.clone());
         let stored = tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
             let known = before.server(&key.server).map(|known| &**known);
             let listed = Listed {
-                tools: listing.tools,
-                prompts: or_known(listing.prompts, known, ServerTools::prompts),
-                resources: or_known(listing.resources, known, ServerTools::resources),
-                templates: or_known(listing.templates, known, ServerTools::templates),
-                software: listing.introduction.software,
-                instructions: listing.introduction.instructions,
-                capabilities: listing.introduction.capabilities,
+                tools: listing.tools.clone(),
+                prompts: or_known(&listing.prompts, known, ServerTools::prompts),
+                resources: or_known(&listing.resources, known, ServerTools::resources),
+                templates: or_known(&listing.templates, known, ServerTools::templates),
+                software: listing.introduction.software.clone(),
+                instructions: listing.introduction.instructions.clone(),
+                capabilities: listing.introduction.capabilities.clone(),
                 revision: Some(listing.introduction.revision),
                 fresh_for: listing.fresh_for,
             };
@@ -131,13 +160,17 @@ impl Listing {
                 let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
                 tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
             }
-            if let Err(error) = pins.note(&key, &tools, known) {
+            let compared = pins.note(&key, &tools, known);
+            if let Err(error) = &compared {
                 tracing::error!(server = %key.server, %error, "changes of its tools are not noticed");
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {
                 servers.insert(key.server, tools);
             });
+            if compared.is_ok() {
+                listing.set_compared();
+            }
             topics.note(&snapshot);
             changes(&server, &before, &snapshot)
         });
@@ -145,18 +178,18 @@ impl Listing {
             .await
             .map_err(|_| "its tools could not be kept".to_owned())?;
         index.catalog_changed();
-        self.refresh.tell(&changes);
+        self.tell(&changes);
         Ok(())
     }
 }
 
 /// A list, or, where it did not come, what was known of it.
 fn or_known(
-    list: Result<Vec<Bytes>, ListError>,
+    list: &Result<Vec<Bytes>, ListError>,
     known: Option<&ServerTools>,
     entries: fn(&ServerTools) -> &Entries,
 ) -> Vec<Bytes> {
-    list.unwrap_or_else(|error| {
+    list.clone().unwrap_or_else(|error| {
         tracing::warn!(%error, "what was known before is kept");
         let Some(known) = known else {
             return Vec::new();

@@ -1,15 +1,20 @@
 //! Keeps the catalog what the servers say it is.
 //!
-//! One task per server lists its tools: at the start, when the server says that they changed, when somebody asks, and
-//! again after a failure, later each time. What a server that failed had before stays.
+//! One task per server lists its tools: at the start if nothing is known of it, when the server says that they changed,
+//! when somebody asks, and again after a failure, later each time. What a server that failed had before stays. What is
+//! known is not started: old lists are renewed in the background.
 
+mod first;
 mod listing;
+mod renewal;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::listing::Listing;
@@ -21,7 +26,7 @@ use crate::config::Config;
 use crate::mcp::Revision;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
-use crate::upstream::Pool;
+use crate::upstream::{Pool, Urgent};
 
 /// Servers that begin to list side by side; each may be a process that starts.
 const SIDE_BY_SIDE: usize = 16;
@@ -32,11 +37,9 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// When servers are listed without being asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// All of them, soon after the start.
-    Everything,
-    /// Those of which the cache knows nothing.
-    Unknown,
-    /// None: only what the cache knows is wanted.
+    /// Those of which the cache knows nothing, soon after the start, and those whose list is old, later.
+    Serving,
+    /// None: a command says which it needs.
     Nothing,
 }
 
@@ -60,6 +63,10 @@ pub struct Refresh {
     start: Start,
     places: Arc<Semaphore>,
     watched: Mutex<BTreeMap<ServerName, Watched>>,
+    /// How old a list may be (`catalog.max_age`).
+    max_age: Mutex<Duration>,
+    /// When a listing last came through.
+    came: watch::Sender<Option<Instant>>,
     /// Counts what the first reading of the cache has yet to do.
     loading: watch::Sender<usize>,
     /// The cache may be read.
@@ -85,9 +92,19 @@ pub(super) struct Parts {
 #[derive(Debug)]
 struct Watched {
     key: Key,
-    asked: Arc<Notify>,
-    state: watch::Sender<State>,
+    watch: Arc<Watch>,
     stop: CancellationToken,
+}
+
+/// The listing of one server, as its task and those who wait for it see it.
+#[derive(Debug)]
+struct Watch {
+    asked: Notify,
+    /// A client waits for this listing.
+    urgent: Notify,
+    /// The server is started for the next listing alone, and ends after it.
+    is_brief: AtomicBool,
+    state: watch::Sender<State>,
 }
 
 #[derive(Debug, Clone)]
@@ -95,6 +112,45 @@ struct State {
     progress: Progress,
     /// How many listings are through, failed ones included.
     rounds: u64,
+    /// When it was first asked for in this run.
+    since: Option<Instant>,
+}
+
+impl Watch {
+    fn new() -> Arc<Self> {
+        let state = State {
+            progress: Progress::NotAsked,
+            rounds: 0,
+            since: None,
+        };
+        Arc::new(Self {
+            asked: Notify::new(),
+            urgent: Notify::new(),
+            is_brief: AtomicBool::new(false),
+            state: watch::Sender::new(state),
+        })
+    }
+
+    /// Asks for a first listing, unless that was done before.
+    fn begin(&self) {
+        let is_new = self.state.send_if_modified(|state| {
+            let is_new = state.progress == Progress::NotAsked;
+            if is_new {
+                state.progress = Progress::UnderWay;
+                state.since = Some(Instant::now());
+            }
+            is_new
+        });
+        if is_new {
+            self.asked.notify_one();
+        }
+    }
+
+    /// Whether it was asked for, and never came through in this run.
+    fn is_first(&self) -> bool {
+        let state = self.state.borrow();
+        state.progress == Progress::UnderWay && state.rounds == 0
+    }
 }
 
 impl Refresh {
@@ -104,6 +160,8 @@ impl Refresh {
             start,
             places: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
             watched: Mutex::default(),
+            max_age: Mutex::new(Duration::MAX),
+            came: watch::Sender::new(None),
             loading: watch::Sender::new(0),
             begun: CancellationToken::new(),
             released: CancellationToken::new(),
@@ -121,9 +179,10 @@ impl Refresh {
         self.released.cancel();
     }
 
-    /// Takes over the servers of `config`: new and changed ones are read from the cache and listed, removed and disabled
+    /// Takes over the servers of `config`: new and changed ones are read from the cache, or listed, removed and disabled
     /// ones disappear.
     pub(super) fn configure(self: &Arc<Self>, config: &Config) {
+        *self.max_age.lock().unwrap_or_else(PoisonError::into_inner) = config.max_age;
         self.parts.catalog.update(|servers| {
             let tools = builtin::tools(config.management);
             servers.insert(tools.name().clone(), Arc::new(tools));
@@ -162,17 +221,12 @@ impl Refresh {
                 watched.entry(server).or_insert_with(|| {
                     let watched = Watched {
                         key,
-                        asked: Arc::default(),
-                        state: watch::Sender::new(State {
-                            progress: Progress::NotAsked,
-                            rounds: 0,
-                        }),
+                        watch: Watch::new(),
                         stop: CancellationToken::new(),
                     };
                     fresh.push((
                         watched.key.clone(),
-                        watched.asked.clone(),
-                        watched.state.clone(),
+                        watched.watch.clone(),
                         watched.stop.clone(),
                     ));
                     watched
@@ -210,25 +264,25 @@ impl Refresh {
                         .collect::<Vec<_>>(),
                 );
             }
-            for (key, asked, state, stop) in fresh {
-                let due = match (refresh.start, snapshot.server(&key.server)) {
-                    (Start::Nothing, _) | (Start::Unknown, Some(_)) => false,
-                    (_, None) => true,
-                    (Start::Everything, Some(tools)) => !is_fresh(tools),
-                };
-                if due {
-                    asked.notify_one();
-                    state.send_modify(|state| state.progress = Progress::UnderWay);
+            for (key, watch, stop) in fresh {
+                if refresh.start == Start::Serving && snapshot.server(&key.server).is_none() {
+                    watch.begin();
                 }
                 let listing = Listing {
                     refresh: refresh.clone(),
-                    key,
-                    asked,
-                    state,
+                    server: key.server,
+                    watch,
                 };
                 refresh.parts.tasks.spawn(listing.run(stop));
             }
         });
+        if is_first && self.start == Start::Serving {
+            let stop = self.parts.tasks.stop().clone();
+            let renewal = renewal::run(self.clone());
+            self.parts
+                .tasks
+                .spawn(stop.run_until_cancelled_owned(renewal));
+        }
     }
 
     /// Tells the clients.
@@ -241,7 +295,7 @@ impl Refresh {
     /// Asks for a new list of one server, soon.
     pub fn poke(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
-            watched.asked.notify_one();
+            watched.watch.asked.notify_one();
         }
     }
 
@@ -255,13 +309,11 @@ impl Refresh {
             .iter()
             .filter(|(name, _)| server.is_none_or(|server| server == *name))
             .map(|(_, watched)| {
-                let state = watched.state.subscribe();
-                let under_way = u64::from(
-                    state.borrow().progress == Progress::UnderWay && state.borrow().rounds == 0,
-                );
+                let watch = &watched.watch;
+                let state = watch.state.subscribe();
                 let until = state.borrow().rounds + 1;
-                if under_way == 0 {
-                    watched.asked.notify_one();
+                if !watch.is_first() {
+                    watch.asked.notify_one();
                 }
                 (state, until)
             })
@@ -288,8 +340,14 @@ impl Refresh {
             .filter(|(name, _)| {
                 server.is_none_or(|server| server == *name) && snapshot.server(name).is_none()
             })
-            .map(|(_, watched)| watched.state.subscribe())
+            .map(|(_, watched)| {
+                watched.watch.begin();
+                watched.watch.state.subscribe()
+            })
             .collect();
+        let _urgent = server
+            .filter(|_| !missing.is_empty())
+            .map(|server| self.hurry(server));
         let all = async {
             for mut state in missing {
                 // As above.
@@ -299,21 +357,36 @@ impl Refresh {
         let _ = tokio::time::timeout(limit, all).await;
     }
 
+    /// Lists `server` before any other, for a client that waits for it, at most for `limit`.
+    pub(super) async fn list_now(&self, server: &ServerName, limit: Duration) {
+        let _urgent = self.hurry(server);
+        self.list(Some(server), limit).await;
+    }
+
+    /// Lets the listing of `server` go before all others, which begin no more of them until this is dropped.
+    fn hurry(&self, server: &ServerName) -> Urgent {
+        if let Some(watched) = self.watched().get(server) {
+            watched.watch.urgent.notify_one();
+        }
+        self.parts.pool.urgent()
+    }
+
     /// The same for somebody who wants to use `server`: where it failed before, it is asked at once, whatever its backoff.
     pub(super) async fn known_now(&self, server: Option<&ServerName>, limit: Duration) {
         let failed = server.filter(|server| {
-            self.watched()
-                .get(server)
-                .is_some_and(|known| matches!(known.state.borrow().progress, Progress::Failed(_)))
+            self.watched().get(server).is_some_and(|known| {
+                matches!(known.watch.state.borrow().progress, Progress::Failed(_))
+            })
         });
         match failed {
-            Some(server) => self.list(Some(server), limit).await,
+            Some(server) => self.list_now(server, limit).await,
             None => self.known(server, limit).await,
         }
     }
 
     /// Whether the cache is read.
-    pub(super) fn is_loaded(&self) -> bool {
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
         *self.loading.borrow() == 0
     }
 
@@ -327,45 +400,20 @@ impl Refresh {
             .expect("the sender lives as long as we do");
     }
 
-    /// The servers that are yet to be asked for the first time; `None` while the cache is being read.
-    #[must_use]
-    pub fn unasked(&self) -> Option<Vec<ServerName>> {
-        if *self.loading.borrow() > 0 {
-            return None;
-        }
-        let is_unasked = |state: &State| state.progress == Progress::UnderWay && state.rounds == 0;
-        let watched = self.watched();
-        let unasked = watched
-            .iter()
-            .filter(|(_, watched)| is_unasked(&watched.state.borrow()));
-        Some(unasked.map(|(name, _)| name.clone()).collect())
-    }
-
     /// How far each server's listing is.
     #[must_use]
     pub fn progress(&self) -> BTreeMap<ServerName, Progress> {
         self.watched()
             .iter()
-            .map(|(name, watched)| (name.clone(), watched.state.borrow().progress.clone()))
+            .map(|(name, watched)| (name.clone(), watched.watch.state.borrow().progress.clone()))
             .collect()
-    }
-
-    /// Asks those servers again whose lists are older than they said they would be good for.
-    pub(super) fn renew(&self) {
-        let snapshot = self.parts.catalog.snapshot();
-        for tools in snapshot
-            .servers()
-            .filter(|tools| tools.fresh_for().is_some() && !is_fresh(tools))
-        {
-            self.poke(tools.name());
-        }
     }
 
     /// Forgets a server's list that turned out unreadable, and asks again.
     pub fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             self.parts.cache.discard(&watched.key);
-            watched.asked.notify_one();
+            watched.watch.asked.notify_one();
         }
     }
 
@@ -414,14 +462,6 @@ impl Refresh {
     fn watched(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, Watched>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a list is within the time its server gave it.
-fn is_fresh(tools: &ServerTools) -> bool {
-    let age = SystemTime::now()
-        .duration_since(tools.listed_at())
-        .unwrap_or_default();
-    tools.fresh_for().is_some_and(|limit| age < limit)
 }
 
 /// Which lists are others for `server` now.

@@ -1,0 +1,134 @@
+//! Lists that are too old, and the servers that are asked again for them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::{Instant, sleep};
+
+use super::{Progress, Refresh, changes};
+use crate::catalog::{Key, ServerTools};
+use crate::tool::ServerName;
+
+/// How long after the start old lists are left alone; what clients need first has the machine to itself.
+const LATER: Duration = Duration::from_secs(30);
+
+/// The pause after the renewal of one list.
+const BETWEEN: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether a list has become too old.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// A server that did not list its tools is asked for this alone no sooner.
+const AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// How long one renewal may take.
+const LIMIT: Duration = Duration::from_secs(200);
+
+/// Renews lists that are too old, one at a time, without end.
+pub(super) async fn run(refresh: Arc<Refresh>) {
+    refresh.released.cancelled().await;
+    refresh.loaded().await;
+    let mut tried = HashMap::new();
+    sleep(LATER.min(refresh.max_age())).await;
+    loop {
+        refresh.parts.pool.quiet().await;
+        let pause = match refresh.overdue(&tried) {
+            Some(key) => {
+                tried.insert(key.server.clone(), Instant::now());
+                refresh.renew_one(key).await;
+                BETWEEN
+            }
+            None => LOOK,
+        };
+        sleep(pause.min(refresh.max_age())).await;
+    }
+}
+
+impl Refresh {
+    /// Asks those servers again that run, and whose lists are too old or older than they said they would be good for.
+    pub(in crate::proxy) fn renew(&self) {
+        let snapshot = self.parts.catalog.snapshot();
+        let is_old = |tools: &ServerTools| {
+            let age = age(tools);
+            age >= self.max_age() || tools.fresh_for().is_some_and(|limit| age >= limit)
+        };
+        for tools in snapshot.servers().filter(|tools| is_old(tools)) {
+            if self.parts.pool.is_connected(tools.name()) {
+                self.poke(tools.name());
+            }
+        }
+    }
+
+    /// Whether a list is to be used as it is, without its server being started for another.
+    pub(in crate::proxy) fn is_fresh(&self, tools: &ServerTools) -> bool {
+        let limit = self.max_age().max(tools.fresh_for().unwrap_or_default());
+        age(tools) < limit
+    }
+
+    fn max_age(&self) -> Duration {
+        *self
+            .max_age
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The server whose list is too old for the longest time, and was not tried lately.
+    fn overdue(&self, tried: &HashMap<ServerName, Instant>) -> Option<Key> {
+        let again = AGAIN.min(self.max_age());
+        let was_tried = |server| {
+            let at: Option<&Instant> = tried.get(server);
+            at.is_some_and(|at| at.elapsed() < again)
+        };
+        let snapshot = self.parts.catalog.snapshot();
+        let watched = self.watched();
+        let overdue = snapshot
+            .servers()
+            .filter(|tools| !self.is_fresh(tools) && !was_tried(tools.name()));
+        overdue
+            .filter_map(|tools| Some((tools.listed_at(), watched.get(tools.name())?.key.clone())))
+            .min_by_key(|(listed_at, _)| *listed_at)
+            .map(|(_, key)| key)
+    }
+
+    /// Takes over the list that another process has renewed, or asks the server.
+    async fn renew_one(&self, key: Key) {
+        let server = key.server.clone();
+        let cache = self.parts.cache.clone();
+        let kept = self.parts.tasks.spawn_blocking(move || cache.load(&key));
+        if let Ok(Some(kept)) = kept.await
+            && self.is_fresh(&kept)
+        {
+            let before = self.parts.catalog.snapshot();
+            let snapshot = self.parts.catalog.update(|servers| {
+                servers.insert(server.clone(), Arc::new(kept));
+            });
+            self.parts.index.catalog_changed();
+            return self.tell(&changes(&server, &before, &snapshot));
+        }
+        let state = {
+            let watched = self.watched();
+            let Some(watched) = watched.get(&server) else {
+                return;
+            };
+            watched.watch.is_brief.store(true, Ordering::Relaxed);
+            watched.watch.asked.notify_one();
+            watched.watch.state.subscribe()
+        };
+        let (mut state, rounds) = {
+            let rounds = state.borrow().rounds;
+            (state, rounds)
+        };
+        let listed =
+            state.wait_for(|state| state.rounds > rounds && state.progress != Progress::UnderWay);
+        // What does not come in time goes on beside the next.
+        let _ = tokio::time::timeout(LIMIT, listed).await;
+    }
+}
+
+fn age(tools: &ServerTools) -> Duration {
+    SystemTime::now()
+        .duration_since(tools.listed_at())
+        .unwrap_or_default()
+}
