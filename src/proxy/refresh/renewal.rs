@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_secs(60);
 /// A server that did not list its tools is asked for this alone no sooner.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
+/// Clocks of machines that share a cache may differ by so much.
+const SKEW: Duration = Duration::from_secs(60 * 60);
+
 /// How long one renewal may take.
 const LIMIT: Duration = Duration::from_secs(200);
 
@@ -107,7 +110,7 @@ impl Refresh {
             self.parts.index.catalog_changed();
             return self.tell(&changes(&server, &before, &snapshot));
         }
-        let state = {
+        let mut state = {
             let watched = self.watched();
             let Some(watched) = watched.get(&server) else {
                 return;
@@ -116,10 +119,7 @@ impl Refresh {
             watched.watch.asked.notify_one();
             watched.watch.state.subscribe()
         };
-        let (mut state, rounds) = {
-            let rounds = state.borrow().rounds;
-            (state, rounds)
-        };
+        let rounds = state.borrow().rounds;
         let listed =
             state.wait_for(|state| state.rounds > rounds && state.progress != Progress::UnderWay);
         // What does not come in time goes on beside the next.
@@ -127,8 +127,11 @@ impl Refresh {
     }
 }
 
+/// How old a list is. One from far in the future was written under another clock, and is as old as can be.
 fn age(tools: &ServerTools) -> Duration {
-    SystemTime::now()
-        .duration_since(tools.listed_at())
-        .unwrap_or_default()
+    match SystemTime::now().duration_since(tools.listed_at()) {
+        Ok(age) => age,
+        Err(ahead) if ahead.duration() < SKEW => Duration::ZERO,
+        Err(_) => Duration::MAX,
+    }
 }
