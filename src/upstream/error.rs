@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::HttpError;
 use super::oauth::Need;
-use crate::tool::ServerName;
+use crate::tool::{ServerName, is_hidden};
 
 /// Why a server cannot be reached. Shared by everybody who waited for the same attempt.
 #[derive(Debug, thiserror::Error)]
@@ -252,6 +252,9 @@ fn said(stderr: &str) -> String {
     if stderr.is_empty() {
         String::new()
     } else {
-        format!("; its stderr ends with: {stderr}")
+        // It reaches agents and terminals.
+        let is_shown = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_hidden(*c);
+        let shown: String = stderr.chars().filter(is_shown).collect();
+        format!("; its stderr ends with: {shown}")
     }
 }

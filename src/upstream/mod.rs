@@ -19,6 +19,7 @@ mod listing;
 mod log;
 mod news;
 pub mod oauth;
+mod pinned;
 mod places;
 mod pool;
 mod process_group;

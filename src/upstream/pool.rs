@@ -21,7 +21,7 @@ use crate::tool::ServerName;
 pub struct Pool {
     environment: Arc<Environment>,
     slots: RwLock<BTreeMap<ServerName, Slots>>,
-    audience: Arc<dyn Audience>,
+    pub(super) audience: Arc<dyn Audience>,
     /// How many clients wait for a server to be connected.
     urgent: watch::Sender<usize>,
 }
@@ -253,44 +253,6 @@ impl Pool {
             self.check_pins(server, &lease, call).await?;
             outcome = lease.call(call).await;
         }
-    }
-
-    /// Under `"trust": "pin"`, a new process has to list its tools, and these have to be compared, before one is called:
-    /// what is known may be of another version of the server.
-    async fn check_pins(
-        &self,
-        server: &ServerName,
-        lease: &Lease,
-        call: &Call<'_>,
-    ) -> Result<(), CallError> {
-        if call.method != "tools/call" || !lease.is_pinned() {
-            return Ok(());
-        }
-        let tool = call.name.unwrap_or_default();
-        let uncompared = |reason| CallError::Uncompared {
-            server: server.clone(),
-            reason,
-        };
-        if !lease.compared.initialized() {
-            let compare = async {
-                let listing = lease
-                    .list(server, call.limit)
-                    .await
-                    .map_err(|error| error.to_string())?;
-                self.audience.compare(server, listing).await
-            };
-            tokio::time::timeout(call.limit, Box::pin(compare))
-                .await
-                .map_err(|_| uncompared(format!("it took longer than {:?}", call.limit)))?
-                .map_err(uncompared)?;
-        }
-        if self.audience.is_withheld(server, tool) {
-            return Err(CallError::Withheld {
-                server: server.clone(),
-                tool: tool.to_owned(),
-            });
-        }
-        Ok(())
     }
 
     /// The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.

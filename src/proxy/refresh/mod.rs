@@ -4,9 +4,9 @@
 //! when somebody asks, and again after a failure, later each time. What a server that failed had before stays. What is
 //! known is not started: old lists are renewed in the background.
 
-mod first;
 mod listing;
 mod renewal;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::mcp::Revision;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
-use crate::upstream::{Pool, Urgent};
+use crate::upstream::Pool;
 
 /// Servers that begin to list side by side; each may be a process that starts.
 const SIDE_BY_SIDE: usize = 16;
@@ -296,91 +296,6 @@ impl Refresh {
     pub fn poke(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             watched.watch.asked.notify_one();
-        }
-    }
-
-    /// Asks for new lists of `servers`, all if there is no name, and waits until each was asked once, at most for
-    /// `limit`.
-    pub async fn list(&self, server: Option<&ServerName>, limit: Duration) {
-        self.release();
-        self.loaded().await;
-        let rounds: Vec<_> = self
-            .watched()
-            .iter()
-            .filter(|(name, _)| server.is_none_or(|server| server == *name))
-            .map(|(_, watched)| {
-                let watch = &watched.watch;
-                let state = watch.state.subscribe();
-                let until = state.borrow().rounds + 1;
-                if !watch.is_first() {
-                    watch.asked.notify_one();
-                }
-                (state, until)
-            })
-            .collect();
-        let all = async {
-            for (mut state, until) in rounds {
-                // A server that is taken out of the configuration meanwhile has no more rounds.
-                let _ = state.wait_for(|state| state.rounds >= until).await;
-            }
-        };
-        // What is not through by then is seen in the progress of each.
-        let _ = tokio::time::timeout(limit, all).await;
-    }
-
-    /// Resolves when the cache is read and, where it knew nothing of a server, that server was asked, at most after
-    /// `limit`.
-    pub async fn known(&self, server: Option<&ServerName>, limit: Duration) {
-        self.release();
-        self.loaded().await;
-        let snapshot = self.parts.catalog.snapshot();
-        let missing: Vec<_> = self
-            .watched()
-            .iter()
-            .filter(|(name, _)| {
-                server.is_none_or(|server| server == *name) && snapshot.server(name).is_none()
-            })
-            .map(|(_, watched)| {
-                watched.watch.begin();
-                watched.watch.state.subscribe()
-            })
-            .collect();
-        let _urgent = server
-            .filter(|_| !missing.is_empty())
-            .map(|server| self.hurry(server));
-        let all = async {
-            for mut state in missing {
-                // As above.
-                let _ = state.wait_for(|state| state.rounds > 0).await;
-            }
-        };
-        let _ = tokio::time::timeout(limit, all).await;
-    }
-
-    /// Lists `server` before any other, for a client that waits for it, at most for `limit`.
-    pub(super) async fn list_now(&self, server: &ServerName, limit: Duration) {
-        let _urgent = self.hurry(server);
-        self.list(Some(server), limit).await;
-    }
-
-    /// Lets the listing of `server` go before all others, which begin no more of them until this is dropped.
-    fn hurry(&self, server: &ServerName) -> Urgent {
-        if let Some(watched) = self.watched().get(server) {
-            watched.watch.urgent.notify_one();
-        }
-        self.parts.pool.urgent()
-    }
-
-    /// The same for somebody who wants to use `server`: where it failed before, it is asked at once, whatever its backoff.
-    pub(super) async fn known_now(&self, server: Option<&ServerName>, limit: Duration) {
-        let failed = server.filter(|server| {
-            self.watched().get(server).is_some_and(|known| {
-                matches!(known.watch.state.borrow().progress, Progress::Failed(_))
-            })
-        });
-        match failed {
-            Some(server) => self.list_now(server, limit).await,
-            None => self.known(server, limit).await,
         }
     }
 

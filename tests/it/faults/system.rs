@@ -188,8 +188,12 @@ fn a_clock_that_was_set_back_costs_nothing() {
         client.search("does play").contains("b__play").then_some(())
     });
     assert_eq!(client.execute("a__work").text(), "done");
-    let status = client.call("proxy_status", "{}").text();
-    assert!(!status.contains("kept from before"), "{status}");
+    // A list from another time is as old as can be; its server runs, and so is asked again.
+    until("another list", || {
+        client.search("does work");
+        let status = client.call("proxy_status", "{}").text();
+        (!status.contains("kept from before")).then_some(())
+    });
     assert!(
         !client.stderr().contains("a fault inside"),
         "{}",

@@ -1,0 +1,45 @@
+//! Tool calls of servers under `"trust": "pin"`.
+
+use super::slot::Lease;
+use super::{Call, CallError, Pool};
+use crate::tool::ServerName;
+
+impl Pool {
+    /// Under `"trust": "pin"`, a new process has to list its tools, and these have to be compared, before one is called:
+    /// what is known may be of another version of the server.
+    pub(super) async fn check_pins(
+        &self,
+        server: &ServerName,
+        lease: &Lease,
+        call: &Call<'_>,
+    ) -> Result<(), CallError> {
+        if call.method != "tools/call" || !lease.is_pinned() {
+            return Ok(());
+        }
+        let tool = call.name.unwrap_or_default();
+        let uncompared = |reason| CallError::Uncompared {
+            server: server.clone(),
+            reason,
+        };
+        if !lease.compared.initialized() {
+            let compare = async {
+                let listing = lease
+                    .list(server, call.limit)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                self.audience.compare(server, listing).await
+            };
+            tokio::time::timeout(call.limit, Box::pin(compare))
+                .await
+                .map_err(|_| uncompared(format!("it took longer than {:?}", call.limit)))?
+                .map_err(uncompared)?;
+        }
+        if self.audience.is_withheld(server, tool) {
+            return Err(CallError::Withheld {
+                server: server.clone(),
+                tool: tool.to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
