@@ -134,7 +134,7 @@ fn an_old_list_is_renewed_later_and_its_server_ends_after_that() {
     list_all(&setup);
     age(&setup.cache_path());
     let young = setup.clone().without("a").without("b");
-    young.run(&["servers"]).code(0);
+    drop(young.run(&["servers"]).code(0));
     assert_eq!(setup.home().starts("fresh"), 2);
 
     let mut client = setup.connect();
