@@ -98,6 +98,19 @@ pub(super) fn is_shown_directly(text: &Text, place: &Place, name: &str) -> bool 
             .is_some_and(|namespaces| namespaces.items().contains(&own))
 }
 
+/// The profile that Zed begins with.
+pub(super) fn zed_profile(settings: &Node) -> &str {
+    let profile = settings
+        .at(&["agent", "default_profile"])
+        .and_then(Node::as_text);
+    profile.unwrap_or("write")
+}
+
+/// Whether a profile of Zed's own has the tools of all servers, where nothing else is said.
+pub(super) fn has_all_servers(profile: &str) -> bool {
+    matches!(profile, "write" | "ask")
+}
+
 /// Has Codex show our tools without a search of its own.
 pub(super) fn show_directly(text: &mut Text, name: &str) {
     let mut namespaces = text

@@ -163,10 +163,6 @@ pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -
     }
     let entry = found.entry.as_ref().ok()?;
     let own = around.claude_directory();
-    let managed = around
-        .managed
-        .iter()
-        .map(|managed| managed.join("managed-settings.json"));
     let project = found
         .place
         .project
@@ -176,7 +172,7 @@ pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -
     let directories = [Some(own), project].into_iter().flatten();
     let files = directories
         .flat_map(|at| ["settings.json", "settings.local.json"].map(|file| at.join(file)));
-    for path in managed.chain(files) {
+    for path in around.managed_settings().into_iter().chain(files) {
         let Some(node) = cache.json(&path) else {
             continue;
         };

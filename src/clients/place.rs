@@ -254,6 +254,33 @@ impl Surroundings {
             .unwrap_or_else(|| self.home.join(".claude"))
     }
 
+    /// The files of an administrator's settings for Claude Code.
+    pub(super) fn managed_settings(&self) -> Vec<PathBuf> {
+        let Some(managed) = &self.managed else {
+            return Vec::new();
+        };
+        let parts = std::fs::read_dir(managed.join("managed-settings.d"));
+        let parts = parts.into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = parts.map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
+        files.sort();
+        files.insert(0, managed.join("managed-settings.json"));
+        files
+    }
+
+    /// The directory of an administrator's settings for Gemini CLI.
+    pub(super) fn gemini_system(&self) -> PathBuf {
+        let named = self.named(env::GEMINI_CLI_SYSTEM_SETTINGS_PATH);
+        let named = named.and_then(|file| file.parent().map(Path::to_owned));
+        named.unwrap_or_else(|| {
+            PathBuf::from(match self.platform {
+                Platform::Linux => "/etc/gemini-cli",
+                Platform::Mac => "/Library/Application Support/GeminiCli",
+                Platform::Windows => r"C:\ProgramData\gemini-cli",
+            })
+        })
+    }
+
     /// The directory that a variable names.
     fn named(&self, variable: env::Variable) -> Option<PathBuf> {
         self.environment

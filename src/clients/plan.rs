@@ -316,6 +316,15 @@ fn stays(
             found.name
         ));
     }
+    if let Some(unknown) = rules_of(survey, found).find(|rule| rule.is_unknown())
+        && !choice.drop_rules
+    {
+        let path = unknown.path.display();
+        return Some(format!(
+            "the rules in {path} are not known: it {}",
+            unknown.text
+        ));
+    }
     let protecting: Vec<Rule> = rules_of(survey, found)
         .filter(|rule| rule.is_blocking())
         .cloned()

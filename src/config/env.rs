@@ -93,6 +93,11 @@ pub const COPILOT_HOME: Variable = Variable {
     name: "COPILOT_HOME",
     doc: "Where Copilot CLI keeps its files.",
 };
+/// The administrator's settings of Gemini CLI.
+pub const GEMINI_CLI_SYSTEM_SETTINGS_PATH: Variable = Variable {
+    name: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+    doc: "Where an administrator keeps settings for Gemini CLI.",
+};
 /// The directory of configurations.
 pub const XDG_CONFIG_HOME: Variable = Variable {
     name: "XDG_CONFIG_HOME",
@@ -213,6 +218,7 @@ pub const VARIABLES: &[Variable] = &[
     OPENAI_API_KEY,
     CODEX_HOME,
     COPILOT_HOME,
+    GEMINI_CLI_SYSTEM_SETTINGS_PATH,
     XDG_CONFIG_HOME,
     NO_COLOR,
     OTEL_SDK_DISABLED,

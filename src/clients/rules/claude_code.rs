@@ -7,8 +7,10 @@ use regex::Regex;
 
 use super::super::cache::FileCache;
 use super::super::survey::{Found, Survey};
-use super::super::{Client, Node, Surroundings};
-use super::{Carried, Mention, Rule, RuleKind, plain};
+use super::super::{Client, Node, Surroundings, Syntax};
+use super::glob::{behind, is_about_all};
+use super::matcher::Matcher;
+use super::{Carried, Mention, Rule, RuleKind, open, plain};
 
 /// As many agents, commands and skills are looked at in one directory.
 const MOST_FILES: usize = 2000;
@@ -41,24 +43,23 @@ pub(super) fn find(
     directories.sort();
     directories.dedup();
     let mut mentions = Vec::new();
-    if let Some(managed) = &around.managed {
-        settings(
-            &managed.join("managed-settings.json"),
-            None,
-            cache,
-            &mut mentions,
-        );
-    }
+    let mut files: Vec<Settings> = around
+        .managed_settings()
+        .into_iter()
+        .map(|path| (path, None))
+        .collect();
     for (directory, project) in &directories {
-        for file in ["settings.json", "settings.local.json"] {
-            settings(
-                &directory.join(file),
-                project.as_deref(),
-                cache,
-                &mut mentions,
-            );
-        }
+        files.extend(
+            ["settings.json", "settings.local.json"]
+                .map(|file| (directory.join(file), project.clone())),
+        );
         frontmatter(directory, project.as_deref(), cache, &mut mentions);
+    }
+    for (path, project) in &files {
+        let project = project.as_deref();
+        if let Some(node) = open(path, Syntax::Json, project, servers, cache, rules) {
+            settings(&node, path, project, &mut mentions);
+        }
     }
     for (project, node) in &projects {
         let listed = node
@@ -96,18 +97,23 @@ pub(super) fn find(
         }
     }
     for mention in &mentions {
+        let matcher = is_hook(mention).then(|| Matcher::new(&mention.text));
         for found in servers.iter().filter(|found| mention.reaches(found)) {
-            let tools: Vec<String> = mention
-                .text
-                .split('|')
-                .filter_map(|part| tool_of(part, &found.name))
-                .collect();
+            let tools = match &matcher {
+                Some(matcher) if matcher.may_fit(&found.name) => vec!["*".to_owned()],
+                Some(_) => Vec::new(),
+                None => tools_of(&mention.text, &found.name),
+            };
             if tools.is_empty() {
                 continue;
             }
             rules.push(mention.clone().about(found, carried(mention, tools)));
         }
     }
+}
+
+fn is_hook(mention: &Mention) -> bool {
+    mention.key.starts_with("hooks.")
 }
 
 fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
@@ -122,17 +128,14 @@ fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
         RuleKind::Hook => {
             Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input")
         }
-        RuleKind::Tools if mention.key.starts_with("hooks.") => {
+        RuleKind::Tools if is_hook(mention) => {
             Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input")
         }
         _ => Carried::Lost("holds for one agent, command or skill alone"),
     }
 }
 
-fn settings(path: &Path, project: Option<&Path>, cache: &FileCache, mentions: &mut Vec<Mention>) {
-    let Some(node) = cache.json(path) else {
-        return;
-    };
+fn settings(node: &Node, path: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
     let mut add = |key: String, text: &str, kind| {
         let project = project.map(Path::to_owned);
         mentions.push(Mention {
@@ -152,7 +155,7 @@ fn settings(path: &Path, project: Option<&Path>, cache: &FileCache, mentions: &m
         for rule in listed
             .iter()
             .filter_map(Node::as_text)
-            .filter(|rule| rule.contains("mcp__"))
+            .filter(|rule| rule.contains("mcp__") || name_of(rule).contains('*'))
         {
             add(format!("permissions.{key}"), rule, kind);
         }
@@ -165,11 +168,12 @@ fn settings(path: &Path, project: Option<&Path>, cache: &FileCache, mentions: &m
         } else {
             RuleKind::Tools
         };
-        let matchers = hooks
-            .items()
-            .iter()
-            .filter_map(|hook| hook.get("matcher")?.as_text());
-        for matcher in matchers.filter(|matcher| matcher.contains("mcp__")) {
+        // One without a matcher is about every tool.
+        let matchers = hooks.items().iter().map(|hook| {
+            let matcher = hook.get("matcher").and_then(Node::as_text);
+            matcher.filter(|matcher| !matcher.is_empty()).unwrap_or("*")
+        });
+        for matcher in matchers.filter(|matcher| is_before || matcher.contains("mcp__")) {
             add(format!("hooks.{event}"), matcher, kind);
         }
     }
@@ -238,7 +242,25 @@ fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The tools of `server` that a rule, or a part of a hook's pattern, is about, as a pattern. One about all servers stays
+/// A rule's pattern of names, without parameters.
+fn name_of(rule: &str) -> &str {
+    rule.split('(').next().unwrap_or_default()
+}
+
+/// The tools of `server` that a rule is about, as patterns.
+fn tools_of(rule: &str, server: &str) -> Vec<String> {
+    if let Some(tool) = tool_of(rule, server) {
+        return vec![tool];
+    }
+    let prefix = |server: &str| format!("mcp__{server}__");
+    let name = name_of(rule);
+    if is_about_all(name, prefix) {
+        return Vec::new();
+    }
+    behind(name, &prefix(&plain(server)))
+}
+
+/// The tools of `server` that a rule with its name, or with a pattern of it, is about, as a pattern. One about all servers stays
 /// true behind the proxy, unless it names tools.
 fn tool_of(rule: &str, server: &str) -> Option<String> {
     let known = plain(server);

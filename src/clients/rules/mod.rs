@@ -5,6 +5,10 @@
 //! anything. The client's own lines stay as they are: they name what is not there any more, and after an undo they count again.
 
 mod claude_code;
+mod gemini;
+mod glob;
+mod matcher;
+mod opencode;
 mod others;
 mod rights;
 
@@ -12,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
 use super::survey::{Found, Survey};
-use super::{Client, Place, Surroundings};
+use super::{Client, Node, Place, Surroundings, Syntax};
 
 pub(super) use rights::Rights;
 
@@ -51,6 +55,8 @@ pub enum RuleKind {
     Allow,
     /// Says which tools an agent, a command or a skill has.
     Tools,
+    /// A file of rules that cannot be read.
+    Unread,
 }
 
 /// What becomes of a rule behind the proxy.
@@ -80,6 +86,7 @@ impl RuleKind {
             Self::Ask => "ask",
             Self::Allow => "allow",
             Self::Tools => "tools",
+            Self::Unread => "unread",
         }
     }
 
@@ -95,6 +102,12 @@ impl Rule {
     #[must_use]
     pub fn is_blocking(&self) -> bool {
         self.kind.protects() && matches!(self.carried, Carried::Lost(_))
+    }
+
+    /// Whether it stands for rules that are not known, so that its server must not leave.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.kind == RuleKind::Unread && !self.is_carried()
     }
 
     pub(super) fn is_about(&self, found: &Found) -> bool {
@@ -215,9 +228,14 @@ pub(super) fn find(
         }
         match client {
             Client::ClaudeCode => claude_code::find(survey, &servers, around, cache, &mut rules),
-            Client::OpenCode => others::opencode(survey, &servers, &mut rules),
+            Client::OpenCode => opencode::find(survey, &servers, &mut rules),
+            Client::GeminiCli => gemini::find(&servers, around, cache, &mut rules),
+            Client::Goose => others::goose(&servers, around, cache, &mut rules),
             Client::Codex => others::codex(survey, &servers, &mut rules),
-            Client::Zed => others::zed(survey, &servers, &mut rules),
+            Client::Zed => {
+                others::zed(survey, &servers, &mut rules);
+                others::zed_profiles(survey, &servers, &mut rules);
+            }
             Client::Cursor => others::cursor(&servers, around, cache, &mut rules),
             Client::Kiro => others::kiro(&servers, around, cache, &mut rules),
             _ => {}
@@ -225,6 +243,43 @@ pub(super) fn find(
     }
     rules.sort_by_key(|rule| rule.kind);
     rules
+}
+
+/// What a file of rules says. Where it cannot be read, its rules are not known: servers that it may be about stay, and one
+/// for all projects is not there in the project whose file it is.
+fn open(
+    path: &Path,
+    syntax: Syntax,
+    project: Option<&Path>,
+    servers: &[&Found],
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) -> Option<Node> {
+    let problem = match cache.node(path, syntax) {
+        Ok(node) => return node,
+        Err(problem) => problem,
+    };
+    let mention = Mention {
+        project: project.map(Path::to_owned),
+        ..Mention::new(path, "rules", problem, RuleKind::Unread)
+    };
+    for found in servers.iter().filter(|found| mention.reaches(found)) {
+        let carried = match (project, &found.place.project) {
+            (Some(project), None) => Carried::NotIn(project.to_owned()),
+            _ => Carried::Lost("its rules are not known"),
+        };
+        rules.push(mention.clone().about(found, carried));
+    }
+    None
+}
+
+/// The files in `directory` that end in `ending`.
+fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|known| known == ending));
+    files.sort();
+    files
 }
 
 /// A name as clients make it part of a tool's name.

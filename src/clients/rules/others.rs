@@ -1,103 +1,12 @@
 //! The rules of clients other than Claude Code.
 
-use std::path::Path;
-
 use super::super::cache::FileCache;
 use super::super::survey::{Found, Survey};
-use super::super::{Node, Surroundings};
-use super::{Carried, Mention, Rule, RuleKind, plain};
+use super::super::{Client, Node, Surroundings, Syntax};
+use super::glob::fits;
+use super::{Carried, Mention, Rule, RuleKind, files, open, plain};
 
-const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
-
-/// opencode: `tools` and `permission` have patterns over names such as `github_*`, in the file and in its agents. Of several
-/// the last counts there.
-pub(super) fn opencode(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
-    for found in servers {
-        let Some(source) = survey.files.get(&found.place.path) else {
-            continue;
-        };
-        let agents = source
-            .text
-            .node()
-            .get("agent")
-            .map(Node::members)
-            .unwrap_or_default();
-        let agents = agents
-            .into_iter()
-            .map(|(name, agent)| (format!("agent.{name}."), agent));
-        for (prefix, node) in [(String::new(), source.text.node())]
-            .into_iter()
-            .chain(agents)
-        {
-            for section in ["tools", "permission"] {
-                let members = node.get(section).map(Node::members).unwrap_or_default();
-                let about: Vec<_> = members
-                    .into_iter()
-                    .filter_map(|(name, value)| {
-                        Some((opencode_tool(name, &found.name)?, name, value))
-                    })
-                    .collect();
-                let is_all_denied = about
-                    .iter()
-                    .any(|(tool, _, value)| tool == "*" && is_denied(value));
-                let freed: Vec<String> = about
-                    .iter()
-                    .filter(|(_, _, value)| is_allowed(value))
-                    .map(|(tool, ..)| tool.clone())
-                    .collect();
-                for (tool, name, value) in &about {
-                    let (kind, carried) = match value {
-                        value if is_denied(value) && tool == "*" && !freed.is_empty() => {
-                            (RuleKind::Deny, Carried::Only(freed.clone()))
-                        }
-                        value if is_denied(value) => {
-                            (RuleKind::Deny, Carried::Deny(vec![tool.clone()]))
-                        }
-                        value if is_allowed(value) => (RuleKind::Allow, Carried::Needless),
-                        Node::Text(text) if text == "ask" => {
-                            (RuleKind::Ask, Carried::Ask(vec![tool.clone()]))
-                        }
-                        _ => (
-                            RuleKind::Deny,
-                            Carried::Lost("looks at parameters, which the proxy's rules do not"),
-                        ),
-                    };
-                    // Where all others are denied, those that are freed are what is left.
-                    if is_all_denied && kind == RuleKind::Allow {
-                        continue;
-                    }
-                    let carried = match carried {
-                        Carried::Needless => Carried::Needless,
-                        _ if !prefix.is_empty() => OF_AN_AGENT,
-                        carried => carried,
-                    };
-                    let text = format!("{name}: {}", value.to_json());
-                    let mention =
-                        Mention::new(&found.place.path, format!("{prefix}{section}"), text, kind);
-                    rules.push(mention.about(found, carried));
-                }
-            }
-        }
-    }
-}
-
-fn is_denied(value: &Node) -> bool {
-    *value == Node::Flag(false) || value.as_text() == Some("deny")
-}
-
-fn is_allowed(value: &Node) -> bool {
-    *value == Node::Flag(true) || value.as_text() == Some("allow")
-}
-
-/// The tools of `server` that a pattern is about.
-fn opencode_tool(pattern: &str, server: &str) -> Option<String> {
-    let server = plain(server);
-    let rest = pattern.strip_prefix(server.as_str())?;
-    match rest {
-        "" | "*" | "_*" | "_" => Some("*".to_owned()),
-        _ => rest.strip_prefix('_').map(str::to_owned),
-    }
-}
+pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
 
 /// Codex: `tools.NAME` in a server's table.
 pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
@@ -188,7 +97,14 @@ pub(super) fn cursor(
         .as_ref()
         .map(|here| (here.join(".cursor/cli.json"), Some(here.clone())));
     for (path, project) in [user].into_iter().chain(project) {
-        let Some(node) = cache.json(&path) else {
+        let Some(node) = open(
+            &path,
+            Syntax::Json,
+            project.as_deref(),
+            servers,
+            cache,
+            rules,
+        ) else {
             continue;
         };
         for (key, kind) in [("deny", RuleKind::Deny), ("allow", RuleKind::Allow)] {
@@ -210,7 +126,9 @@ pub(super) fn cursor(
                     ..Mention::new(&path, format!("permissions.{key}"), rule, kind)
                 };
                 let is_about = |found: &&&Found| {
-                    (server == found.name || server == "*" && tool != "*") && mention.reaches(found)
+                    fits(server, &found.name)
+                        && (server != "*" || tool != "*")
+                        && mention.reaches(found)
                 };
                 for found in servers.iter().filter(is_about) {
                     let carried = if kind == RuleKind::Deny {
@@ -234,7 +152,7 @@ pub(super) fn kiro(
 ) {
     let directories = [Some(around.home.as_path()), around.directory.as_deref()];
     for directory in directories.into_iter().flatten() {
-        for path in files(&directory.join(".kiro/agents")) {
+        for path in files(&directory.join(".kiro/agents"), "json") {
             let Some(node) = cache.json(&path) else {
                 continue;
             };
@@ -264,14 +182,97 @@ pub(super) fn kiro(
     }
 }
 
-fn files(directory: &Path) -> Vec<std::path::PathBuf> {
-    let mut files: Vec<_> = std::fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    files.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
-    files.sort();
-    files
+/// Goose: `permission.yaml` names tools as `extension__tool`, for the user and for its own judgement.
+pub(super) fn goose(
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    let path = Client::Goose
+        .user_place(around)
+        .path
+        .with_file_name("permission.yaml");
+    let Some(node) = open(&path, Syntax::Yaml, None, servers, cache, rules) else {
+        return;
+    };
+    // It leaves spaces out of an extension's name, and writes it small.
+    let key = |name: &str| {
+        let shown = name.chars().filter(|c| !c.is_whitespace());
+        plain(&shown.collect::<String>()).to_lowercase()
+    };
+    for (who, lists) in node.members() {
+        for (list, kind) in [
+            ("never_allow", RuleKind::Deny),
+            ("ask_before", RuleKind::Ask),
+            ("always_allow", RuleKind::Allow),
+        ] {
+            let named = lists.get(list).map(Node::items).unwrap_or_default();
+            for rule in named.iter().filter_map(Node::as_text) {
+                for found in servers {
+                    let start = format!("{}__", key(&found.name));
+                    let is_own = rule
+                        .get(..start.len())
+                        .is_some_and(|own| own.eq_ignore_ascii_case(&start));
+                    if !is_own {
+                        continue;
+                    }
+                    let tools = vec![rule[start.len()..].to_owned()];
+                    let carried = match kind {
+                        RuleKind::Deny => Carried::Deny(tools),
+                        RuleKind::Ask => Carried::Ask(tools),
+                        _ => Carried::Needless,
+                    };
+                    let mention = Mention::new(&path, format!("{who}.{list}"), rule, kind);
+                    rules.push(mention.about(found, carried));
+                }
+            }
+        }
+    }
+}
+
+/// Zed: a profile has all tools of servers but for those that it switches off, or only those that it switches on. One that
+/// is not the default has no tool of mcpzip unless it has all.
+pub(super) fn zed_profiles(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
+    for found in servers {
+        let Some(source) = survey.files.get(&found.place.path) else {
+            continue;
+        };
+        let agent = source.text.node().get("agent");
+        let default = super::super::entry::zed_profile(source.text.node());
+        let profiles = agent.and_then(|agent| agent.get("profiles"));
+        for (name, profile) in profiles.map(Node::members).unwrap_or_default() {
+            let has_all = profile
+                .get("enable_all_context_servers")
+                .and_then(Node::as_flag)
+                .unwrap_or(super::super::entry::has_all_servers(name));
+            let preset = profile.at(&["context_servers", &found.name]);
+            let is_off =
+                preset.and_then(|preset| preset.get("enabled")) == Some(&Node::Flag(false));
+            let is_on = preset.and_then(|preset| preset.get("enabled")) == Some(&Node::Flag(true));
+            let switched = |to: bool| -> Vec<String> {
+                let tools = preset.and_then(|preset| preset.get("tools"));
+                let tools = tools.map(Node::members).unwrap_or_default();
+                let those = tools.iter().filter(|(_, on)| **on == Node::Flag(to));
+                those.map(|(tool, _)| (*tool).to_owned()).collect()
+            };
+            let all = || vec!["*".to_owned()];
+            let carried = match has_all {
+                _ if is_on => continue,
+                _ if is_off => Carried::Deny(all()),
+                true if switched(false).is_empty() => continue,
+                true => Carried::Deny(switched(false)),
+                // Without our entry in it, it has no tool of this server.
+                false if name != default => continue,
+                false => Carried::Only(switched(true)),
+            };
+            let key = format!("agent.profiles.{name}");
+            let text = preset.map_or(
+                "enable_all_context_servers: false".to_owned(),
+                Node::to_json,
+            );
+            let mention = Mention::new(&found.place.path, key, text, RuleKind::Deny);
+            rules.push(mention.about(found, carried));
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod connect;
 mod crash;
 mod edited;
 mod good;
+mod guards;
 mod messy;
 mod older;
 mod projects;

@@ -1,0 +1,131 @@
+//! Gemini CLI: rules in `policies/*.toml` of the user, the workspace and the administrator. Names there are
+//! `mcp_SERVER_TOOL`, and `SERVER__TOOL` in older versions; of several rules the one of the highest priority counts.
+
+use std::path::{Path, PathBuf};
+
+use super::super::cache::FileCache;
+use super::super::survey::Found;
+use super::super::{Node, Surroundings, Syntax};
+use super::glob::{behind, fits, is_about_all};
+use super::{Carried, Mention, Rule, RuleKind, files, open, plain};
+
+/// Conditions of a call that no rule of the proxy looks at.
+const CONDITIONS: &[&str] = &[
+    "argsPattern",
+    "commandPrefix",
+    "commandRegex",
+    "toolAnnotations",
+];
+
+pub(super) fn find(
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    let user = (around.home.join(".gemini/policies"), None);
+    let system = (around.gemini_system().join("policies"), None);
+    let workspace = around
+        .directory
+        .as_ref()
+        .map(|here| (here.join(".gemini/policies"), Some(here.clone())))
+        .filter(|(directory, _)| *directory != user.0);
+    for (directory, project) in [user, system].into_iter().chain(workspace) {
+        for path in files(&directory, "toml") {
+            let Some(node) = open(
+                &path,
+                Syntax::Toml,
+                project.as_deref(),
+                servers,
+                cache,
+                rules,
+            ) else {
+                continue;
+            };
+            for rule in node.get("rule").map(Node::items).unwrap_or_default() {
+                read(rule, &path, project.as_ref(), servers, rules);
+            }
+        }
+    }
+}
+
+fn read(
+    rule: &Node,
+    path: &Path,
+    project: Option<&PathBuf>,
+    servers: &[&Found],
+    rules: &mut Vec<Rule>,
+) {
+    let kind = match rule.get("decision").and_then(Node::as_text) {
+        Some("allow") => RuleKind::Allow,
+        Some("ask_user") => RuleKind::Ask,
+        _ => RuleKind::Deny,
+    };
+    let is_conditional = CONDITIONS.iter().any(|key| rule.get(key).is_some());
+    let mention = Mention {
+        project: project.cloned(),
+        ..Mention::new(path, "rule", rule.to_json(), kind)
+    };
+    for found in servers.iter().filter(|found| mention.reaches(found)) {
+        let tools = tools(rule, &found.name);
+        if tools.is_empty() {
+            continue;
+        }
+        // The same rule is about mcpzip's three tools, where it is about all.
+        let is_about_all = tools == ["*"] && self::tools(rule, "\u{1}") == ["*"];
+        let carried = match kind {
+            RuleKind::Allow => Carried::Needless,
+            RuleKind::Ask if is_about_all && !is_conditional => Carried::Needless,
+            _ if is_conditional => {
+                Carried::Lost("looks at parameters or claims, which the proxy's rules do not")
+            }
+            RuleKind::Ask => Carried::Ask(tools),
+            _ => Carried::Deny(tools),
+        };
+        rules.push(mention.clone().about(found, carried));
+    }
+}
+
+/// The tools of `server` that a rule is about.
+fn tools(rule: &Node, server: &str) -> Vec<String> {
+    let texts = |key: &str| match rule.get(key) {
+        None => None,
+        Some(Node::Text(text)) => Some(vec![text.clone()]),
+        Some(node) => Some(
+            node.items()
+                .iter()
+                .filter_map(Node::as_text)
+                .map(str::to_owned)
+                .collect(),
+        ),
+    };
+    let named = texts("toolName");
+    if let Some(meant) = texts("mcpName") {
+        let is_meant = meant
+            .iter()
+            .any(|name| fits(name, server) || fits(name, &plain(server)));
+        return match named {
+            _ if !is_meant => Vec::new(),
+            Some(tools) => tools,
+            None => vec!["*".to_owned()],
+        };
+    }
+    let server = plain(server);
+    let mut tools = Vec::new();
+    for pattern in named.unwrap_or_default() {
+        for prefix in [
+            format!("mcp_{server}_"),
+            format!("{server}__"),
+            format!("mcp__{server}__"),
+        ] {
+            tools.extend(behind(&pattern, &prefix));
+        }
+        let is_everything = is_about_all(&pattern, |server| format!("mcp_{server}_"));
+        if is_everything {
+            return vec!["*".to_owned()];
+        }
+    }
+    tools.sort();
+    tools.dedup();
+    tools
+}

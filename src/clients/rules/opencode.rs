@@ -1,0 +1,140 @@
+//! opencode: `tools` and `permission` have patterns over names such as `github_get_issue`, in the file and in its agents. Of
+//! several the last counts there.
+
+use super::super::survey::{Found, Survey};
+use super::super::{Client, Node};
+use super::glob::{behind, is_about_all};
+use super::others::OF_AN_AGENT;
+use super::{Carried, Mention, Rule, RuleKind, plain};
+
+/// A pattern, and what is said of what fits it.
+struct Line<'n> {
+    pattern: &'n str,
+    tools: Vec<String>,
+    value: &'n Node,
+}
+
+pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
+    let places = survey
+        .places
+        .iter()
+        .filter(|place| place.client == Client::OpenCode);
+    for place in places {
+        let Some(source) = survey.files.get(&place.path) else {
+            continue;
+        };
+        let node = source.text.node();
+        let agents = ["agent", "mode"].into_iter().flat_map(|key| {
+            let agents = node.get(key).map(Node::members).unwrap_or_default();
+            agents
+                .into_iter()
+                .map(move |(name, agent)| (format!("{key}.{name}."), agent))
+        });
+        let all = [(String::new(), node)].into_iter().chain(agents);
+        for ((prefix, node), section) in
+            all.flat_map(|of| ["tools", "permission"].map(|section| (of.clone(), section)))
+        {
+            let Some(written) = node.get(section) else {
+                continue;
+            };
+            let mention = Mention {
+                project: place.project.clone(),
+                ..Mention::new(
+                    &place.path,
+                    format!("{prefix}{section}"),
+                    "",
+                    RuleKind::Deny,
+                )
+            };
+            for found in servers.iter().filter(|found| mention.reaches(found)) {
+                about(&mention, written, found, !prefix.is_empty(), rules);
+            }
+        }
+    }
+}
+
+/// The rules of one section for one server.
+fn about(
+    mention: &Mention,
+    written: &Node,
+    found: &Found,
+    is_of_agent: bool,
+    rules: &mut Vec<Rule>,
+) {
+    let all = Node::map([("*", written.clone())]);
+    let members = match written {
+        Node::Map(_) => written.members(),
+        _ => all.members(),
+    };
+    let lines: Vec<Line<'_>> = members
+        .into_iter()
+        .map(|(pattern, value)| Line {
+            pattern,
+            tools: tools(pattern, &found.name),
+            value,
+        })
+        .filter(|line| !line.tools.is_empty())
+        .collect();
+    for (at, line) in lines.iter().enumerate() {
+        let is_everything = line.tools == ["*"];
+        // What is said of all tools is said of mcpzip's, too.
+        let is_about_all = is_about_all(line.pattern, |server| format!("{server}_"));
+        let freed: Vec<String> = lines[at + 1..]
+            .iter()
+            .filter(|later| is_allowed(later.value))
+            .flat_map(|later| later.tools.clone())
+            .collect();
+        let (kind, carried) = match line.value {
+            _ if is_about_all && is_of_agent => continue,
+            value if is_denied(value) && is_everything && !freed.is_empty() => {
+                (RuleKind::Deny, Carried::Only(freed))
+            }
+            value if is_denied(value) => (RuleKind::Deny, Carried::Deny(line.tools.clone())),
+            value if is_allowed(value) => {
+                // Where all others are denied, those that are freed are what is left.
+                let is_left = lines[..at]
+                    .iter()
+                    .any(|earlier| earlier.tools == ["*"] && is_denied(earlier.value));
+                if is_left {
+                    continue;
+                }
+                (RuleKind::Allow, Carried::Needless)
+            }
+            Node::Text(text) if text == "ask" && is_about_all => (RuleKind::Ask, Carried::Needless),
+            Node::Text(text) if text == "ask" => (RuleKind::Ask, Carried::Ask(line.tools.clone())),
+            _ => (
+                RuleKind::Deny,
+                Carried::Lost("looks at parameters, which the proxy's rules do not"),
+            ),
+        };
+        let carried = match carried {
+            Carried::Needless => Carried::Needless,
+            _ if is_of_agent => OF_AN_AGENT,
+            carried => carried,
+        };
+        let mention = Mention {
+            text: format!("{}: {}", line.pattern, line.value.to_json()),
+            kind,
+            ..mention.clone()
+        };
+        rules.push(mention.about(found, carried));
+    }
+}
+
+pub(in super::super) fn is_denied(value: &Node) -> bool {
+    *value == Node::Flag(false) || value.as_text() == Some("deny")
+}
+
+fn is_allowed(value: &Node) -> bool {
+    *value == Node::Flag(true) || value.as_text() == Some("allow")
+}
+
+/// The tools of `server` that a pattern is about.
+fn tools(pattern: &str, server: &str) -> Vec<String> {
+    let server = plain(server);
+    let prefix = format!("{server}_");
+    if pattern == server || pattern == prefix {
+        return vec!["*".to_owned()];
+    }
+    behind(pattern, &prefix)
+}

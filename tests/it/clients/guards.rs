@@ -1,0 +1,224 @@
+//! Rules that guard tools by patterns, expressions and files of their own: none of them is lost without a word.
+
+use serde_json::{Value, json};
+
+use super::case::{Machine, user_file, verdict};
+
+const EVERYTHING: &str = r#"{"mcpServers": {"everything": {"command": "everything-mcp"}, "other": {"command": "other-mcp"}}}"#;
+
+fn servers_of(report: &Value, list: &str) -> Vec<String> {
+    let rules = report[list].as_array().unwrap();
+    let mut servers: Vec<String> = rules
+        .iter()
+        .map(|rule| rule["server"].as_str().unwrap().to_owned())
+        .collect();
+    servers.dedup();
+    servers
+}
+
+#[test]
+fn a_hook_whose_expression_may_match_a_server_keeps_it_at_its_client() {
+    for (matcher, about) in [
+        (json!("mcp__(everything|x)__.*"), &["everything"][..]),
+        (json!(".*get-env"), &["everything", "other"]),
+        (
+            json!("^mcp__every[a-z]+__(get|print)-env$"),
+            &["everything"],
+        ),
+        (json!("(Bash|.*env)"), &["everything", "other"]),
+        (json!("^(?!mcp__other)mcp__.*"), &["everything", "other"]),
+        (json!("mcp__everything("), &["everything", "other"]),
+        (json!("*"), &["everything", "other"]),
+        (json!(""), &["everything", "other"]),
+        (Value::Null, &["everything", "other"]),
+        (json!("Bash|Edit|Write"), &[]),
+        (json!("^(Edit|Write)$"), &[]),
+        (json!("mcp__(github|x)__.*"), &[]),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file("claude-code"), EVERYTHING);
+        let hook =
+            json!({ "matcher": matcher, "hooks": [{ "type": "command", "command": "exit 2" }] });
+        machine.put(
+            ".claude/settings.json",
+            &json!({ "hooks": { "PreToolUse": [hook] } }).to_string(),
+        );
+        let outcome = machine.run(&["migrate", "--yes", "--json"]);
+        assert_eq!(
+            outcome.code,
+            Some(i32::from(!about.is_empty())),
+            "{matcher}: {outcome}"
+        );
+        let report = outcome.json();
+        assert_eq!(
+            servers_of(&report, "blocking_rules"),
+            about,
+            "{matcher}: {report:#}"
+        );
+        for server in ["everything", "other"] {
+            let stays = about.contains(&server) || !about.is_empty();
+            assert_eq!(
+                machine.servers()[server].is_null(),
+                stays,
+                "{matcher}: {server}"
+            );
+        }
+    }
+}
+
+/// A client, its server `everything` and one more file; what the server's rules are afterwards.
+const PATTERNS: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "opencode",
+        r#"{"mcp": {"everything": {"type": "local", "command": ["e"]}}, "permission": {"*get-env*": "deny"}}"#,
+        "",
+        "",
+        r#"{"deny": ["*get-env*"]}"#,
+    ),
+    (
+        "opencode",
+        r#"{"mcp": {"everything": {"type": "local", "command": ["e"]}}, "permission": {"*": "ask", "every*_get-env": "deny"}}"#,
+        "",
+        "",
+        r#"{"deny": ["*_get-env", "get-env"]}"#,
+    ),
+    (
+        "opencode",
+        r#"{"mcp": {"everything": {"type": "local", "command": ["e"]}}, "tools": {"*env": false, "*get*": true}}"#,
+        "",
+        "",
+        r#"{"deny": ["*env"]}"#,
+    ),
+    (
+        "gemini-cli",
+        r#"{"mcpServers": {"everything": {"command": "e"}}}"#,
+        ".gemini/policies/mine.toml",
+        "[[rule]]\nmcpName = \"everything\"\ntoolName = \"get-env\"\ndecision = \"deny\"\npriority = 100\n",
+        r#"{"deny": ["get-env"]}"#,
+    ),
+    (
+        "gemini-cli",
+        r#"{"mcpServers": {"everything": {"command": "e"}}}"#,
+        ".gemini/policies/mine.toml",
+        "[[rule]]\ntoolName = [\"mcp_*_get-env\", \"everything__print\", \"run_shell_command\"]\ndecision = \"deny\"\n\n[[rule]]\nmcpName = \"every*\"\ndecision = \"ask_user\"\n",
+        r#"{"ask": ["*"], "deny": ["*_get-env", "get-env", "print"]}"#,
+    ),
+    (
+        "gemini-cli",
+        r#"{"mcpServers": {"everything": {"command": "e"}}}"#,
+        "system/policies/admin.toml",
+        "[[rule]]\nmcpName = \"*\"\ntoolName = \"get-env\"\ndecision = \"deny\"\n",
+        r#"{"deny": ["get-env"]}"#,
+    ),
+    (
+        "goose",
+        "extensions:\n  everything:\n    type: stdio\n    cmd: e\n    enabled: true\n",
+        ".config/goose/permission.yaml",
+        "user:\n  always_allow: [developer__shell]\n  ask_before: [everything__echo]\n  never_allow: [everything__get-env]\n",
+        r#"{"ask": ["echo"], "deny": ["get-env"]}"#,
+    ),
+    (
+        "cursor",
+        r#"{"mcpServers": {"everything": {"command": "e"}}}"#,
+        ".cursor/cli-config.json",
+        r#"{"permissions": {"deny": ["Mcp(every*:get-env)", "Mcp(git*:rm)"]}}"#,
+        r#"{"deny": ["get-env"]}"#,
+    ),
+    (
+        "claude-code",
+        r#"{"mcpServers": {"everything": {"command": "e"}}}"#,
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["*__get-env", "mcp__*print-env"]}}"#,
+        r#"{"deny": ["*__get-env", "*print-env", "get-env"]}"#,
+    ),
+    (
+        "zed",
+        r#"{"context_servers": {"everything": {"command": "e", "args": []}}, "agent": {"profiles": {"write": {"name": "Write", "enable_all_context_servers": true, "context_servers": {"everything": {"tools": {"get-env": false}}}}}}}"#,
+        "",
+        "",
+        r#"{"deny": ["get-env"]}"#,
+    ),
+];
+
+#[test]
+fn patterns_and_files_of_rules_become_rules_of_the_entry() {
+    for (client, content, file, more, tools) in PATTERNS {
+        let machine = Machine::new();
+        let setup = machine.setup().clone().variable(
+            "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+            machine.home("system/settings.json").to_str().unwrap(),
+        );
+        machine.put(user_file(client), content);
+        if !file.is_empty() {
+            machine.put(file, more);
+        }
+        let run = |arguments: &[&str]| crate::support::command::run(setup.command(arguments), "");
+        let report = run(&["migrate", "--yes", "--json"]).code(0).json();
+        let expected: Value = serde_json::from_str(tools).unwrap();
+        assert_eq!(
+            machine.servers()["everything"]["tools"],
+            expected,
+            "{client} {more}: {report:#}"
+        );
+    }
+}
+
+#[test]
+fn a_condition_that_mcpzip_cannot_look_at_keeps_a_server_at_its_client() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("gemini-cli"),
+        r#"{"mcpServers": {"everything": {"command": "e"}}}"#,
+    );
+    machine.put(
+        ".gemini/policies/a.toml",
+        "[[rule]]\nmcpName = \"everything\"\nargsPattern = \"secret\"\ndecision = \"deny\"\n",
+    );
+    let stopped = machine.run(&["migrate", "--yes"]).code(1);
+    assert_eq!(
+        servers_of(&stopped.json(), "blocking_rules"),
+        ["everything"],
+        "{stopped}"
+    );
+}
+
+#[test]
+fn rules_that_cannot_be_read_keep_the_servers_that_they_may_be_about() {
+    for (client, content, file) in [
+        ("claude-code", EVERYTHING, ".claude/settings.json"),
+        ("gemini-cli", EVERYTHING, ".gemini/policies/a.toml"),
+        ("cursor", EVERYTHING, ".cursor/cli-config.json"),
+        (
+            "goose",
+            "extensions:\n  everything:\n    type: stdio\n    cmd: e\n",
+            ".config/goose/permission.yaml",
+        ),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file(client), content);
+        machine.put(file, "{\"permissions\": [");
+        machine.put(
+            user_file("kiro"),
+            r#"{"mcpServers": {"k": {"command": "k"}}}"#,
+        );
+        let report = machine.migrate(&[]);
+        let (said, why) = verdict(&report, "everything");
+        assert!(
+            said == "stays" && why.contains("not known"),
+            "{client}: {said} {why}"
+        );
+        assert!(machine.servers()["everything"].is_null() && !machine.servers()["k"].is_null());
+    }
+    // Of a project, they cost the servers this project only.
+    let machine = Machine::new();
+    machine.put(user_file("claude-code"), EVERYTHING);
+    machine.put("work/.claude/settings.json", "{\"permissions\": [");
+    let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
+    command.current_dir(machine.home("work"));
+    let report = crate::support::command::run(command, "").code(0).json();
+    let projects = machine.servers()["everything"]["projects"].to_string();
+    assert!(
+        projects.contains("\"!") && projects.contains("work"),
+        "{report:#}"
+    );
+}
