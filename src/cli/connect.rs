@@ -7,7 +7,8 @@ use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::setup::{Machine, client_names, clients_of, scope_names};
 use crate::clients::{
-    Client, Connected, Disconnected, Edit, Place, Scope, connect, disconnect, unified_diff,
+    Client, Connected, Disconnected, Edit, Place, Scope, Survey, barrier, connect, disconnect,
+    unified_diff,
 };
 
 #[derive(Debug, Args)]
@@ -51,6 +52,15 @@ pub(super) fn run_connect(
 ) -> Result<(), Exit> {
     let place = arguments.place.find(machine)?;
     let launch = machine.launch()?;
+    if place.scope == Scope::User {
+        let survey = Survey::of(&[place.client], &machine.around);
+        if let Some(reason) = barrier(place.client, &survey, &launch, &machine.around) {
+            let title = place.client.title();
+            return Err(Exit::failed(format!(
+                "mcpzip would not run at {title}: {reason}; nothing was done"
+            )));
+        }
+    }
     let name = Some(arguments.name.as_str());
     let connected = connect(
         &place,

@@ -62,7 +62,7 @@ pub fn connect(
         place.syntax,
         &source,
         &text,
-        entry::paths(place, name),
+        entry::paths(text.node(), place, name),
     );
     Ok(edit.map_or_else(|| Connected::Already(name.to_owned()), Connected::Edit))
 }
@@ -82,7 +82,7 @@ pub fn disconnect(place: &Place) -> Result<Disconnected, PlanError> {
             source,
         };
         entry::remove(&mut text, place, name).map_err(failed)?;
-        paths.extend(entry::paths(place, name));
+        paths.extend(entry::paths(text.node(), place, name));
     }
     paths.sort();
     paths.dedup();

@@ -11,6 +11,9 @@ pub(super) const NAME: &str = "mcpzip";
 /// The switch by which Codex shows the tools of a server without a search of its own.
 const DIRECT_NAMESPACES: [&str; 3] = ["features", "code_mode", "direct_only_tool_namespaces"];
 
+/// Gemini CLI's list of the servers that it starts.
+const GEMINI_ALLOWED: [&str; 2] = ["mcp", "allowed"];
+
 /// How `mcpzip` is started.
 #[derive(Debug, Clone)]
 pub struct Launch {
@@ -85,7 +88,43 @@ pub(super) fn write(
     if !is_shown_directly(text, place, name) {
         show_directly(text, name);
     }
+    admit(text, place, name)
+}
+
+/// Puts our entry into the client's lists of what may be used, where there are such.
+fn admit(text: &mut Text, place: &Place, name: &str) -> Result<(), TextError> {
+    if place.client == Client::GeminiCli
+        && let Some(Node::List(allowed)) = text.node().at(&GEMINI_ALLOWED)
+        && !allowed.contains(&Node::text(name))
+    {
+        let allowed = allowed.iter().cloned().chain([Node::text(name)]).collect();
+        text.set(&gemini_allowed(), &Node::List(allowed))?;
+    }
+    if let Some(preset) = zed_preset(text.node(), place, name) {
+        let tools = ["search_tools", "describe_tool", "execute_tool"];
+        let tools = Node::map(tools.map(|tool| (tool, Node::Flag(true))));
+        text.set(&preset, &Node::map([("tools", tools)]))?;
+    }
     Ok(())
+}
+
+fn gemini_allowed() -> Vec<String> {
+    GEMINI_ALLOWED.map(str::to_owned).to_vec()
+}
+
+/// Where Zed's default profile has our tools, if it has not all.
+fn zed_preset(settings: &Node, place: &Place, name: &str) -> Option<Vec<String>> {
+    if place.client != Client::Zed {
+        return None;
+    }
+    let default = zed_profile(settings);
+    let profile = settings.at(&["agent", "profiles", default])?;
+    let has_all = profile
+        .get("enable_all_context_servers")
+        .and_then(Node::as_flag)
+        .unwrap_or(has_all_servers(default));
+    let path = ["agent", "profiles", default, "context_servers", name];
+    (!has_all).then(|| path.map(str::to_owned).to_vec())
 }
 
 /// Whether nothing hides our tools behind a search of the client's own, as far as it is said outside of the entry.
@@ -130,6 +169,17 @@ pub(super) fn show_directly(text: &mut Text, name: &str) {
 /// When the text cannot be edited.
 pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), TextError> {
     text.remove(&place.path_of(name))?;
+    if let Some(preset) = zed_preset(text.node(), place, name) {
+        text.remove(&preset)?;
+    }
+    if place.client == Client::GeminiCli
+        && let Some(Node::List(allowed)) = text.node().at(&GEMINI_ALLOWED)
+        && allowed.contains(&Node::text(name))
+    {
+        let rest = allowed.iter().filter(|known| **known != Node::text(name));
+        let rest = rest.cloned().collect();
+        text.set(&gemini_allowed(), &Node::List(rest))?;
+    }
     if place.client == Client::Codex
         && let Some(namespaces) = text.node().at(&DIRECT_NAMESPACES).map(Node::items)
     {
@@ -155,8 +205,12 @@ pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), T
 }
 
 /// The paths that [`write`] and [`remove`] may change.
-pub(super) fn paths(place: &Place, name: &str) -> Vec<Vec<String>> {
+pub(super) fn paths(settings: &Node, place: &Place, name: &str) -> Vec<Vec<String>> {
     let mut paths = vec![place.path_of(name)];
+    paths.extend(zed_preset(settings, place, name));
+    if place.client == Client::GeminiCli {
+        paths.push(gemini_allowed());
+    }
     if place.client == Client::Codex {
         paths.push(direct_namespaces());
     }

@@ -99,7 +99,7 @@ impl Plan {
                 text.node().at(&place.path_of(name)).is_some()
             });
             entry::write(text, place, &name, &launch, environment)?;
-            let paths = entry::paths(place, &name);
+            let paths = entry::paths(text.node(), place, &name);
             outcome = Some(Connection::New(name));
             Ok(paths)
         })?;

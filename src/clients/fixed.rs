@@ -190,7 +190,7 @@ pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -
         let allowed = node
             .get("allowedMcpServers")
             .filter(|list| matches!(list, Node::List(_)));
-        if allowed.is_some_and(|list| !matches(list)) {
+        if allowed.is_some_and(|list| !is_permitted(list, &found.name, entry)) {
             return Some(format!(
                 "is blocked: `allowedMcpServers` in {} does not have it",
                 path.display()
@@ -200,11 +200,26 @@ pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -
     None
 }
 
+/// Whether a list of permitted servers has a server. Where it has commands or URLs, a name alone does not do for such a server.
+fn is_permitted(list: &Node, name: &str, entry: &Entry) -> bool {
+    let key = match &entry.target {
+        Target::Local { .. } => "serverCommand",
+        Target::Remote { .. } => "serverUrl",
+    };
+    let rules = list.items();
+    if rules.iter().any(|rule| rule.get(key).is_some()) {
+        rules.iter().any(|rule| is_meant_by_target(rule, entry))
+    } else {
+        rules.iter().any(|rule| is_meant(rule, name, entry))
+    }
+}
+
 /// Whether a rule of a policy is about a server: by name, command or URL.
 fn is_meant(rule: &Node, name: &str, entry: &Entry) -> bool {
-    if rule.get("serverName").and_then(Node::as_text) == Some(name) {
-        return true;
-    }
+    rule.get("serverName").and_then(Node::as_text) == Some(name) || is_meant_by_target(rule, entry)
+}
+
+fn is_meant_by_target(rule: &Node, entry: &Entry) -> bool {
     match &entry.target {
         Target::Local { command, args, .. } => {
             let words = rule

@@ -141,7 +141,7 @@ pub fn mend(
         place.syntax,
         &source,
         &text,
-        entry::paths(place, &own.name),
+        entry::paths(text.node(), place, &own.name),
     ))
 }
 

@@ -5,6 +5,7 @@
 //! here looks at the process: home directory and variables come in as [`Surroundings`], so that tests have their own.
 
 mod approval;
+mod barrier;
 mod cache;
 mod connection;
 mod desktop;
@@ -35,6 +36,7 @@ mod text;
 
 use std::path::PathBuf;
 
+pub use barrier::barrier;
 pub use connection::{Connected, Disconnected, connect, disconnect};
 pub use desktop::desktop_path;
 pub use diff::unified_diff;

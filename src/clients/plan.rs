@@ -1,5 +1,6 @@
 //! What a migration would do: a verdict for each server, and each file as it would be.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::rules::Rights;
@@ -9,7 +10,7 @@ use super::{
     Carried, Client, Entry, Fixed, Found, Launch, Node, Place, Rule, Scope, Surroundings, Survey,
     Syntax, Text, TextError,
 };
-use super::{approval, desktop, entry, names};
+use super::{approval, barrier, desktop, entry, names};
 use crate::secret::Masker;
 
 /// What of all that was found is meant.
@@ -189,9 +190,14 @@ impl Plan {
             (choice.scopes.is_empty() || choice.scopes.contains(&found.scope()))
                 && (choice.only.is_empty() || choice.only.contains(&found.name))
         };
+        let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
         for found in survey.found.iter().filter(is_meant) {
             let mut notes = Vec::new();
-            let verdict = match stays(found, survey, choice, &mut blocking) {
+            let client = found.place.client;
+            let barrier = barriers
+                .entry(client)
+                .or_insert_with(|| barrier(client, survey, launch, around));
+            let verdict = match stays(found, survey, choice, barrier.as_deref(), &mut blocking) {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
@@ -264,6 +270,13 @@ impl Plan {
         let masker = Masker::new(secrets);
         let mut warnings = warnings(survey, &moving, &servers, &carried, around);
         warnings.splice(0..0, approval::warning(&items));
+        let barred = barriers.iter().filter_map(|(client, barrier)| {
+            let (title, barrier) = (client.title(), barrier.as_ref()?);
+            Some(format!(
+                "nothing of {title} moves, as mcpzip would not run there: {barrier}"
+            ))
+        });
+        warnings.splice(0..0, barred);
         Ok(Self {
             items,
             edits,
@@ -301,6 +314,7 @@ fn stays(
     found: &Found,
     survey: &Survey,
     choice: &Choice,
+    barrier: Option<&str>,
     blocking: &mut Vec<Rule>,
 ) -> Option<String> {
     let entry = match &found.entry {
@@ -308,6 +322,9 @@ fn stays(
         Ok(_) if found.is_mcpzip => return Some("is mcpzip itself".to_owned()),
         Ok(entry) => entry,
     };
+    if let Some(barrier) = barrier {
+        return Some(format!("mcpzip would not run in its place: {barrier}"));
+    }
     if let Some(proxy) = entry.other_proxy()
         && !choice.only.contains(&found.name)
     {
@@ -447,7 +464,7 @@ fn leave(
             text.remove(&place.path_of(&own))?;
         }
         entry::write(text, place, &own, launch, &around.environment)?;
-        paths.extend(entry::paths(place, &own));
+        paths.extend(entry::paths(text.node(), place, &own));
     }
     for name in leaving.iter().filter(|name| **name != own) {
         text.remove(&place.path_of(name))?;

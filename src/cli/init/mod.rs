@@ -20,7 +20,7 @@ use super::migrate;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::setup::{Machine, client_names, clients_of};
-use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verdict};
+use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verdict, barrier};
 use crate::shutdown;
 use dialog::Line;
 use popular::Popular;
@@ -354,6 +354,13 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     let mut connections = Vec::new();
     for client in &wishes.clients {
         let place = client.user_place(&machine.around);
+        if let Some(reason) = barrier(*client, &survey, &launch, &machine.around) {
+            let title = client.title();
+            plan.warnings.push(format!(
+                "{title} is not connected, as mcpzip would not run there: {reason}"
+            ));
+            continue;
+        }
         let connection =
             plan.add_connection(&place, &launch, config_file, &machine.around.environment);
         connections.push((*client, connection.map_err(anyhow::Error::from)?));

@@ -227,7 +227,7 @@ mod tests {
             ("Edit, Write", false),
             ("^(Edit|Write)$", false),
             ("Notebook.*", false),
-            ("Web(Fetch|Search)", false),
+            ("WebFetch|WebSearch.*", false),
             ("^mcp__(gitlab|x)__.*", false),
             ("mcp__(gitlab|x)__.*", false),
             ("mcp__gitlab__x|Bash(.*)", false),

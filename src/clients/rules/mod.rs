@@ -18,6 +18,7 @@ use super::cache::FileCache;
 use super::survey::{Found, Survey};
 use super::{Client, Node, Place, Surroundings, Syntax};
 
+pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use rights::Rights;
 
 /// A rule about servers or tools.

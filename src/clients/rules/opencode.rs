@@ -3,7 +3,7 @@
 
 use super::super::survey::{Found, Survey};
 use super::super::{Client, Node};
-use super::glob::{behind, is_about_all};
+use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;
 use super::{Carried, Mention, Rule, RuleKind, plain};
 
@@ -121,7 +121,24 @@ fn about(
     }
 }
 
-pub(in super::super) fn is_denied(value: &Node) -> bool {
+/// The pattern that keeps the tools of the server `name` from being used, of several the last that counts.
+pub(in super::super) fn is_hidden(settings: &Node, name: &str) -> Option<String> {
+    let tool = format!("{}_execute_tool", plain(name));
+    ["tools", "permission"].into_iter().find_map(|section| {
+        let written = settings.get(section)?;
+        let all = Node::map([("*", written.clone())]);
+        let members = match written {
+            Node::Map(_) => written.members(),
+            _ => all.members(),
+        };
+        let (pattern, value) = members
+            .into_iter()
+            .rfind(|(pattern, _)| fits(pattern, &tool))?;
+        is_denied(value).then(|| format!("{section}: {pattern}"))
+    })
+}
+
+fn is_denied(value: &Node) -> bool {
     *value == Node::Flag(false) || value.as_text() == Some("deny")
 }
 

@@ -129,7 +129,7 @@ const PATTERNS: &[(&str, &str, &str, &str, &str)] = &[
         r#"{"mcpServers": {"everything": {"command": "e"}}}"#,
         ".claude/settings.json",
         r#"{"permissions": {"deny": ["*__get-env", "mcp__*print-env"]}}"#,
-        r#"{"deny": ["*__get-env", "*print-env", "get-env"]}"#,
+        r#"{"deny": ["*__get-env", "*print-env", "_get-env", "get-env"]}"#,
     ),
     (
         "zed",
@@ -221,4 +221,125 @@ fn rules_that_cannot_be_read_keep_the_servers_that_they_may_be_about() {
         projects.contains("\"!") && projects.contains("work"),
         "{report:#}"
     );
+}
+
+#[test]
+fn our_own_entry_comes_into_the_lists_of_what_may_run() {
+    for (client, before, list) in [
+        (
+            "gemini-cli",
+            r#"{"mcpServers": {"x": {"command": "x"}}, "mcp": {"allowed": ["x"]}}"#,
+            &["mcp", "allowed"][..],
+        ),
+        (
+            "zed",
+            r#"{"context_servers": {"x": {"command": "x", "args": []}}, "agent": {"default_profile": "mine", "profiles": {"mine": {"name": "Mine", "context_servers": {"x": {"tools": {"get": true}}}}}}}"#,
+            &["agent", "profiles", "mine", "context_servers"],
+        ),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file(client), before);
+        let report = machine.migrate(&[]);
+        let after: Value = serde_json::from_str(&machine.read(user_file(client))).unwrap();
+        let listed = list.iter().fold(&after, |node, key| &node[*key]);
+        assert!(
+            listed.to_string().contains("mcpzip"),
+            "{client}: {listed} {report:#}"
+        );
+        machine.undo();
+        assert_eq!(machine.read(user_file(client)), before);
+        let _ = machine.run(&["connect", client]).code(0);
+        let after: Value = serde_json::from_str(&machine.read(user_file(client))).unwrap();
+        let listed = list.iter().fold(&after, |node, key| &node[*key]);
+        assert!(listed.to_string().contains("mcpzip"), "{client}: {listed}");
+        let _ = machine.run(&["disconnect", client]).code(0);
+        let after = machine.read(user_file(client));
+        assert!(!after.contains("mcpzip"), "{client}: {after}");
+    }
+}
+
+#[test]
+fn where_mcpzip_would_not_run_nothing_of_the_client_moves() {
+    for (client, content, file, more) in [
+        (
+            "gemini-cli",
+            r#"{"mcpServers": {"x": {"command": "x"}}, "mcp": {"excluded": ["mcpzip"]}}"#,
+            "",
+            "",
+        ),
+        (
+            "gemini-cli",
+            r#"{"mcpServers": {"x": {"command": "x"}}}"#,
+            "system/settings.json",
+            r#"{"mcp": {"allowed": ["x"]}}"#,
+        ),
+        (
+            "claude-code",
+            r#"{"mcpServers": {"x": {"command": "x"}}}"#,
+            ".claude/settings.json",
+            r#"{"allowedMcpServers": [{"serverName": "x"}]}"#,
+        ),
+        (
+            "claude-code",
+            r#"{"mcpServers": {"x": {"command": "x"}}}"#,
+            ".claude/settings.json",
+            r#"{"allowedMcpServers": [{"serverName": "mcpzip"}, {"serverCommand": ["x"]}]}"#,
+        ),
+        (
+            "claude-code",
+            r#"{"mcpServers": {"x": {"command": "x"}}}"#,
+            ".claude/settings.json",
+            r#"{"deniedMcpServers": [{"serverName": "mcpzip"}]}"#,
+        ),
+        (
+            "copilot-cli",
+            r#"{"mcpServers": {"x": {"type": "local", "command": "x"}}}"#,
+            ".copilot/settings.json",
+            r#"{"disabledMcpServers": ["mcpzip"]}"#,
+        ),
+        (
+            "opencode",
+            r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "permission": {"*": "deny", "x_*": "allow"}}"#,
+            "",
+            "",
+        ),
+        (
+            "kiro",
+            r#"{"mcpServers": {"x": {"command": "x"}, "zip": {"command": "mcpzip", "args": ["serve"], "disabled": true}}}"#,
+            "",
+            "",
+        ),
+    ] {
+        let machine = Machine::new();
+        let setup = machine.setup().clone().variable(
+            "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+            machine.home("system/settings.json").to_str().unwrap(),
+        );
+        machine.put(user_file(client), content);
+        if !file.is_empty() {
+            machine.put(file, more);
+        }
+        machine.put(
+            user_file("cursor"),
+            r#"{"mcpServers": {"c": {"command": "c"}}}"#,
+        );
+        let run = |arguments: &[&str]| crate::support::command::run(setup.command(arguments), "");
+        let report = run(&["migrate", "--yes", "--json"]).code(0).json();
+        let (said, why) = verdict(&report, "x");
+        assert!(
+            said == "stays" && why.contains("would not run"),
+            "{client} {more}: {said} {why}"
+        );
+        assert!(
+            report["warnings"].to_string().contains("would not run"),
+            "{report:#}"
+        );
+        assert_eq!(machine.read(user_file(client)), content, "{client}");
+        assert_eq!(machine.servers()["c"]["command"], "c", "{report:#}");
+        let refused = run(&["connect", client]).code(1);
+        assert!(
+            refused.stderr.contains("would not run"),
+            "{client}: {refused}"
+        );
+    }
 }

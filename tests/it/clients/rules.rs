@@ -472,7 +472,7 @@ fn what_a_policy_blocks_does_not_get_around_it() {
     for policy in [
         r#"{"deniedMcpServers": [{"serverName": "github"}]}"#,
         r#"{"deniedMcpServers": [{"serverCommand": ["github-mcp"]}]}"#,
-        r#"{"allowedMcpServers": [{"serverName": "other"}]}"#,
+        r#"{"allowedMcpServers": [{"serverName": "other"}, {"serverName": "mcpzip"}]}"#,
     ] {
         let machine = claude(".claude/settings.json", policy);
         let report = machine.migrate(&[]);

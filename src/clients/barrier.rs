@@ -1,0 +1,112 @@
+//! Whether a client would start mcpzip: the lists that keep other servers from running hold for its entry, too. Servers that
+//! moved behind one that does not run would be gone.
+
+use std::path::Path;
+
+use super::cache::FileCache;
+use super::rules::is_hidden_at_opencode;
+use super::{
+    Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, entry, fixed, reading,
+};
+
+/// Why `client` would not start our entry, or not show its tools; the entry that is there, or else the one that would come in.
+#[must_use]
+pub fn barrier(
+    client: Client,
+    survey: &Survey,
+    launch: &Launch,
+    around: &Surroundings,
+) -> Option<String> {
+    let place = client.user_place(around);
+    if let Some((path, problem)) = survey
+        .unreadable
+        .iter()
+        .find(|(path, _)| *path == place.path)
+    {
+        return Some(format!("{} {problem}", path.display()));
+    }
+    let known = survey.found.iter().filter(|found| {
+        found.is_mcpzip && found.place.client == client && found.scope() == Scope::User
+    });
+    let known: Vec<&Found> = known.collect();
+    let is_off = |found: &&Found| found.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
+    if !known.is_empty() && known.iter().all(is_off) {
+        let (name, path) = (&known[0].name, place.path.display());
+        return Some(format!(
+            "`{name}`, which is mcpzip, is switched off in {path}"
+        ));
+    }
+    let own = match known.into_iter().find(|found| !is_off(found)) {
+        Some(found) => found.clone(),
+        None => {
+            let mut text = Text::parse(place.syntax, "").ok()?;
+            entry::write(&mut text, &place, entry::NAME, launch, &around.environment).ok()?;
+            let node = text.node().at(&place.path_of(entry::NAME))?;
+            Found {
+                entry: reading::read(client, node, None),
+                place: place.clone(),
+                name: entry::NAME.to_owned(),
+                is_mcpzip: true,
+                is_unapproved: false,
+            }
+        }
+    };
+    let cache = FileCache::default();
+    let settings = survey
+        .files
+        .get(&place.path)
+        .map(|source| source.text.node());
+    match client {
+        Client::ClaudeCode => fixed::blocked(&own, around, &cache)
+            .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name)),
+        Client::GeminiCli => {
+            let system = ["settings.json", "system-defaults.json"]
+                .map(|file| around.gemini_system().join(file));
+            let system = system
+                .iter()
+                .filter_map(|path| Some((path.as_path(), cache.json(path)?)));
+            let own_file = settings.map(|node| (place.path.as_path(), node.clone()));
+            own_file
+                .into_iter()
+                .chain(system)
+                .find_map(|(path, node)| gemini(&own.name, path, &node, path == place.path))
+        }
+        Client::CopilotCli => {
+            let path = place.path.with_file_name("settings.json");
+            let off = cache.json(&path)?;
+            let is_off = has(off.get("disabledMcpServers"), &own.name);
+            is_off.then(|| {
+                format!(
+                    "`disabledMcpServers` in {} has `{}`",
+                    path.display(),
+                    own.name
+                )
+            })
+        }
+        Client::OpenCode => {
+            let pattern = is_hidden_at_opencode(settings?, &own.name)?;
+            Some(format!(
+                "`{pattern}` in {} keeps the tools of mcpzip from being used, too; a later `\"{}_*\": \"allow\"` permits them",
+                place.path.display(),
+                own.name
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Gemini CLI: `mcp.excluded` and `mcp.allowed`. Into the latter our entry comes where the file is the user's own.
+fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<String> {
+    let allowed = settings
+        .at(&["mcp", "allowed"])
+        .filter(|list| matches!(list, Node::List(_)));
+    if has(settings.at(&["mcp", "excluded"]), name) {
+        return Some(format!("`mcp.excluded` in {} has `{name}`", path.display()));
+    }
+    let is_missing = !is_own && allowed.is_some_and(|list| !has(Some(list), name));
+    is_missing.then(|| format!("`mcp.allowed` in {} does not have `{name}`", path.display()))
+}
+
+fn has(list: Option<&Node>, name: &str) -> bool {
+    list.is_some_and(|list| list.items().contains(&Node::text(name)))
+}
