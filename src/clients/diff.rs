@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
-/// More changes than this are one large one.
-const MOST_CHANGES: usize = 1000;
+use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
+
+/// How long the smallest set of changes is looked for. After that, more lines than necessary count as changed.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many unchanged lines are shown around a change.
 const CONTEXT: usize = 3;
@@ -21,105 +24,21 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// The changes that lead from `old` to `new`, in order (the algorithm of Myers, 1986).
+/// The changes that lead from `old` to `new`, in order.
 pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
-    let start = old
-        .iter()
-        .zip(new)
-        .take_while(|(one, two)| one == two)
-        .count();
-    let same_end = old[start..]
-        .iter()
-        .rev()
-        .zip(new[start..].iter().rev())
-        .take_while(|(one, two)| one == two)
-        .count();
-    let (old_end, new_end) = (old.len() - same_end, new.len() - same_end);
-    if start == old_end && start == new_end {
-        return Vec::new();
-    }
-    let inner = middle(&old[start..old_end], &new[start..new_end]);
-    let shift = |range: Range<usize>| range.start + start..range.end + start;
-    match inner {
-        Some(hunks) => hunks
-            .into_iter()
-            .map(|hunk| Hunk {
-                old: shift(hunk.old),
-                new: shift(hunk.new),
-            })
-            .collect(),
-        None => vec![Hunk {
-            old: start..old_end,
-            new: start..new_end,
-        }],
-    }
-}
-
-/// Nothing when there are too many changes.
-fn middle(old: &[&str], new: &[&str]) -> Option<Vec<Hunk>> {
-    let most = (old.len() + new.len()).min(MOST_CHANGES);
-    // The furthest place in `old` on each diagonal, and how it was after each number of changes.
-    let mut furthest = vec![0_usize; 2 * most + 3];
-    let centre = most + 1;
-    let mut rounds: Vec<Vec<usize>> = Vec::new();
-    for changes in 0..=most {
-        rounds.push(furthest.clone());
-        for diagonal in (centre - changes..=centre + changes).step_by(2) {
-            let is_down = diagonal == centre - changes
-                || diagonal != centre + changes && furthest[diagonal - 1] < furthest[diagonal + 1];
-            let mut x = if is_down {
-                furthest[diagonal + 1]
-            } else {
-                furthest[diagonal - 1] + 1
-            };
-            let mut y = (x + centre).checked_sub(diagonal).unwrap_or(usize::MAX);
-            while x < old.len() && y < new.len() && old[x] == new[y] {
-                (x, y) = (x + 1, y + 1);
-            }
-            furthest[diagonal] = x;
-            if x >= old.len() && y != usize::MAX && y >= new.len() {
-                return Some(trace(&rounds, centre, old.len(), new.len()));
-            }
-        }
-    }
-    None
-}
-
-/// Follows the rounds back from the end.
-fn trace(rounds: &[Vec<usize>], centre: usize, old: usize, new: usize) -> Vec<Hunk> {
-    let (mut x, mut y) = (old, new);
     let mut hunks: Vec<Hunk> = Vec::new();
-    for (changes, furthest) in rounds.iter().enumerate().rev() {
-        if changes == 0 {
-            break;
-        }
-        let diagonal = x + centre - y;
-        let is_down = diagonal == centre - changes
-            || diagonal != centre + changes && furthest[diagonal - 1] < furthest[diagonal + 1];
-        let before = if is_down { diagonal + 1 } else { diagonal - 1 };
-        let before_x = furthest[before];
-        let before_y = before_x + centre - before;
-        // One step, then equal lines up to (x, y).
-        let step = if is_down {
-            Hunk {
-                old: before_x..before_x,
-                new: before_y..before_y + 1,
-            }
-        } else {
-            Hunk {
-                old: before_x..before_x + 1,
-                new: before_y..before_y,
-            }
-        };
+    let deadline = Some(Instant::now() + PATIENCE);
+    for op in capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline) {
+        let (tag, old, new) = op.as_tag_tuple();
         match hunks.last_mut() {
-            Some(next) if next.old.start == step.old.end && next.new.start == step.new.end => {
-                (next.old.start, next.new.start) = (step.old.start, step.new.start);
+            _ if tag == DiffTag::Equal => {}
+            // A removal and an insertion at one place are one change.
+            Some(last) if last.old.end == old.start && last.new.end == new.start => {
+                (last.old.end, last.new.end) = (old.end, new.end);
             }
-            _ => hunks.push(step),
+            _ => hunks.push(Hunk { old, new }),
         }
-        (x, y) = (before_x, before_y);
     }
-    hunks.reverse();
     hunks
 }
 

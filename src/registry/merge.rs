@@ -2,6 +2,7 @@
 //! what stands there now, and what it gives today. What the user changed stays.
 
 use serde_json::Value;
+use similar::{Algorithm, DiffTag, capture_diff_slices};
 
 /// The members of an entry that come from a registry; others are the user's.
 const MEMBERS: &[&str] = &["type", "command", "args", "env", "url", "headers"];
@@ -169,30 +170,13 @@ impl Edits {
     }
 }
 
-/// The places of the longest common sub-sequence, in both.
+/// Where items of both lists are the same, in order: the index in each.
 fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
-    let mut longest = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            longest[i][j] = if old[i] == new[j] {
-                longest[i + 1][j + 1] + 1
-            } else {
-                longest[i + 1][j].max(longest[i][j + 1])
-            };
-        }
-    }
-    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
-    while i < old.len() && j < new.len() {
-        if old[i] == new[j] {
-            pairs.push((i, j));
-            (i, j) = (i + 1, j + 1);
-        } else if longest[i + 1][j] >= longest[i][j + 1] {
-            i += 1;
-        } else {
-            j += 1;
-        }
-    }
-    pairs
+    let ops = capture_diff_slices(Algorithm::Lcs, old, new);
+    let equal = ops.iter().filter(|op| op.tag() == DiffTag::Equal);
+    equal
+        .flat_map(|op| op.old_range().zip(op.new_range()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ export const GROUPS = [
     'convert units', 'create event', 'search notes', 'diff', 'base64', 'currency', 'count words', 'regex', 'percentage', 'leap year',
   ]],
   ['Misspelt', ['convrt currancy', 'calender evnt', 'serch my noets', 'ecnode base46', 'exract emials']],
-  ['Naming a server', ['calendar: list events', 'notes: pin', 'text: sort lines', 'units: evaluate an expression']],
+  ['Naming a server', ['calendar: list events', 'notes: pin', 'text: sort lines', 'units: convert a temperature']],
   ['Several needs at once', [
     'find a free hour and create a note about it', 'convert 5 miles to km; add an event for the run', 'extract the emails and save them in a note',
   ]],
