@@ -81,8 +81,9 @@ impl Listing {
     /// where a client waits for this server.
     async fn in_turn(&self) -> Result<(), String> {
         let turn = async {
-            self.refresh.parts.pool.quiet().await;
             let place = self.refresh.places.acquire().await;
+            // Asked last: those that wait for a place do not start either while a client waits for another server.
+            self.refresh.parts.pool.quiet().await;
             place.expect("the semaphore is never closed")
         };
         let place = tokio::select! {
