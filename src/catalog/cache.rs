@@ -22,7 +22,7 @@ use crate::tool::{ServerName, ToolHash};
 pub const DIRECTORY: &str = "catalog";
 
 /// Changes with every change of the format; files of other formats are left alone.
-pub const FORMAT: &str = "v2";
+pub const FORMAT: &str = "v3";
 
 /// A header beyond this is no header, in bytes.
 const LARGEST_HEADER: u64 = 256 * 1024 * 1024;

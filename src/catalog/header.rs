@@ -1,7 +1,7 @@
 //! What stands in front of the definitions in a cache file: what is known of each without reading it.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -29,6 +29,7 @@ pub(super) struct Header<'a> {
     prompts: Vec<HeaderEntry<'a>>,
     resources: Vec<HeaderEntry<'a>>,
     templates: Vec<HeaderEntry<'a>>,
+    interfaces: BTreeSet<String>,
     flaws: Vec<(Kind, usize, String)>,
 }
 
@@ -41,6 +42,10 @@ struct HeaderTool<'a> {
     length: u32,
     /// `readOnlyHint`, `destructiveHint`, `idempotentHint`.
     hints: (Option<bool>, Option<bool>, Option<bool>),
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_app_only: bool,
+    #[serde(skip)]
+    interfaces: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
@@ -56,7 +61,7 @@ impl Header<'_> {
     pub(super) fn of(server: &ServerName, listed: &Listed) -> (Self, Vec<u8>) {
         let mut body = Vec::new();
         let mut flaws = Vec::new();
-        let tools = usable(
+        let mut tools = usable(
             Kind::Tool,
             &listed.tools,
             &mut body,
@@ -64,6 +69,10 @@ impl Header<'_> {
             HeaderTool::of,
             |tool| &tool.name,
         );
+        let interfaces = tools
+            .iter_mut()
+            .flat_map(|tool: &mut HeaderTool<'_>| std::mem::take(&mut tool.interfaces))
+            .collect();
         let mut others = |kind: Kind, entries: &[Bytes]| {
             usable(
                 kind,
@@ -90,6 +99,7 @@ impl Header<'_> {
             prompts,
             resources,
             templates,
+            interfaces,
             flaws,
         };
         (header, body)
@@ -118,6 +128,7 @@ impl Header<'_> {
                     destructive,
                     idempotent,
                 },
+                is_app_only: tool.is_app_only,
                 offset: next(tool.length),
                 length: tool.length,
             })
@@ -150,6 +161,7 @@ impl Header<'_> {
             prompts,
             resources,
             templates,
+            interfaces: self.interfaces.clone(),
             body,
             software: self.software.clone(),
             instructions: self.instructions.clone(),
@@ -212,6 +224,8 @@ impl HeaderTool<'_> {
             hash: ToolHash::of(json),
             length: length(json)?,
             hints: (hints.read_only, hints.destructive, hints.idempotent),
+            is_app_only: definition.is_app_only,
+            interfaces: definition.interfaces,
         })
     }
 }

@@ -42,6 +42,8 @@ pub struct Snapshot {
     /// Positions of the tools that are withheld, where there are any.
     withheld: BTreeMap<ServerName, BTreeSet<usize>>,
     rules: Option<Rules>,
+    /// The names of all servers that are or were configured: what speaks to them is meant for nobody else.
+    reserved: Arc<BTreeSet<String>>,
 }
 
 /// Says which tools are withheld.
@@ -81,14 +83,25 @@ impl Catalog {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut servers = current.servers.clone();
         change(&mut servers);
-        *current = Arc::new(Snapshot::new(servers, current.rules.clone()));
+        let (rules, reserved) = (current.rules.clone(), current.reserved.clone());
+        *current = Arc::new(Snapshot::new(servers, rules, reserved));
         current.clone()
+    }
+
+    /// Keeps the names of servers for them, for as long as this process runs.
+    pub fn reserve(&self, names: impl IntoIterator<Item = String>) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut reserved = (*current.reserved).clone();
+        reserved.extend(names);
+        let (servers, rules) = (current.servers.clone(), current.rules.clone());
+        *current = Arc::new(Snapshot::new(servers, rules, reserved.into()));
     }
 
     /// Withholds tools by other rules from now on.
     pub fn restrict(&self, rules: Option<Rules>) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(Snapshot::new(current.servers.clone(), rules));
+        let (servers, reserved) = (current.servers.clone(), current.reserved.clone());
+        *current = Arc::new(Snapshot::new(servers, rules, reserved));
     }
 }
 
@@ -109,7 +122,11 @@ impl std::fmt::Debug for Rules {
 }
 
 impl Snapshot {
-    fn new(servers: BTreeMap<ServerName, Arc<ServerTools>>, rules: Option<Rules>) -> Self {
+    fn new(
+        servers: BTreeMap<ServerName, Arc<ServerTools>>,
+        rules: Option<Rules>,
+        reserved: Arc<BTreeSet<String>>,
+    ) -> Self {
         let mut withheld = BTreeMap::new();
         for server in rules.iter().flat_map(|_| servers.values()) {
             let is_withheld = |entry: &ToolEntry| {
@@ -130,13 +147,14 @@ impl Snapshot {
             servers,
             withheld,
             rules,
+            reserved,
         }
     }
 
     /// The same with all that is withheld, to tell somebody why it is not there.
     #[must_use]
     pub fn unrestricted(&self) -> Self {
-        Self::new(self.servers.clone(), None)
+        Self::new(self.servers.clone(), None, self.reserved.clone())
     }
 
     /// The same without some servers, as if they were not there.
@@ -149,6 +167,7 @@ impl Snapshot {
             servers: all,
             withheld,
             rules: self.rules.clone(),
+            reserved: self.reserved.clone(),
         }
     }
 

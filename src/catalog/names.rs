@@ -1,100 +1,294 @@
 //! From what an agent writes to the tool it means.
+//!
+//! A name that speaks to a server, in whatever spelling, is looked up among that server's tools and nowhere else: the
+//! arguments of a call were written for that server. That holds for every server the program has heard of, also one that is
+//! disabled, fails to start, belongs to another project or was taken out of the configuration (see [`Snapshot::reserved`]).
+//! Tools that are withheld take part, so that no other tool answers in their place.
 
 use super::{Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
-use crate::tool::{QualifiedName, SEPARATOR, ServerName, ToolName};
+use crate::tool::{SEPARATOR, ServerName, ToolName};
+
+/// What clients put in front of the names of tools: `mcp__proxy__name`.
+const CLIENT_PREFIX: &str = "mcp__";
+
+/// Where, in bytes, a server's name has ended at the latest: such names are short, and those that agents write need not be.
+const FARTHEST: usize = 256;
 
 /// What a name stands for.
 #[derive(Debug)]
 pub enum Resolution {
     /// One tool.
     Tool(Tool),
-    /// Several tools could be meant.
-    Ambiguous(Vec<QualifiedName>),
+    /// One of these tools could be meant, or one of a server that has not listed its tools; each is spelled so that it can
+    /// mean no other.
+    Ambiguous(Vec<String>),
     /// None.
     Unknown,
 }
 
+/// One way to read a name: a server, and what follows its name.
+type Reading<'n> = (String, &'n str);
+
 impl Snapshot {
-    /// Finds the tool that `name` means: `server__tool` as it is printed, then with another separator (`:`, `.`, `/`), a
-    /// client's prefix in front, a bare tool name that only one server has, or with other letter case and dashes.
+    /// Finds the tool that `name` means: `server__tool` as it is printed, then with another separator (`:`, `.`, `/`), with
+    /// other letter case and dashes, or with a client's prefix in front; else a bare tool name that only one server has.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Resolution {
         let name = name.trim();
-        if let Some(tool) = self.exact(name) {
-            return Resolution::Tool(tool);
+        let readings = self.readings(name);
+        if !readings.is_empty() {
+            let exact = |(server, rest): &Reading<'_>| self.exact(server, rest);
+            let folded = |(server, rest): &Reading<'_>| {
+                let rest = fold(rest);
+                self.named(server, |own| !rest.is_empty() && fold(own) == rest)
+            };
+            let found: Vec<Tool> = readings.iter().flat_map(exact).collect();
+            let found = match found.is_empty() {
+                true => readings.iter().flat_map(folded).collect(),
+                false => found,
+            };
+            return self.decide(found, readings.iter().map(|(server, _)| server.as_str()));
         }
-        for read in [Self::bare, Self::folded] {
-            let mut found = read(self, name);
-            if found.len() > 1 {
-                // Who writes a bare `status` means a tool of the servers that are there for the work.
-                found.retain(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
-            }
-            match found.len() {
-                0 => {}
-                1 => return Resolution::Tool(found.remove(0)),
-                _ => {
-                    return Resolution::Ambiguous(found.iter().map(Tool::qualified_name).collect());
-                }
-            }
+        // Whatever has the separator was meant for a server, even if nothing is known of it any more.
+        if name.contains(SEPARATOR) {
+            return Resolution::Unknown;
         }
-        Resolution::Unknown
+        let begun = self.begun_with(name);
+        if !begun.is_empty() {
+            return self.decide(self.among(name, &begun), begun.iter().map(String::as_str));
+        }
+        self.decide(self.bare(name), std::iter::empty())
     }
 
-    fn exact(&self, name: &str) -> Option<Tool> {
-        let joined = |name: &str| {
-            QualifiedName::readings(name).find_map(|name| self.tool(&name.server, &name.tool))
-        };
-        let separated = || {
-            name.char_indices()
-                .filter(|(_, character)| matches!(character, ':' | '.' | '/'))
-                .find_map(|(at, _)| {
-                    self.tool(
-                        &ServerName::new(&name[..at]).ok()?,
-                        &ToolName::new(&name[at + 1..]).ok()?,
-                    )
-                })
-        };
-        // Clients show tools as `mcp__proxy__name`, and agents copy that shape.
-        let prefixed = || {
-            name.match_indices(SEPARATOR)
-                .find_map(|(at, _)| joined(&name[at + SEPARATOR.len()..]))
-        };
-        joined(name).or_else(separated).or_else(prefixed)
+    /// The servers that `name` speaks to, in whatever state they are.
+    #[must_use]
+    pub fn addressed(&self, name: &str) -> Vec<String> {
+        let name = name.trim();
+        let readings = self.readings(name);
+        if readings.is_empty() && !name.contains(SEPARATOR) {
+            return self.begun_with(name);
+        }
+        readings.into_iter().map(|(server, _)| server).collect()
     }
 
-    fn bare(&self, name: &str) -> Vec<Tool> {
-        let Ok(tool) = ToolName::new(name) else {
-            return Vec::new();
+    /// The one tool of `found` that is meant. Where several servers could be, each has to have listed its tools.
+    fn decide<'s>(
+        &self,
+        mut found: Vec<Tool>,
+        servers: impl Iterator<Item = &'s str> + Clone,
+    ) -> Resolution {
+        if found.len() > 1 {
+            // A bare `status` means a tool of the servers that are there for the work.
+            found.retain(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
+        }
+        let is_settled = servers.clone().count() <= 1
+            || servers
+                .into_iter()
+                .all(|server| self.listed(server).is_some());
+        let is_shown = |tool: &Tool| self.is_shown(tool.server(), tool.index);
+        if let ([tool], true) = (found.as_slice(), is_settled) {
+            return match is_shown(tool) {
+                true => Resolution::Tool(tool.clone()),
+                false => Resolution::Unknown,
+            };
+        }
+        let shown: Vec<String> = found
+            .iter()
+            .filter(|tool| is_shown(tool))
+            .map(|tool| self.spelled(tool))
+            .collect();
+        match shown.is_empty() {
+            true => Resolution::Unknown,
+            false => Resolution::Ambiguous(shown),
+        }
+    }
+
+    /// The ways to read `name` as a server and its tool, what a client puts before it left out. Server names that end in `_`
+    /// make for more than one.
+    fn readings<'n>(&self, name: &'n str) -> Vec<Reading<'n>> {
+        let readings = self.own_readings(name);
+        let Some(rest) = name
+            .strip_prefix(CLIENT_PREFIX)
+            .filter(|_| readings.is_empty())
+        else {
+            return readings;
         };
-        self.servers()
-            .filter_map(|server| self.tool(server.name(), &tool))
+        let inner = self.own_readings(rest);
+        match rest.split_once(SEPARATOR) {
+            Some((_, rest)) if inner.is_empty() => self.own_readings(rest),
+            _ => inner,
+        }
+    }
+
+    fn own_readings<'n>(&self, name: &'n str) -> Vec<Reading<'n>> {
+        let readings = self.plain_readings(name);
+        if let [(server, rest)] = readings.as_slice()
+            && server == BUILT_IN_SERVER
+            && self.exact(server, rest).is_none()
+        {
+            // Clients know us by that name too: `mcpzip__github__create_issue`.
+            let inner = self.plain_readings(rest);
+            if !inner.is_empty() {
+                return inner;
+            }
+        }
+        readings
+    }
+
+    fn plain_readings<'n>(&self, name: &'n str) -> Vec<Reading<'n>> {
+        let joined = || splits(name, SEPARATOR);
+        // A server's name may have dots in it.
+        let others: &[&str] = match name.contains(SEPARATOR) {
+            true => &[":", "/"],
+            false => &[":", "/", "."],
+        };
+        let separated = || others.iter().flat_map(|separator| splits(name, separator));
+        let exact = |(server, rest): (&'n str, &'n str)| {
+            self.is_known(server).then(|| (server.to_owned(), rest))
+        };
+        let found: Vec<Reading<'n>> = joined().filter_map(exact).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        let found: Vec<Reading<'n>> = separated().filter_map(exact).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        let known: Vec<(String, &str)> = self.known().map(|known| (fold(known), known)).collect();
+        let folded = |(server, rest): (&'n str, &'n str)| {
+            let server = fold(server);
+            let same = known.iter().filter(move |(folded, _)| *folded == server);
+            same.map(move |(_, known)| ((*known).to_owned(), rest))
+        };
+        joined().chain(separated()).flat_map(folded).collect()
+    }
+
+    /// The servers whose name is the beginning of `name`, up to where a word of it ends: `github_create_issue`,
+    /// `GithubCreateIssue`.
+    fn begun_with(&self, name: &str) -> Vec<String> {
+        let beginnings: Vec<String> = word_ends(name).map(|end| fold(&name[..end])).collect();
+        self.known()
+            .filter(|known| beginnings.contains(&fold(known)))
+            .map(str::to_owned)
             .collect()
     }
 
-    fn folded(&self, name: &str) -> Vec<Tool> {
+    /// The tools of `servers` that `name` means, which begins with their names.
+    fn among(&self, name: &str, servers: &[String]) -> Vec<Tool> {
         let wanted = fold(name);
+        let exact: Vec<Tool> = servers
+            .iter()
+            .filter_map(|server| self.exact(server, name))
+            .collect();
+        if !exact.is_empty() {
+            return exact;
+        }
+        let folded = servers.iter().flat_map(|server| {
+            let server_folded = fold(server);
+            self.named(server, |own| {
+                let own = fold(own);
+                own == wanted || wanted.strip_prefix(&server_folded) == Some(own.as_str())
+            })
+        });
+        folded.collect()
+    }
+
+    /// The tools of all servers that are named `name`, or else those whose names differ from it in letter case and dashes;
+    /// none where it may be another spelling of a server's tool that is not there: `Githubdeleterepo`.
+    fn bare(&self, name: &str) -> Vec<Tool> {
+        let servers = || self.servers().map(|server| server.name().as_str());
+        let exact: Vec<Tool> = servers()
+            .filter_map(|server| self.exact(server, name))
+            .collect();
+        let wanted = fold(name);
+        let is_exact = !exact.is_empty();
+        let means_another = |known: &str| match wanted.strip_prefix(&fold(known)) {
+            None | Some("") => false,
+            Some(_) if !is_exact || self.listed(known).is_none() => true,
+            Some(rest) => !self.named(known, |own| fold(own) == rest).is_empty(),
+        };
         if wanted.is_empty() {
+            return exact;
+        }
+        if self.known().any(means_another) {
             return Vec::new();
         }
-        let (mut qualified, mut bare) = (Vec::new(), Vec::new());
-        for tool in self.tools() {
-            let own = fold(tool.entry().name.as_str());
-            if wanted
-                .strip_suffix(&own)
-                .is_some_and(|rest| rest == fold(tool.server().name().as_str()))
-            {
-                qualified.push(tool);
-            } else if own == wanted {
-                bare.push(tool);
-            }
-        }
-        if qualified.is_empty() {
-            bare
-        } else {
-            qualified
+        match is_exact {
+            true => exact,
+            false => servers()
+                .flat_map(|server| self.named(server, |own| fold(own) == wanted))
+                .collect(),
         }
     }
+
+    /// The tool of a server by its own name, a withheld one too.
+    fn exact(&self, server: &str, tool: &str) -> Option<Tool> {
+        let server = self.listed(server)?.clone();
+        let index = server.position(&ToolName::new(tool).ok()?)?;
+        Some(Tool { server, index })
+    }
+
+    /// The tools of a server, withheld ones too, whose name is wanted.
+    fn named(&self, server: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
+        let Some(server) = self.listed(server) else {
+            return Vec::new();
+        };
+        let entries = server.entries().iter().enumerate();
+        entries
+            .filter(|(_, entry)| is_wanted(entry.name.as_str()))
+            .map(|(index, _)| Tool {
+                server: server.clone(),
+                index,
+            })
+            .collect()
+    }
+
+    /// The name of a tool such that it is read in one way only.
+    fn spelled(&self, tool: &Tool) -> String {
+        let name = tool.qualified_name();
+        match self.readings(&name.to_string()).len() {
+            0 | 1 => name.to_string(),
+            _ => format!("{}:{}", name.server, name.tool),
+        }
+    }
+
+    fn known(&self) -> impl Iterator<Item = &str> {
+        let reserved = self.reserved.iter().map(String::as_str);
+        let listed = self.servers.keys().map(ServerName::as_str);
+        reserved.chain(listed.filter(|server| !self.reserved.contains(*server)))
+    }
+
+    fn is_known(&self, server: &str) -> bool {
+        self.reserved.contains(server) || self.listed(server).is_some()
+    }
+
+    fn listed(&self, server: &str) -> Option<&std::sync::Arc<super::ServerTools>> {
+        self.server(&ServerName::new(server).ok()?)
+    }
+}
+
+/// What stands before and behind each `separator` of `name`, where both are something.
+fn splits<'n>(name: &'n str, separator: &str) -> impl Iterator<Item = (&'n str, &'n str)> {
+    let length = separator.len();
+    (1..name.len().saturating_sub(length).min(FARTHEST))
+        .filter(move |at| name.as_bytes()[*at..].starts_with(separator.as_bytes()))
+        .map(move |at| (&name[..at], &name[at + length..]))
+}
+
+/// Where the words of a name end, but for the last one.
+fn word_ends(name: &str) -> impl Iterator<Item = usize> {
+    let characters: Vec<(usize, char)> = name.char_indices().take(FARTHEST).collect();
+    (1..characters.len()).filter_map(move |at| {
+        let (before, (end, c)) = (characters[at - 1].1, characters[at]);
+        let next = characters.get(at + 1).map(|(_, next)| *next);
+        let is_end = !c.is_alphanumeric()
+            || !before.is_alphanumeric()
+            || before.is_lowercase() && c.is_uppercase()
+            || before.is_uppercase() && c.is_uppercase() && next.is_some_and(char::is_lowercase)
+            || before.is_numeric() != c.is_numeric();
+        is_end.then_some(end)
+    })
 }
 
 /// A name without what writers vary: letter case, dashes and separators.
@@ -147,11 +341,7 @@ mod tests {
         fn check(snapshot: &Snapshot, name: &str, expected: &str) {
             let found = match snapshot.resolve(name) {
                 Resolution::Tool(tool) => tool.qualified_name().to_string(),
-                Resolution::Ambiguous(names) => names
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(" or "),
+                Resolution::Ambiguous(names) => names.join(" or "),
                 Resolution::Unknown => "none".to_owned(),
             };
             assert_eq!(found, expected, "{name}");

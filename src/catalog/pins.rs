@@ -4,7 +4,7 @@
 //! Two files per server and configuration entry, replaced whole under one lock: what every tool was like, read only
 //! when a server is listed, and what has changed since, which is rare, small, and read at every start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,10 @@ pub struct Pins {
     /// `None` where nothing is to be kept on disk, and so nothing is noticed.
     directory: Option<PathBuf>,
     changed: RwLock<BTreeMap<ServerName, Changes>>,
+    /// The servers whose tools have to be what they were.
+    required: RwLock<BTreeSet<ServerName>>,
+    /// Those whose tools have not been compared in this run, or could not be.
+    unsettled: RwLock<BTreeMap<ServerName, Unsettled>>,
     /// When the directory was last read.
     seen: RwLock<Option<SystemTime>>,
 }
@@ -46,6 +50,14 @@ pub struct Change {
     pub after: Option<String>,
 }
 
+/// A server whose tools only count as unchanged where that is certain.
+#[derive(Debug)]
+struct Unsettled {
+    first: First,
+    /// What went wrong, if anything did.
+    fault: Option<String>,
+}
+
 /// The hash of each tool when it was first seen, or last approved.
 type First = BTreeMap<String, String>;
 
@@ -57,8 +69,41 @@ impl Pins {
         Self {
             directory,
             changed: RwLock::default(),
+            required: RwLock::default(),
+            unsettled: RwLock::default(),
             seen: RwLock::default(),
         }
+    }
+
+    /// Sets the servers whose tools have to be what they were when they were first seen.
+    pub fn require(&self, servers: BTreeSet<ServerName>) {
+        *self
+            .required
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = servers;
+    }
+
+    /// Whether a tool is not what it was when it was first seen, or that is not known.
+    #[must_use]
+    pub fn is_held(&self, server: &ServerName, tool: &ToolEntry) -> bool {
+        let unsettled = self
+            .unsettled
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_unknown = unsettled.get(server).is_some_and(|unsettled| {
+            unsettled.first.get(tool.name.as_str()) != Some(&tool.hash.to_string())
+        });
+        is_unknown || self.is_changed(server, tool)
+    }
+
+    /// Why it is not known which tools of a server have changed, if it is not.
+    #[must_use]
+    pub fn fault(&self, server: &ServerName) -> Option<String> {
+        let unsettled = self
+            .unsettled
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        unsettled.get(server)?.fault.clone()
     }
 
     /// Whether a tool is not what it was when it was first seen.
@@ -98,14 +143,32 @@ impl Pins {
             return;
         };
         *self.seen.write().unwrap_or_else(PoisonError::into_inner) = self.written();
-        let changes = keys.filter_map(|key| match read::<Changes>(&changes_path(directory, key)) {
-            Ok(changes) => Some((key.server.clone(), changes?)),
-            Err(error) => {
-                tracing::warn!(server = %key.server, %error, "it is not known which tools have changed");
-                None
+        let required = self
+            .required
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let (mut changed, mut unsettled) = (BTreeMap::new(), BTreeMap::new());
+        for key in keys {
+            let changes = read::<Changes>(&changes_path(directory, key));
+            let mut fault = None;
+            match changes {
+                Ok(changes) => changed.extend(changes.map(|changes| (key.server.clone(), changes))),
+                Err(error) => {
+                    tracing::warn!(server = %key.server, %error, "it is not known which tools have changed");
+                    fault = Some(error.to_string());
+                }
             }
-        });
-        *self.changed.write().unwrap_or_else(PoisonError::into_inner) = changes.collect();
+            if required.contains(&key.server) {
+                let unsure = unsettled_by(directory, key, fault);
+                unsettled.insert(key.server.clone(), unsure);
+            }
+        }
+        *self.changed.write().unwrap_or_else(PoisonError::into_inner) = changed;
+        *self
+            .unsettled
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = unsettled;
     }
 
     /// When a file was last replaced in the directory.
@@ -119,7 +182,7 @@ impl Pins {
     /// last. Blocks on the disk.
     ///
     /// # Errors
-    /// When the pins cannot be read or written; then nothing is taken for changed that was not before.
+    /// When the pins cannot be read or written; then [`Pins::is_held`] holds every tool that is not known to be what it was.
     pub fn note(
         &self,
         key: &Key,
@@ -129,6 +192,28 @@ impl Pins {
         let Some(directory) = &self.directory else {
             return Ok(());
         };
+        let outcome = self.compare(directory, key, now, before);
+        let mut unsettled = self
+            .unsettled
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        match &outcome {
+            Ok(()) => drop(unsettled.remove(&key.server)),
+            Err(error) => {
+                let unsure = unsettled_by(directory, key, Some(error.to_string()));
+                unsettled.insert(key.server.clone(), unsure);
+            }
+        }
+        outcome
+    }
+
+    fn compare(
+        &self,
+        directory: &Path,
+        key: &Key,
+        now: &ServerTools,
+        before: Option<&ServerTools>,
+    ) -> io::Result<()> {
         let _lock = lock(directory)?;
         let (path, changes_path) = (first_path(directory, key), changes_path(directory, key));
         let mut first: First = read(&path)?.unwrap_or_default();
@@ -190,6 +275,14 @@ impl Pins {
         // What is left half done by a crash is still held back, until the server is listed again.
         write(&path, &first)?;
         write(&changes_path, &changes)?;
+        if let Some(unsettled) = self
+            .unsettled
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(&key.server)
+        {
+            unsettled.first = first;
+        }
         self.changed
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -230,6 +323,20 @@ fn change_of(
     }
 }
 
+/// What is certain of the tools of a server: those that still are as they were first seen.
+fn unsettled_by(directory: &Path, key: &Key, fault: Option<String>) -> Unsettled {
+    match read::<First>(&first_path(directory, key)) {
+        Ok(first) => Unsettled {
+            first: first.unwrap_or_default(),
+            fault,
+        },
+        Err(error) => Unsettled {
+            first: First::new(),
+            fault: fault.or_else(|| Some(error.to_string())),
+        },
+    }
+}
+
 fn first_path(directory: &Path, key: &Key) -> PathBuf {
     directory.join(format!("{}-{}.json", key.server, key.configuration))
 }
@@ -242,14 +349,19 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(io::Error::from),
+            .map_err(|error| of(path, &error.into())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(of(path, &error)),
     }
 }
 
 fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    files::replace(path, &[&serde_json::to_vec(value)?])
+    files::replace(path, &[&serde_json::to_vec(value)?]).map_err(|error| of(path, &error))
+}
+
+/// An error that says which file it is about.
+fn of(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Keeps other processes out until it is dropped.

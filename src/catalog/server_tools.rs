@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ pub struct ServerTools {
     pub(super) prompts: Entries,
     pub(super) resources: Entries,
     pub(super) templates: Entries,
+    /// The URIs of its tools' interfaces.
+    pub(super) interfaces: BTreeSet<String>,
     pub(super) body: Body,
     pub(super) software: Option<String>,
     pub(super) instructions: Option<String>,
@@ -40,6 +43,8 @@ pub struct ToolEntry {
     pub hash: ToolHash,
     /// What its annotations claim.
     pub hints: Hints,
+    /// Whether no model may see it.
+    pub is_app_only: bool,
     pub(super) offset: u64,
     pub(super) length: u32,
 }
@@ -106,6 +111,12 @@ impl ServerTools {
     #[must_use]
     pub fn templates(&self) -> &Entries {
         &self.templates
+    }
+
+    /// Whether it has named a resource in one of its lists, or as the interface of one of its tools.
+    #[must_use]
+    pub fn names_resource(&self, uri: &str) -> bool {
+        self.resources.has(uri) || self.interfaces.contains(uri)
     }
 
     /// Entries of the lists that cannot be used.

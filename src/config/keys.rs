@@ -127,7 +127,7 @@ pub(super) const FILE: Table = &[
     key(
         "tools",
         Value::Object(TOOLS),
-        "Rules for the tools of all servers.",
+        "Rules for the tools of all servers, the built-in server `mcpzip` among them.",
     ),
     with_default(
         "credentials",

@@ -2,6 +2,7 @@
 //!
 //! Behind three tools a client's own rules no longer see which tool runs, so the rules are here.
 
+use super::BUILT_IN_SERVER;
 use super::error::Fault;
 use super::file::PolicyEntry;
 use super::reader::At;
@@ -83,22 +84,38 @@ impl Policy {
         })
     }
 
-    /// What may be done with a tool.
+    /// What the rules for all servers say of a tool.
+    ///
+    /// Rules hold for the built-in server as for any other, but for one tool: `mcpzip__read_result` gives back the rest of
+    /// what a permitted call returned, so that only rules that begin with `mcpzip__` say something of it.
     #[must_use]
     pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        if name.server.as_str() == BUILT_IN_SERVER && name.tool.as_str() == READ_RESULT {
+            let names = |patterns: &[Pattern]| patterns.iter().any(|p| p.names_built_in(name));
+            return verdict(true, names(&self.ask), names(&self.deny));
+        }
+        self.judge_by(name, hints, |pattern| pattern.admits(name, hints))
+    }
+
+    /// What the rules in the entry of a tool's own server say of it.
+    #[must_use]
+    pub fn judge_own(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        self.judge_by(name, hints, |pattern| pattern.matches(name, hints))
+    }
+
+    fn judge_by(
+        &self,
+        name: &QualifiedName,
+        hints: Hints,
+        admits: impl Fn(&Pattern) -> bool,
+    ) -> Verdict {
         let matches =
             |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name, hints));
         let is_allowed = self
             .allow
             .as_ref()
-            .is_none_or(|allowed| matches(allowed) || matches(&self.ask));
-        if !is_allowed || matches(&self.deny) {
-            Verdict::Denied
-        } else if matches(&self.ask) {
-            Verdict::Asked
-        } else {
-            Verdict::Allowed
-        }
+            .is_none_or(|allowed| allowed.iter().chain(&self.ask).any(admits));
+        verdict(is_allowed, matches(&self.ask), matches(&self.deny))
     }
 
     /// Whether it lets every tool through.
@@ -107,6 +124,19 @@ impl Policy {
         *self == Self::default()
     }
 }
+
+fn verdict(is_allowed: bool, is_asked: bool, is_denied: bool) -> Verdict {
+    if !is_allowed || is_denied {
+        Verdict::Denied
+    } else if is_asked {
+        Verdict::Asked
+    } else {
+        Verdict::Allowed
+    }
+}
+
+/// The tool of the built-in server that reads on in what was shortened.
+const READ_RESULT: &str = "read_result";
 
 const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive` or `@unmarked`";
 
@@ -133,6 +163,32 @@ impl Pattern {
                     || glob.contains(SEPARATOR) && is_match(&name.to_string().to_lowercase())
             }
         }
+    }
+
+    /// Whether it permits a tool: as [`Pattern::matches`], but a rule that names a server permits tools of that server
+    /// alone, whatever those of others are called.
+    fn admits(&self, name: &QualifiedName, hints: Hints) -> bool {
+        let Self::Name(glob) = self else {
+            return self.matches(name, hints);
+        };
+        if !glob.contains(SEPARATOR) {
+            return self.matches(name, hints);
+        }
+        let server = name.server.as_str().to_lowercase();
+        let tool = name.tool.as_str().to_lowercase();
+        let mut splits = (0..glob.len()).filter(|at| glob.as_bytes()[*at..].starts_with(b"__"));
+        splits.any(|at| fits(&glob[..at], &server) && fits(&glob[at + SEPARATOR.len()..], &tool))
+    }
+
+    /// Whether it matches a tool of the built-in server, and says that server's name.
+    fn names_built_in(&self, name: &QualifiedName) -> bool {
+        let Self::Name(glob) = self else {
+            return false;
+        };
+        let own = glob
+            .strip_prefix(BUILT_IN_SERVER)
+            .and_then(|rest| rest.strip_prefix(SEPARATOR));
+        own.is_some_and(|own| fits(own, name.tool.as_str()))
     }
 }
 

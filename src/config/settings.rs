@@ -34,6 +34,8 @@ pub struct Config {
     pub servers: BTreeMap<ServerName, Server>,
     /// The entries that are not usable, in the file's order; they are shown as failed servers.
     pub faults: Vec<ServerFault>,
+    /// The names of all entries as they are written, whatever is wrong with them.
+    pub names: BTreeSet<String>,
     /// What is odd about the file, in its order.
     pub warnings: Vec<Warning>,
     /// How long a call may take where its server has no `timeout`.
@@ -67,16 +69,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// What may be done with a tool. The built-in server's own are always there.
+    /// What may be done with a tool.
     #[must_use]
     pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
-        if name.server.as_str() == BUILT_IN_SERVER {
-            return Verdict::Allowed;
-        }
         let own = self
             .servers
             .get(&name.server)
-            .map_or(Verdict::Allowed, |entry| entry.tools.judge(name, hints));
+            .map_or(Verdict::Allowed, |entry| entry.tools.judge_own(name, hints));
         own.max(self.tools.judge(name, hints))
     }
 
@@ -178,6 +177,8 @@ impl Config {
         let directory = path.parent().unwrap_or(Path::new(""));
         let mut resolver = Resolver::new(environment, directory, &report);
         resolver.set_defaults(file.proxy, file.ca_file);
+        let names = file.servers.iter().map(|entry| entry.name.value.clone());
+        let names = names.collect();
         let (servers, faults) = servers(file.servers, &mut resolver, &lines);
         let search = search(file.search, defaults.search, &mut resolver);
         let traces = resolver.traces(file.otlp);
@@ -185,6 +186,7 @@ impl Config {
             path: Some(path.to_owned()),
             servers,
             faults,
+            names,
             masker: Masker::new(resolver.secrets),
             call_timeout: setting(
                 file.call_timeout,
@@ -226,6 +228,7 @@ impl Default for Config {
             path: None,
             servers: BTreeMap::new(),
             faults: Vec::new(),
+            names: BTreeSet::new(),
             warnings: Vec::new(),
             call_timeout: CALL_TIMEOUT,
             idle_timeout: IdleTimeout::default(),

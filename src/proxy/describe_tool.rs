@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::error::{denied_tool, held_tool, unknown_tool};
+use super::error::{app_only_tool, denied_tool, held_tool, unknown_tool, unpinned_tool};
 use super::{Failure, Proxy, Reply};
 use crate::catalog::{Resolution, Snapshot, Tool};
-use crate::config::Verdict;
+use crate::config::{Config, Verdict};
 use crate::mcp::Object;
 use crate::search::Request;
-use crate::tool::{QualifiedName, ServerName};
+use crate::tool::{QualifiedName, ServerName, is_hidden};
 
 /// Descriptions that are given at once.
 const MOST_NAMES: usize = 50;
@@ -38,15 +38,16 @@ impl Proxy {
             match self.describe(name).await {
                 Ok((tool, json)) => {
                     let server = tool.server();
-                    let mut text = format!("{}\n{}", tool.qualified_name(), json.get());
+                    let name = on_one_line(&tool.qualified_name().to_string());
+                    let mut text = format!("{name}\n{}", json.get());
                     if let Some(instructions) = server
                         .instructions()
                         .filter(|_| !introduced.contains(server.name()))
                     {
                         text.push_str(&format!(
-                            "\nThe server `{}` says of itself:\n{}",
+                            "\nThe server `{}` says of itself, in the lines with `>`:\n{}",
                             server.name(),
-                            instructions.trim()
+                            cited(instructions.trim())
                         ));
                         introduced.push(server.name().clone());
                     }
@@ -102,7 +103,7 @@ impl Proxy {
         // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.
         let snapshot = self.snapshot();
         let mut resolution = snapshot.resolve(name);
-        if matches!(resolution, Resolution::Unknown) {
+        if !matches!(resolution, Resolution::Tool(_)) {
             let server = self.unlisted_server(&snapshot, name);
             if server.is_some() || snapshot.servers().count() <= 1 {
                 Box::pin(
@@ -115,13 +116,10 @@ impl Proxy {
         }
         match resolution {
             Resolution::Tool(tool) => Ok(tool),
-            Resolution::Ambiguous(names) => {
-                let names: Vec<String> = names.iter().take(10).map(ToString::to_string).collect();
-                Err(Failure::Unknown(format!(
-                    "`{name}` could be {}: say which",
-                    names.join(" or ")
-                )))
-            }
+            Resolution::Ambiguous(names) => Err(Failure::Unknown(format!(
+                "`{name}` could be {}: say which",
+                names[..names.len().min(10)].join(" or ")
+            ))),
             Resolution::Unknown => Err(Box::pin(self.explain_unknown(name)).await),
         }
     }
@@ -129,15 +127,25 @@ impl Proxy {
     /// The configured server whose tool `name` would be, if its tools are not known.
     pub(super) fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
         let config = self.config();
-        let known = |server: &ServerName| {
-            config.servers.contains_key(server) && snapshot.server(server).is_none()
-        };
-        let joined = QualifiedName::readings(name).map(|name| name.server);
-        let separated = name
-            .split([':', '/', '.'])
-            .next()
-            .and_then(|server| ServerName::new(server).ok());
-        joined.chain(separated).find(known)
+        snapshot
+            .addressed(name)
+            .iter()
+            .filter_map(|server| ServerName::new(server).ok())
+            .find(|server| config.servers.contains_key(server) && snapshot.server(server).is_none())
+    }
+
+    /// Why a tool that is there is not for whoever asks.
+    fn withheld_text(&self, config: &Config, tool: &Tool) -> String {
+        let (name, server) = (tool.qualified_name(), tool.server().name());
+        if config.judge(&name, tool.entry().hints) == Verdict::Denied {
+            denied_tool(&name)
+        } else if tool.entry().is_app_only {
+            app_only_tool(&name)
+        } else if self.pins.is_changed(server, tool.entry()) {
+            held_tool(&name)
+        } else {
+            unpinned_tool(&name, self.pins.fault(server).as_deref())
+        }
     }
 
     async fn explain_unknown(&self, name: &str) -> Failure {
@@ -156,18 +164,13 @@ impl Proxy {
             ));
         }
         if let Resolution::Tool(tool) = self.snapshot().unrestricted().resolve(name) {
-            let name = tool.qualified_name();
-            let is_held = config.judge(&name, tool.entry().hints) != Verdict::Denied;
-            return Failure::Refused(if is_held {
-                held_tool(&name)
-            } else {
-                denied_tool(&name)
-            });
+            return Failure::Refused(self.withheld_text(&config, &tool));
         }
+        let addressed = self.snapshot().addressed(name);
         if let Some(fault) = config
             .faults
             .iter()
-            .find(|fault| name.starts_with(&format!("{}__", fault.name)))
+            .find(|fault| addressed.contains(&fault.name))
         {
             return Failure::Unavailable(format!(
                 "server `{}` cannot be used: {}",
@@ -197,4 +200,32 @@ impl Proxy {
         });
         Failure::Unknown(unknown_tool(name, &nearest.collect::<Vec<_>>()))
     }
+}
+
+/// A text as a citation: every line of it is marked, so that none passes for ours or another server's, and characters that
+/// hide or turn around what stands beside them are left out.
+fn cited(text: &str) -> String {
+    let is_break = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let text = text.replace("\r\n", "\n");
+    let lines = text.split(is_break).map(|line| {
+        let shown = |c: &char| *c == '\t' || !c.is_control() && !is_hidden(*c);
+        format!("> {}", line.chars().filter(shown).collect::<String>())
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A name without anything that ends its line.
+fn on_one_line(name: &str) -> String {
+    name.chars()
+        .map(|c| match c {
+            '\u{2028}' | '\u{2029}' => ' ',
+            c if c.is_control() => ' ',
+            c => c,
+        })
+        .collect()
 }

@@ -18,7 +18,7 @@ use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
-use crate::tool::ToolName;
+use crate::tool::{SEPARATOR, ToolName};
 use crate::upstream::{self, mirrored};
 
 /// The longest name that every client and model takes.
@@ -47,8 +47,23 @@ impl DirectNames {
         let foreign = snapshot
             .tools()
             .filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
-        let tools: Arc<HashMap<_, _>> =
-            Arc::new(foreign.map(|tool| (direct_name(&tool), tool)).collect());
+        let mut named: HashMap<String, Vec<Tool>> = HashMap::new();
+        for tool in foreign {
+            named.entry(direct_name(&tool)).or_default().push(tool);
+        }
+        let only = |(name, mut tools): (String, Vec<Tool>)| {
+            if tools.len() > 1 {
+                tracing::warn!(
+                    name,
+                    "several tools come to this name, so none of them is shown"
+                );
+            }
+            tools
+                .pop()
+                .filter(|_| tools.is_empty())
+                .map(|tool| (name, tool))
+        };
+        let tools: Arc<HashMap<_, _>> = Arc::new(named.into_iter().filter_map(only).collect());
         *known = Some(Named {
             of: snapshot.clone(),
             tools: tools.clone(),
@@ -95,15 +110,14 @@ impl Proxy {
         let tools = places.iter().filter_map(|(server, index)| {
             snapshot.tool(server.name(), &server.entries()[*index].name)
         });
+        let named = self.direct_names.of(&snapshot);
         let entries: Vec<String> = tools
             .filter_map(|tool| {
+                let name = direct_name(&tool);
+                named.get(&name)?;
                 let json = self.definition(&tool)?;
                 // What is in the catalog was read as an object.
-                Some(
-                    Object::parse(&json)
-                        .ok()?
-                        .with("name", &quoted(&direct_name(&tool))),
-                )
+                Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
             })
             .collect();
         let next = next.unwrap_or_default();
@@ -225,15 +239,22 @@ impl Proxy {
 
 /// `server__tool` where every client takes that; otherwise as much of it as they do, and a mark that tells it apart.
 fn direct_name(tool: &Tool) -> String {
-    shortened(&tool.qualified_name().to_string())
+    let name = tool.qualified_name();
+    shortened(name.server.as_str(), name.tool.as_str())
 }
 
-fn shortened(name: &str) -> String {
+fn shortened(server: &str, tool: &str) -> String {
+    let name = format!("{server}{SEPARATOR}{tool}");
+    // `a_` with `x` would read as `a` with `_x`.
+    let is_clear = !server.ends_with('_');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.len() <= LONGEST && name.chars().all(is_plain) {
-        return name.to_owned();
+    if is_clear && name.len() <= LONGEST && name.chars().all(is_plain) {
+        return name;
     }
-    let hash = Sha256::digest(name);
+    let hash = match is_clear {
+        true => Sha256::digest(&name),
+        false => Sha256::digest(format!("{server}\0{tool}")),
+    };
     let mark: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
     let plain: String = name
         .chars()
@@ -249,18 +270,20 @@ mod tests {
 
     #[test]
     fn names_are_kept_or_shortened_stably_and_apart() {
-        assert_eq!(shortened("github__create_issue"), "github__create_issue");
-        let long = format!("server__{}", "x".repeat(70));
+        assert_eq!(shortened("github", "create_issue"), "github__create_issue");
+        let long = "x".repeat(70);
         let (one, other) = (
-            shortened(&format!("{long}a")),
-            shortened(&format!("{long}b")),
+            shortened("server", &format!("{long}a")),
+            shortened("server", &format!("{long}b")),
         );
         assert_eq!((one.len(), other.len()), (LONGEST, LONGEST));
         assert_ne!(one, other);
-        assert_eq!(one, shortened(&format!("{long}a")));
-        assert_ne!(shortened("a__b.c"), shortened("a__b_c"));
-        for name in ["a__b.c", "a__ü", "a__b/c d"] {
-            let short = shortened(name);
+        assert_eq!(one, shortened("server", &format!("{long}a")));
+        assert_ne!(shortened("a", "b.c"), shortened("a", "b_c"));
+        assert_ne!(shortened("a_", "x"), shortened("a", "_x"));
+        assert_ne!(shortened("a_", &long), shortened("a", &format!("_{long}")));
+        for tool in ["b.c", "ü", "b/c d"] {
+            let short = shortened("a", tool);
             assert!(
                 short
                     .chars()

@@ -31,6 +31,31 @@ pub(super) fn held_tool(name: &QualifiedName) -> String {
     )
 }
 
+/// It is not known whether the tool is what the user came to trust.
+pub(super) fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
+    let (reason, advice) = match fault {
+        Some(fault) => (
+            format!("cannot be told ({fault})"),
+            "A person has to look at that file",
+        ),
+        None => (
+            "is not known yet".to_owned(),
+            "Call again when its server has listed its tools",
+        ),
+    };
+    format!(
+        "`{name}` is held back: whether it is still what it was when it was first seen {reason}. {advice}; use another tool, or \
+         tell the user"
+    )
+}
+
+/// The tool is there for its server's own interface.
+pub(super) fn app_only_tool(name: &QualifiedName) -> String {
+    format!(
+        "`{name}` is kept from models by its server, for the use of its own interface (`_meta.ui.visibility`): use another tool"
+    )
+}
+
 /// No prompt has this name.
 pub(super) fn unknown_prompt(name: &str, nearest: &[String]) -> String {
     let advice = match nearest {

@@ -244,19 +244,6 @@ impl Proxy {
                 ref repairs,
             } => (arguments.get(), repairs.clone()),
         };
-        if let Some(builtin) = builtin::Tool::of(&tool) {
-            let raw: &RawValue =
-                serde_json::from_str(arguments).expect("checked arguments are JSON");
-            let caller = call.errand.map(|errand| &errand.caller);
-            let reply =
-                Box::pin(self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller))
-                    .await;
-            return Ok(Ran {
-                name: Some(tool.qualified_name()),
-                reply,
-                repairs,
-            });
-        }
         let name = tool.qualified_name();
         let written = arguments;
         let consent = if call.is_agreed || !self.wants_consent(&name, &tool) {
@@ -275,6 +262,19 @@ impl Proxy {
                 });
             }
         };
+        if let Some(builtin) = builtin::Tool::of(&tool) {
+            let raw: &RawValue =
+                serde_json::from_str(arguments).expect("checked arguments are JSON");
+            let caller = errand.map(|errand| &errand.caller);
+            let reply =
+                Box::pin(self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller))
+                    .await;
+            return Ok(Ran {
+                name: Some(name),
+                reply,
+                repairs,
+            });
+        }
         for repair in &repairs {
             tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
         }

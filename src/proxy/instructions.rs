@@ -188,7 +188,8 @@ impl Topics {
 fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<String> {
     let own: Vec<String> = words(server.as_str()).collect();
     let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
-    let all = tools.iter().flat_map(|tool| words(tool.name.as_str()));
+    let seen = tools.iter().filter(|tool| !tool.is_app_only);
+    let all = seen.flat_map(|tool| words(tool.name.as_str()));
     for (at, word) in all.enumerate() {
         if word.len() > 2 && !VERBS.contains(&word.as_str()) && !own.contains(&word) {
             counts.entry(singular(&word)).or_insert((0, at)).0 += 1;

@@ -28,6 +28,7 @@ mod index;
 mod instructions;
 mod login;
 mod metrics;
+mod named_uris;
 mod open_calls;
 mod page;
 mod policy;
@@ -83,6 +84,7 @@ use consent::Consents;
 use index::Index;
 use instructions::Topics;
 use login::Logins;
+use named_uris::NamedUris;
 use open_calls::OpenCalls;
 use projection::Projection;
 use reranking::Reranking;
@@ -119,6 +121,7 @@ pub struct Proxy {
     direct_names: direct::DirectNames,
     audience: Audience,
     sight: Sight,
+    named_uris: NamedUris,
     open_calls: Arc<OpenCalls>,
     consents: Consents,
     switches: Arc<builtin::Switches>,
@@ -159,7 +162,9 @@ impl Proxy {
         let cache = places.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
         let pins = Arc::new(Pins::new(places.pins.as_deref()));
-        catalog.restrict(policy::rules(&config, &pins));
+        catalog.reserve(config.names.iter().cloned());
+        pins.require(policy::pinned(&config));
+        catalog.restrict(Some(policy::rules(&config, &pins, mode)));
         let search = Search::new(cache.map(|cache| cache.join("search")));
         #[cfg(feature = "semantic")]
         let search = search.with_embedder(Arc::new(crate::search::Bundled::default()));
@@ -223,6 +228,7 @@ impl Proxy {
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
                 sight: Sight::default(),
+                named_uris: NamedUris::default(),
                 open_calls: Arc::default(),
                 consents: Consents::default(),
                 switches: Arc::default(),
@@ -239,11 +245,14 @@ impl Proxy {
     /// Takes over an edited configuration.
     pub fn configure(&self, config: Config) {
         self.switches.compare(&config);
+        self.catalog.reserve(config.names.iter().cloned());
+        self.pins.require(policy::pinned(&config));
         self.pool.configure(&config);
         self.refresh.configure(&self.sight.reachable(&config));
         self.index.configure(&config.search);
         self.statistics.live().count_calls(config.metrics);
-        self.catalog.restrict(policy::rules(&config, &self.pins));
+        self.catalog
+            .restrict(Some(policy::rules(&config, &self.pins, self.mode)));
         self.index.catalog_changed();
         let config = Arc::new(config);
         let before = std::mem::replace(
@@ -281,7 +290,8 @@ impl Proxy {
 
     /// Other tools are withheld now.
     fn tools_restricted(&self, config: &Config) {
-        self.catalog.restrict(policy::rules(config, &self.pins));
+        self.catalog
+            .restrict(Some(policy::rules(config, &self.pins, self.mode)));
         self.index.catalog_changed();
         self.lists_changed(&[Change::Tools]);
     }
@@ -452,11 +462,9 @@ impl Proxy {
             ),
             // In a box too: it is moved once, and not again with each of the futures around it.
             "execute_tool" => Box::pin(self.execute_tool(caller, &arguments, params, line)).await,
-            "proxy_status" => {
-                Box::pin(self.builtin(builtin::Tool::Status, &arguments, Some(caller))).await
-            }
+            "proxy_status" => Box::pin(self.older(builtin::Tool::Status, &arguments, caller)).await,
             "proxy_refresh" => {
-                Box::pin(self.builtin(builtin::Tool::Refresh, &arguments, Some(caller))).await
+                Box::pin(self.older(builtin::Tool::Refresh, &arguments, caller)).await
             }
             _ => Reply::error(
                 ErrorCode::INVALID_PARAMS,

@@ -54,10 +54,14 @@ impl Proxy {
     /// With the names that could be meant.
     pub(super) async fn prompt(&self, name: &str) -> Result<Prompt, String> {
         self.refresh.loaded().await;
-        let mut found = find(&self.exposing(PROMPTS.is_exposed), name);
+        let find = || {
+            let addressed = self.snapshot().addressed(name);
+            find(&self.exposing(PROMPTS.is_exposed), &addressed, name)
+        };
+        let mut found = find();
         if found.is_empty() {
             self.refresh.known(None, FIRST_LISTING).await;
-            found = find(&self.exposing(PROMPTS.is_exposed), name);
+            found = find();
         }
         match found.len() {
             1 => Ok(found.remove(0)),
@@ -83,20 +87,43 @@ fn joined(server: &ServerName, name: &str) -> String {
     format!("{server}{SEPARATOR}{name}")
 }
 
-fn find(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<Prompt> {
+/// The prompts that `name` means: of the one server that it speaks to (`addressed`), however that is, or else of any.
+fn find(servers: &[std::sync::Arc<ServerTools>], addressed: &[String], name: &str) -> Vec<Prompt> {
     let has = |server: &ServerName, name: &str| {
         servers
             .iter()
             .any(|known| known.name() == server && known.prompts().has(name))
     };
-    let exact = QualifiedName::readings(name).find(|read| has(&read.server, read.tool.as_str()));
-    if let Some(QualifiedName { server, tool }) = exact {
+    let is_listed = |server: &String| {
+        servers
+            .iter()
+            .any(|known| known.name().as_str() == server.as_str())
+    };
+    let mut exact = QualifiedName::readings(name)
+        .filter(|read| {
+            addressed
+                .iter()
+                .any(|server| server == read.server.as_str())
+        })
+        .filter(|read| has(&read.server, read.tool.as_str()));
+    if let Some(QualifiedName { server, tool }) = exact.next()
+        && exact.next().is_none()
+        && (addressed.len() == 1 || addressed.iter().all(is_listed))
+    {
         return vec![Prompt {
             server,
             name: tool.as_str().to_owned(),
         }];
     }
-    let bare = servers.iter().filter(|server| server.prompts().has(name));
+    if name.contains(SEPARATOR) {
+        return Vec::new();
+    }
+    let is_addressed = |server: &ServerName| {
+        addressed.is_empty() || addressed.iter().any(|known| known == server.as_str())
+    };
+    let bare = servers
+        .iter()
+        .filter(|server| is_addressed(server.name()) && server.prompts().has(name));
     bare.map(|server| Prompt {
         server: server.name().clone(),
         name: name.to_owned(),

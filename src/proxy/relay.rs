@@ -263,9 +263,14 @@ impl Proxy {
             hop: Hop::default(),
             host,
         };
-        self.watched()
+        let reply = self
+            .watched()
             .call(server, call, trace, is_repeatable)
-            .await
+            .await;
+        if let Ok(Reply::Result(result)) = &reply {
+            self.named_uris.note(server, result);
+        }
+        reply
     }
 }
 

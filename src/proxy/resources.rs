@@ -45,6 +45,9 @@ pub(super) const TEMPLATES: List = List {
     },
 };
 
+/// The schemes of interfaces (MCP Apps) and skills.
+const OWNED: &[&str] = &["ui://", "skill://"];
+
 /// What a URI stands for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -52,8 +55,7 @@ pub(super) enum Place {
     At(ServerName, String),
     /// Resources of several servers, by the URIs that tell them apart.
     Several(Vec<String>),
-    /// None that is listed; the servers that may have it all the same, the likeliest first: tools answer with links to
-    /// such resources.
+    /// None that a server has named; the servers that may have it all the same, the likeliest first.
     Unlisted(Vec<ServerName>),
 }
 
@@ -140,7 +142,22 @@ impl Proxy {
     }
 
     fn place_now(&self, uri: &str) -> Place {
-        place(&self.exposing(RESOURCES.is_exposed), uri)
+        place(&self.exposing(RESOURCES.is_exposed), uri, &self.owners(uri))
+    }
+
+    /// The servers that named `uri`: in a list, as a tool's interface, or in a result; only those that the client of this
+    /// request sees, also where their resources are hidden.
+    fn owners(&self, uri: &str) -> BTreeSet<ServerName> {
+        let (config, snapshot) = (self.config(), self.snapshot());
+        let declared = snapshot
+            .servers()
+            .filter(|server| server.names_resource(uri));
+        let declared = declared.map(|server| server.name().clone());
+        let in_results = self.named_uris.namers(uri).into_iter();
+        in_results
+            .chain(declared)
+            .filter(|server| config.servers.contains_key(server))
+            .collect()
     }
 
     /// The server and its own form of a template, or of a resource, that clients know as `uri`.
@@ -164,7 +181,7 @@ impl Proxy {
         let mut found: Vec<_> = servers.iter().filter_map(own).collect();
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => match place(&servers, uri) {
+            0 => match place(&servers, uri, &self.owners(uri)) {
                 Place::At(server, own) => Ok((server, own)),
                 Place::Several(uris) => Err(ambiguous(uri, &uris)),
                 Place::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
@@ -229,25 +246,23 @@ impl Proxy {
     }
 }
 
-/// What `uri` stands for among the resources of `servers`.
-fn place(servers: &[Arc<ServerTools>], uri: &str) -> Place {
+/// What `uri`, which `owners` have named, stands for among the resources of `servers`.
+fn place(servers: &[Arc<ServerTools>], uri: &str, owners: &BTreeSet<ServerName>) -> Place {
     if let Some((name, rest)) = uri::split(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
     {
         return Place::At(name, own_uri(server, rest));
     }
-    let exact: Vec<_> = servers
-        .iter()
-        .filter(|server| server.resources().has(uri))
-        .collect();
-    let found = if exact.is_empty() {
+    let found: Vec<_> = if owners.is_empty() {
         by_template(servers, uri)
     } else {
-        exact
+        let is_owner = |server: &&Arc<ServerTools>| owners.contains(server.name());
+        servers.iter().filter(is_owner).collect()
     };
     match found[..] {
+        [] if !owners.is_empty() => Place::Unlisted(Vec::new()),
         [] => Place::Unlisted(likely(servers, uri)),
-        [server] => Place::At(server.name().clone(), uri.to_owned()),
+        [server] if owners.len() <= 1 => Place::At(server.name().clone(), uri.to_owned()),
         _ => Place::Several(found.iter().map(|server| told_apart(server, uri)).collect()),
     }
 }
@@ -327,6 +342,14 @@ fn likely(servers: &[Arc<ServerTools>], uri: &str) -> Vec<ServerName> {
         .map(|server| (Reverse(in_common(server)), server.name().clone()))
         .collect();
     ranked.sort();
+    // An interface or a skill of one server is never taken from another.
+    let is_owned = OWNED.iter().any(|scheme| {
+        uri.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    });
+    if is_owned && ranked.len() > 1 {
+        ranked.clear();
+    }
     ranked.into_iter().map(|(_, server)| server).collect()
 }
 
@@ -422,7 +445,12 @@ mod tests {
         ];
         #[track_caller]
         fn check(servers: &[Arc<ServerTools>], uri: &str, expected: &str) {
-            let found = match place(servers, uri) {
+            let owners = servers
+                .iter()
+                .filter(|server| server.names_resource(uri))
+                .map(|server| server.name().clone())
+                .collect();
+            let found = match place(servers, uri, &owners) {
                 Place::At(server, own) => format!("{server} {own}"),
                 Place::Several(uris) => uris.join(" or "),
                 Place::Unlisted(likely) => format!("unlisted {likely:?}"),

@@ -188,12 +188,13 @@ impl Proxy {
     fn server_name(&self, snapshot: &Snapshot, name: &str) -> Result<String, String> {
         let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
         let config = self.config();
-        let mut names = snapshot
-            .servers()
-            .map(|known| known.name())
-            .chain(config.servers.keys());
-        names
-            .find(|known| fold(known.as_str()) == fold(name))
+        let names = || {
+            let listed = snapshot.servers().map(|known| known.name());
+            listed.chain(config.servers.keys())
+        };
+        names()
+            .find(|known| known.as_str() == name)
+            .or_else(|| names().find(|known| fold(known.as_str()) == fold(name)))
             .map(ToString::to_string)
             .ok_or_else(|| {
                 format!(

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Coverage, Progress, Proxy};
 use crate::catalog::Kind;
-use crate::config::Config;
+use crate::config::{Config, Trust};
 use crate::search::Request;
 use crate::tool::ServerName;
 use crate::upstream::State;
@@ -183,6 +183,17 @@ impl Proxy {
             }
             (State::Disconnected, _) => ("idle", None),
         };
+        let is_pinned = config
+            .servers
+            .get(server)
+            .is_some_and(|entry| entry.trust == Trust::Pin);
+        let unpinned = self.pins.fault(server).filter(|_| is_pinned);
+        let reason = reason.or_else(|| {
+            let fault = unpinned?;
+            Some(format!(
+                "tools are held back, as it cannot be told which have changed ({fault})"
+            ))
+        });
         ServerReport {
             name: server.to_string(),
             state,

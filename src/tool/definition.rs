@@ -26,6 +26,10 @@ pub struct Definition<'a> {
     pub parameters: Vec<Parameter<'a>>,
     /// What the annotations claim.
     pub hints: Hints,
+    /// Whether it is there for its server's own interface only, and no model may see it (MCP Apps, `_meta.ui.visibility`).
+    pub is_app_only: bool,
+    /// The URIs of its interface, by all the keys that name one.
+    pub interfaces: Vec<String>,
 }
 
 /// A parameter at the top level of a tool's input schema.
@@ -69,6 +73,17 @@ impl<'a> Definition<'a> {
             .and_then(|raw| Object::parse(raw).ok())
             .unwrap_or_default();
         let input_schema = object.get("inputSchema");
+        let part = |object: &Object<'a>, key: &str| {
+            let part = object.get(key).and_then(|raw| Object::parse(raw).ok());
+            part.unwrap_or_default()
+        };
+        let meta = part(&object, "_meta");
+        let ui = part(&meta, "ui");
+        let interfaces = [
+            ui.text("resourceUri"),
+            meta.text("ui/resourceUri"),
+            meta.text("openai/outputTemplate"),
+        ];
         Ok(Self {
             name,
             title: object.text("title").or_else(|| annotations.text("title")),
@@ -80,6 +95,8 @@ impl<'a> Definition<'a> {
                 destructive: flag(&annotations, "destructiveHint"),
                 idempotent: flag(&annotations, "idempotentHint"),
             },
+            is_app_only: ui.get("visibility").is_some_and(|raw| !shows_model(raw)),
+            interfaces: interfaces.into_iter().flatten().collect(),
         })
     }
 }
@@ -96,6 +113,15 @@ pub enum DefinitionError {
     /// Its name is empty.
     #[error(transparent)]
     Name(#[from] NameError),
+}
+
+/// Whether a model is among those that `visibility` names. What is not understood shows nothing.
+fn shows_model(visibility: &RawValue) -> bool {
+    match serde_json::from_str(visibility.get()) {
+        Ok(serde_json::Value::Null) => true,
+        Ok(serde_json::Value::Array(seen_by)) => seen_by.iter().any(|one| one == "model"),
+        _ => false,
+    }
 }
 
 fn flag(annotations: &Object<'_>, key: &str) -> Option<bool> {

@@ -20,6 +20,7 @@ mod support;
 mod layers;
 
 mod bridging;
+mod builtin_rules;
 mod dependencies;
 mod direct;
 mod downstream;
@@ -47,6 +48,7 @@ mod logs;
 mod management;
 mod meta_tools;
 mod metrics;
+mod names;
 mod policy;
 mod projects;
 mod prompts;
@@ -58,6 +60,7 @@ mod transports;
 mod upstream;
 
 mod answers;
+mod apps;
 mod arguments;
 mod cache;
 mod cli;

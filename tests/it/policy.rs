@@ -68,7 +68,7 @@ fn a_denied_tool_is_neither_found_nor_described_nor_called() {
             &["delete_file", "odd_file"],
         ),
         (
-            json!({ "allow": ["disk__read_*"] }),
+            json!({ "allow": ["disk__read_*", "mcpzip__status"] }),
             &["write_file", "delete_file", "odd_file"],
         ),
     ] {
@@ -539,4 +539,79 @@ fn no_name_rewrites_a_question() {
         "{question}"
     );
     client.finish();
+
+/// The file of pins of the server `web`.
+fn pins_of_web(setup: &Setup, ending: &str) -> std::path::PathBuf {
+    let directory = std::fs::read_dir(setup.home().path("state/pins/v1")).unwrap();
+    let mut files = directory.map(|file| file.unwrap().path());
+    let is_wanted = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with("web-")
+            && name.ends_with(ending)
+            && name.matches('.').count() == ending.matches('.').count()
+    };
+    files.find(is_wanted).unwrap()
+}
+
+#[test]
+fn under_pins_tools_are_held_back_where_it_cannot_be_told_what_changed() {
+    let setup = Setup::new().server_with("web", turning(), json!({ "trust": "pin" }));
+    let mut client = setup.connect();
+    client.execute_with("web__read", "{}").value();
+    client.finish();
+    // The pins are damaged: neither the cached list nor a new one is trusted.
+    let path = pins_of_web(&setup, ".json");
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, "{").unwrap();
+    let calls = setup.home().count("web", "tools/call");
+    let mut client = setup.connect();
+    for _ in 0..2 {
+        for tool in ["web__read", "web__list"] {
+            let held = client.execute_with(tool, "{}").tool_error();
+            assert!(
+                held.contains("is held back") && held.contains("web-"),
+                "{held}"
+            );
+            let name = json!({ "name": tool }).to_string();
+            client.call("describe_tool", &name).tool_error();
+        }
+        assert!(!client.search("read a page").contains("web__"));
+        client.call("proxy_refresh", "{}").text();
+    }
+    let status = client.call("proxy_status", "{}").text();
+    assert!(
+        status.contains("tools are held back, as it cannot be told which have changed"),
+        "{status}"
+    );
+    assert_eq!(setup.home().count("web", "tools/call"), calls);
+    // Whole again, they hold back what has changed meanwhile and nothing else.
+    std::fs::write(&path, whole).unwrap();
+    client.call("proxy_refresh", "{}").text();
+    client.execute_with("web__list", "{}").value();
+    let held = client.execute_with("web__read", "{}").tool_error();
+    assert!(held.contains("mcpzip approve web"), "{held}");
+    client.finish();
+    // Damage to what is known of changes costs the changed tools, also before anything is listed again.
+    std::fs::write(pins_of_web(&setup, ".changed.json"), "[").unwrap();
+    let listed = setup.run(&["tools"]).code(0).stdout;
+    assert!(
+        listed.contains("web__list") && !listed.contains("web__read"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn under_pins_tools_are_held_back_where_their_pins_cannot_be_kept() {
+    let setup = Setup::new()
+        .server_with("web", turning(), json!({ "trust": "pin" }))
+        .server("free", tools());
+    std::fs::write(setup.home().path("state/pins"), "in the way").unwrap();
+    for _ in 0..2 {
+        let mut client = setup.connect();
+        let held = client.execute_with("web__list", "{}").tool_error();
+        assert!(held.contains("is held back"), "{held}");
+        client.execute_with("free__read_file", "{}").value();
+        client.finish();
+    }
+    assert_eq!(setup.home().count("web", "tools/call"), 0);
 }

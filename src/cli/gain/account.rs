@@ -229,7 +229,9 @@ fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
             server: server.clone(),
             configuration: entry.hash.to_string(),
         })?;
-        let definitions = known.entries().iter().filter_map(|entry| {
+        // A client keeps the tools of interfaces from its model.
+        let seen = known.entries().iter().filter(|entry| !entry.is_app_only);
+        let definitions = seen.filter_map(|entry| {
             let json = known.json(entry).ok()?;
             Some(tokens.cost_of_definition(&Object::parse(&json).ok()?) as u64)
         });

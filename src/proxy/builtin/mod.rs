@@ -13,12 +13,13 @@ use std::time::Duration;
 
 pub(super) use switches::Switches;
 
+use super::error::denied_tool;
 use super::{Caller, Proxy, Reply};
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
-use crate::config::{BUILT_IN_SERVER, Management};
+use crate::config::{BUILT_IN_SERVER, Management, Verdict};
 use crate::mcp::Object;
 use crate::statistics::Day;
-use crate::tool::ServerName;
+use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
 /// How long a refresh may take before the answer says what is still missing.
 const REFRESH_LIMIT: Duration = Duration::from_secs(30);
@@ -120,6 +121,30 @@ impl Proxy {
                 Reply::text(&self.status().to_string())
             }
             Tool::Status | Tool::ReadResult => Reply::text(&self.status().to_string()),
+        }
+    }
+
+    /// Runs a built-in tool under the name it had in 0.1, by the same rules.
+    pub(super) async fn older(&self, tool: Tool, arguments: &Object<'_>, caller: &Caller) -> Reply {
+        let own = if tool == Tool::Refresh {
+            "refresh"
+        } else {
+            "status"
+        };
+        let name = QualifiedName {
+            server: name(),
+            tool: ToolName::new(own).expect("the constants are names"),
+        };
+        let hints = Hints {
+            read_only: Some(true),
+            ..Hints::default()
+        };
+        match self.config().judge(&name, hints) {
+            Verdict::Allowed => self.builtin(tool, arguments, Some(caller)).await,
+            Verdict::Asked => Reply::tool_error(&format!(
+                "by the user's rules (`tools.ask`) this needs the user's word: call `{name}` by execute_tool, which asks for it"
+            )),
+            Verdict::Denied => Reply::tool_error(&denied_tool(&name)),
         }
     }
 

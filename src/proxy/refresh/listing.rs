@@ -163,7 +163,7 @@ impl Refresh {
             }
             let compared = pins.note(&key, &tools, known);
             if let Err(error) = &compared {
-                tracing::error!(server = %key.server, %error, "changes of its tools are not noticed");
+                tracing::error!(server = %key.server, %error, "it is not known which of its tools have changed; under `trust: \"pin\"` those are held back");
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {
