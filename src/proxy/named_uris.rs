@@ -52,7 +52,7 @@ impl NamedUris {
         };
         let mut hashes = Vec::new();
         walk(raw, DEEPEST, &mut |uri| {
-            hashes.push(self.keys.hash_one(uri))
+            hashes.push(self.keys.hash_one(uri));
         });
         if hashes.is_empty() {
             return;
