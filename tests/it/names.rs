@@ -226,8 +226,10 @@ fn servers_whose_names_differ_by_an_underscore_are_told_apart() {
         .server("a", Server::new().tool("_x", [answer("of a")]))
         .server("a_", Server::new().tool("x", [answer("of a_")]));
     let mut client = setup.connect();
-    let told = client.execute("a___x").tool_error();
-    assert!(told.contains("a:_x or a_:x"), "{told}");
+    until("both are listed", || {
+        let told = client.execute("a___x").tool_error();
+        told.contains("a:_x or a_:x").then_some(())
+    });
     assert_eq!(client.execute("a:_x").text(), "of a");
     assert_eq!(client.execute("a_:x").text(), "of a_");
     client.finish();
