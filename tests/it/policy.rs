@@ -539,6 +539,7 @@ fn no_name_rewrites_a_question() {
         "{question}"
     );
     client.finish();
+}
 
 /// The file of pins of the server `web`.
 fn pins_of_web(setup: &Setup, ending: &str) -> std::path::PathBuf {

@@ -1,7 +1,7 @@
 //! The built-in server `mcpzip`: management behind the same three tools, found and called as any other.
 //!
-//! What an agent may do here is a setting that it cannot change. Reading on in a stored result is always possible:
-//! without it what was shortened would be lost.
+//! What an agent may do here is a setting that it cannot change. Reading on in a stored result is possible
+//! unless a rule names `mcpzip__read_result`: without it what was shortened would be lost.
 
 mod duplicates;
 mod entries;
