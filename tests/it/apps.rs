@@ -207,6 +207,10 @@ fn what_two_servers_name_is_asked_of_neither_until_the_client_says_which() {
         reading("stolen").resource("doc://linked", [answer("x")]),
     );
     let mut client = setup.connect();
+    until("the other's list", || {
+        let listed = client.ask("resources/list", "{}");
+        listed.result().contains("doc://linked").then_some(())
+    });
     client.execute("board__show").result();
     let told = read(&mut client, "doc://linked");
     assert!(told.contains("several servers have"), "{told}");
