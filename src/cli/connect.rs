@@ -8,7 +8,6 @@ use super::output::{Output, faint, good, strong};
 use super::setup::{Machine, client_names, clients_of, scope_names};
 use crate::clients::{
     Client, Connected, Disconnected, Edit, Place, Scope, Survey, barrier, connect, disconnect,
-    unified_diff,
 };
 
 #[derive(Debug, Args)]
@@ -147,7 +146,7 @@ fn carry_out(
     place: &Place,
     (edit, names, words): (Edit, &[String], &str),
 ) -> Result<(), Exit> {
-    let diff = unified_diff(edit.before.as_deref().unwrap_or_default(), &edit.after);
+    let diff = edit.diff();
     if arguments.dry_run {
         report(output, place, names, Some(&diff), None, words);
         return Ok(());

@@ -9,9 +9,7 @@ use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::{Machine, client_names, clients_of, scope_names};
-use crate::clients::{
-    Choice, Client, Edit, Import, Item, Plan, Rule, Scope, Survey, Verdict, unified_diff,
-};
+use crate::clients::{Choice, Client, Edit, Import, Item, Plan, Rule, Scope, Survey, Verdict};
 use crate::config::older_config_file;
 use crate::secret::Masker;
 use crate::upstream::oauth::{Account, Inherited};
@@ -469,7 +467,7 @@ pub(super) fn line(item: &Item) -> String {
 }
 
 fn diff(edit: &Edit, masker: &Masker) -> String {
-    let diff = unified_diff(edit.before.as_deref().unwrap_or_default(), &edit.after);
+    let diff = edit.diff();
     masker.mask(&diff).into_owned()
 }
 

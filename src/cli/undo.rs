@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 "edited since, and these are not as we left them: {}",
                 keys.join(", ")
             )),
-            Restored::Gone => bad("is gone; it was left so"),
+            Restored::Back => good("deleted since; it is there again, as it was"),
         };
         output.line(format!("{} {text}", strong(path.display())));
     }
@@ -99,6 +99,6 @@ fn words(restored: &Restored) -> (&'static str, Value) {
         Restored::Untouched => ("untouched", Value::Null),
         Restored::Part => ("partly", Value::Null),
         Restored::Kept(keys) => ("kept", json!(keys)),
-        Restored::Gone => ("gone", Value::Null),
+        Restored::Back => ("back", Value::Null),
     }
 }

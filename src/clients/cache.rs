@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Node, Place, Scope, Syntax, Text};
 use crate::files::read_regular;
@@ -19,7 +20,7 @@ const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
 /// A file as it was read.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
-    pub(super) before: Option<String>,
+    pub(super) before: Option<Arc<String>>,
     pub(super) text: Text,
 }
 
@@ -92,8 +93,8 @@ pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, String>
 }
 
 fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, String> {
-    let before = content(path, limit)?;
-    let text = Text::parse(syntax, before.as_deref().unwrap_or_default())
+    let before = content(path, limit)?.map(Arc::new);
+    let text = Text::read(syntax, &before.clone().unwrap_or_default())
         .map_err(|error| error.to_string())?;
     Ok(Source { before, text })
 }

@@ -44,7 +44,7 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
 
 /// The change as text, with `-` and `+` and a few lines around; empty when there is none.
 #[must_use]
-pub fn unified_diff(old: &str, new: &str) -> String {
+pub(super) fn unified_diff(old: &str, new: &str) -> String {
     let (old, new) = (lines(old), lines(new));
     let hunks = hunks(&old, &new);
     let mut text = String::new();

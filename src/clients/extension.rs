@@ -2,6 +2,7 @@
 //! one run then, which is taken back as one.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::connection::own_entries;
 use super::plan::{Edit, Plan, PlanError};
@@ -36,6 +37,7 @@ impl Plan {
         Ok(read_source(config_file, Syntax::Json)
             .map_err(unreadable)?
             .before
+            .map(Arc::unwrap_or_clone)
             .unwrap_or_default())
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn client_file(data: &[u8]) {
     }
     let at = edited.node().at(&path).expect("it was put there");
     assert!(at.is_same(&entry), "{at:?}");
-    let again = Text::parse(syntax, edited.text()).expect("what was edited can be read");
+    let again = Text::parse(syntax, &edited.text()).expect("what was edited can be read");
     assert!(again.node().is_same(edited.node()));
     let mut back = edited.clone();
     if back.remove(&path).is_ok() {

@@ -105,8 +105,8 @@ pub enum Restored {
     Part,
     /// It was edited since, and these of its values are not ours any more; all else was taken back.
     Kept(Vec<String>),
-    /// It is gone, which is left so.
-    Gone,
+    /// It was deleted since, and is there again as it was before.
+    Back,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -284,12 +284,12 @@ impl Journal {
                     ));
                 }
             },
+            // Servers that left it would be in no file at all otherwise.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(if before.is_none() {
-                    Restored::Untouched
-                } else {
-                    Restored::Gone
-                });
+                let Some(before) = &before else {
+                    return Ok(Restored::Untouched);
+                };
+                return put(&file.path, before).map(|()| Restored::Back);
             }
             Err(error) => return Err(disk(&file.path)(error)),
         };
@@ -420,7 +420,7 @@ fn without(
             kept.push(step.path.join("."));
         }
     }
-    (Some(text.text().to_owned()), kept)
+    (Some(text.text()), kept)
 }
 
 /// What on the way to `path` is empty now and was not there before, the deepest first.

@@ -69,13 +69,8 @@ impl Lock {
             match fs::create_dir(&lock) {
                 Ok(()) => return Ok(Some(Self::Client(ClientLock(lock)))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    let touched = fs::metadata(&lock).and_then(|metadata| metadata.modified());
-                    let age = touched
-                        .ok()
-                        .and_then(|touched| SystemTime::now().duration_since(touched).ok());
-                    if age.is_some_and(|age| age > ABANDONED) {
-                        // Somebody else may have removed it as well; the next round tells.
-                        let _ = fs::remove_dir(&lock);
+                    if is_abandoned(&lock) {
+                        remove_abandoned(&lock)?;
                     } else if start.elapsed() > LIMIT {
                         return Err(io::Error::new(
                             io::ErrorKind::WouldBlock,
@@ -88,6 +83,33 @@ impl Lock {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+fn is_abandoned(lock: &Path) -> bool {
+    let touched = fs::symlink_metadata(lock).and_then(|metadata| metadata.modified());
+    let age = touched
+        .ok()
+        .and_then(|touched| SystemTime::now().duration_since(touched).ok());
+    age.is_some_and(|age| age > ABANDONED)
+}
+
+/// Removes an abandoned lock as the client's own library does: an empty directory, and nothing else.
+///
+/// # Errors
+/// When it is something else, which nobody will ever remove.
+fn remove_abandoned(lock: &Path) -> io::Result<()> {
+    match fs::remove_dir(lock) {
+        Ok(()) => Ok(()),
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io::Error::new(
+            error.kind(),
+            format!(
+                "its lock `{}` was left behind and cannot be removed ({error}); remove it when Claude Code does not run",
+                lock.display()
+            ),
+        )),
     }
 }
 

@@ -39,7 +39,6 @@ use std::path::PathBuf;
 pub use barrier::barrier;
 pub use connection::{Connected, Disconnected, connect, disconnect};
 pub use desktop::desktop_path;
-pub use diff::unified_diff;
 pub use entry::Launch;
 pub use extension::Connection;
 pub use fixed::Fixed;

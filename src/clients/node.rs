@@ -1,5 +1,6 @@
 //! What a file says, whatever syntax it is written in: the tree that all clients' readers look at.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use jsonc_parser::ast::Value;
@@ -69,15 +70,15 @@ impl Node {
     pub fn members(&self) -> Vec<(&str, &Self)> {
         match self {
             Self::Map(members) => {
-                let is_last =
-                    |at: usize, key: &str| !members[at + 1..].iter().any(|(later, _)| later == key);
-                let counted = members
+                let mut later = HashSet::new();
+                let mut counted: Vec<(&str, &Self)> = members
                     .iter()
-                    .enumerate()
-                    .filter(|(at, (key, _))| is_last(*at, key));
+                    .rev()
+                    .map(|(key, value)| (key.as_str(), value))
+                    .filter(|(key, _)| later.insert(*key))
+                    .collect();
+                counted.reverse();
                 counted
-                    .map(|(_, (key, value))| (key.as_str(), value))
-                    .collect()
             }
             Self::List(items) => items
                 .iter()
@@ -114,6 +115,18 @@ impl Node {
             Some(*flag)
         } else {
             None
+        }
+    }
+
+    /// Whether any text in it, or any key, is such a one.
+    pub(super) fn any_text(&self, is_one: fn(&str) -> bool) -> bool {
+        match self {
+            Self::Text(text) => is_one(text),
+            Self::List(items) => items.iter().any(|item| item.any_text(is_one)),
+            Self::Map(members) => members
+                .iter()
+                .any(|(key, value)| is_one(key) || value.any_text(is_one)),
+            _ => false,
         }
     }
 

@@ -128,7 +128,29 @@ impl Client {
                 .join("mcp-config.json"),
             Self::LmStudio => home(".lmstudio/mcp.json"),
         };
-        self.place(Scope::User, path, None)
+        let mut place = self.place(Scope::User, path, None);
+        if self == Self::ClaudeCode {
+            place.syntax = Syntax::ClaudeJson;
+        }
+        place
+    }
+
+    /// The files of the user's profiles other than the default one, where the client has such; those that exist.
+    pub(super) fn profile_places(self, around: &Surroundings) -> Vec<Place> {
+        if self != Self::VsCode {
+            return Vec::new();
+        }
+        let profiles = std::fs::read_dir(around.vs_code().join("profiles"));
+        let files = profiles.into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = files
+            .map(|profile| profile.path().join("mcp.json"))
+            .filter(|path| path.is_file())
+            .collect();
+        files.sort();
+        files
+            .into_iter()
+            .map(|path| self.place(Scope::User, path, None))
+            .collect()
     }
 
     /// The file of the servers of the project in `directory`, where the client has such.

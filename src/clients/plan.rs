@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::diff::unified_diff;
 use super::rules::Rights;
 use super::servers::Servers;
 use super::survey::{Source, read_source};
@@ -95,9 +97,11 @@ pub struct Edit {
     /// How it is written.
     pub syntax: Syntax,
     /// Its content; nothing where there is no file.
-    pub before: Option<String>,
+    pub before: Option<Arc<String>>,
     /// Its content afterwards.
     pub after: String,
+    /// Both without what concerns no server, as they are shown.
+    pub(super) shown: [Arc<String>; 2],
     pub(super) steps: Vec<Step>,
 }
 
@@ -130,6 +134,22 @@ pub enum PlanError {
     },
 }
 
+impl PlanError {
+    /// The file that it is about.
+    fn path(&self) -> &Path {
+        match self {
+            Self::Unreadable { path, .. } | Self::Edit { path, .. } => path,
+        }
+    }
+}
+
+/// An error and what caused it, in one line.
+fn chain(error: &PlanError) -> String {
+    let cause = std::error::Error::source(error);
+    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
+}
+
 impl Edit {
     /// The edit that makes `after` of what was read, changing the values at `paths`; nothing where all stays.
     pub(super) fn new(
@@ -159,10 +179,18 @@ impl Edit {
             path: path.to_owned(),
             syntax,
             before: source.before.clone(),
-            after: after.text().to_owned(),
+            after: after.text(),
+            shown: [source.text.shown(), after.shown()].map(Arc::clone),
             steps,
         };
         (!edit.steps.is_empty()).then_some(edit)
+    }
+
+    /// What changes, as a text with `-` and `+`.
+    #[must_use]
+    pub fn diff(&self) -> String {
+        let [before, after] = &self.shown;
+        unified_diff(before, after)
     }
 }
 
@@ -172,6 +200,32 @@ impl Plan {
     /// # Errors
     /// When a file that has to change cannot be read or edited.
     pub fn new(
+        survey: &Survey,
+        choice: &Choice,
+        config_file: &Path,
+        launch: &Launch,
+        around: &Surroundings,
+    ) -> Result<Self, PlanError> {
+        let (mut refused, mut first) = (BTreeMap::new(), None);
+        loop {
+            let plan = Self::without(&refused, survey, choice, config_file, launch, around);
+            match plan {
+                // A client's file costs that client only: its servers stay in the next round.
+                Err(error)
+                    if error.path() != config_file && !refused.contains_key(error.path()) =>
+                {
+                    refused.insert(error.path().to_owned(), chain(&error));
+                    first.get_or_insert(error);
+                }
+                Ok(plan) if plan.edits.is_empty() => return first.map_or(Ok(plan), Err),
+                plan => return plan,
+            }
+        }
+    }
+
+    /// The same without the clients' files in `refused`, each with the reason.
+    fn without(
+        refused: &BTreeMap<PathBuf, String>,
         survey: &Survey,
         choice: &Choice,
         config_file: &Path,
@@ -197,7 +251,15 @@ impl Plan {
             let barrier = barriers
                 .entry(client)
                 .or_insert_with(|| barrier(client, survey, launch, around));
-            let verdict = match stays(found, survey, choice, barrier.as_deref(), &mut blocking) {
+            let files = [
+                &found.place.path,
+                &found.place.client.user_place(around).path,
+            ];
+            let kept = files.into_iter().find_map(|path| refused.get(path));
+            let verdict = match kept
+                .cloned()
+                .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
+            {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
@@ -370,7 +432,10 @@ fn client_edits(
 ) -> Result<Vec<Edit>, PlanError> {
     let mut places: Vec<Place> = Vec::new();
     for found in moving {
-        for place in [found.place.client.user_place(around), found.place.clone()] {
+        // A profile has an entry of its own; all else is served by the one in the user's file.
+        let user =
+            Some(found.place.client.user_place(around)).filter(|_| found.scope() != Scope::User);
+        for place in user.into_iter().chain([found.place.clone()]) {
             if !places.contains(&place) {
                 places.push(place);
             }

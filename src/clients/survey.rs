@@ -56,6 +56,7 @@ impl Survey {
         for client in clients {
             let user = client.user_place(around);
             let mut places = vec![user.clone()];
+            places.extend(client.profile_places(around));
             if let Some(text) = survey.open(&user) {
                 // Claude Code has them in the same file, by project.
                 let projects = text

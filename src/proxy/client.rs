@@ -59,7 +59,7 @@ impl Shows {
         match client {
             "claude-code" | "codex-mcp-client" => Some(Self::Structured),
             "opencode" => Some(Self::Text),
-            "github-copilot-developer" => Some(Self::Both),
+            "copilot-cli" | "github-copilot-developer" => Some(Self::Both),
             // Newer ones put the server's name behind it.
             name if name.starts_with("gemini-cli-mcp-client") => Some(Self::Text),
             _ => None,

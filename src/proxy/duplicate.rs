@@ -198,6 +198,7 @@ mod tests {
         assert_eq!(kept(Auto, "codex-mcp-client"), Some(Kept::Structured));
         assert_eq!(kept(Auto, "gemini-cli-mcp-client-zip"), Some(Kept::Text));
         assert_eq!(kept(Auto, "opencode"), Some(Kept::Text));
+        assert_eq!(kept(Auto, "copilot-cli"), Some(Kept::Text));
         assert_eq!(kept(Auto, "github-copilot-developer"), Some(Kept::Text));
         assert_eq!(kept(Auto, "somebody"), None);
         for client in ["claude-code", "opencode", "somebody"] {

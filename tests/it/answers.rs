@@ -428,6 +428,10 @@ fn a_client_that_shows_one_of_two_gets_that_one() {
             "opencode",
             r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"later":1.0}"#,
         ),
+        (
+            "copilot-cli",
+            r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"later":1.0}"#,
+        ),
         ("somebody", both),
     ] {
         let mut client = setup.start();

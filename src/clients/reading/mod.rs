@@ -13,6 +13,7 @@ pub use entry::{Entry, Target};
 use std::path::{Path, is_separator};
 
 use super::references::{Role, translate};
+use super::text::is_mark;
 use super::{Client, Node, remote};
 use tools::{ALLOWING_KEYS, DENYING_KEYS, FREEING_KEYS};
 
@@ -60,6 +61,11 @@ const QUIET_KEYS: &[&str] = &[
 pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Result<Entry, String> {
     if !matches!(entry, Node::Map(_)) {
         return Err("is not an entry for a server".to_owned());
+    }
+    if entry.any_text(is_mark) {
+        return Err(
+            "has a text with half a character in it, which no server could be given".to_owned(),
+        );
     }
     needs_client(client, entry)?;
     let reader = Reader {

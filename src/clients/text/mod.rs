@@ -4,29 +4,38 @@
 //! what the old one said with this one change, otherwise the edit is refused. So a file that is written in a way nobody
 //! thought of costs an edit, never a file.
 
+mod aside;
 mod json;
 mod toml;
 mod yaml;
 
+use std::sync::Arc;
+
 use super::node::Node;
+use aside::Aside;
+pub(super) use aside::is_mark;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// JSON with comments and trailing commas.
     Json,
+    /// The same, of which only what is about servers is read: Claude Code remembers much else in the same file.
+    ClaudeJson,
     /// TOML.
     Toml,
     /// YAML.
     Yaml,
 }
 
-/// A file's text, and what it says.
+/// A file's text, and what it says; cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Text {
     syntax: Syntax,
-    text: String,
-    node: Node,
+    /// With marks for what is kept aside.
+    text: Arc<String>,
+    aside: Arc<Aside>,
+    node: Arc<Node>,
 }
 
 /// Why a text cannot be read, or not be edited so.
@@ -51,6 +60,7 @@ impl Syntax {
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
+            Self::ClaudeJson => "claude-json",
             Self::Toml => "toml",
             Self::Yaml => "yaml",
         }
@@ -59,7 +69,7 @@ impl Syntax {
     /// The syntax of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Json, Self::Toml, Self::Yaml]
+        [Self::Json, Self::ClaudeJson, Self::Toml, Self::Yaml]
             .into_iter()
             .find(|syntax| syntax.name() == name)
     }
@@ -71,16 +81,37 @@ impl Text {
     /// # Errors
     /// When it breaks the rules of its syntax.
     pub fn parse(syntax: Syntax, text: &str) -> Result<Self, TextError> {
-        let plain = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Self::read(syntax, &Arc::new(text.to_owned()))
+    }
+
+    /// The same of a text that others have, too.
+    ///
+    /// # Errors
+    /// As [`Text::parse`].
+    pub(super) fn read(syntax: Syntax, text: &Arc<String>) -> Result<Self, TextError> {
+        let (short, aside) = match syntax {
+            Syntax::Json | Syntax::ClaudeJson => {
+                let (short, aside) = Aside::of(text, syntax == Syntax::ClaudeJson);
+                (Arc::new(short), aside)
+            }
+            Syntax::Toml | Syntax::Yaml => (Arc::clone(text), Aside::default()),
+        };
+        Self::of(syntax, short, Arc::new(aside))
+    }
+
+    fn of(syntax: Syntax, text: Arc<String>, aside: Arc<Aside>) -> Result<Self, TextError> {
+        let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let node = match syntax {
-            Syntax::Json => json::read(plain),
+            Syntax::Json | Syntax::ClaudeJson => json::read(plain),
             Syntax::Toml => toml::read(plain),
             Syntax::Yaml => yaml::read(plain),
         };
+        let node = Arc::new(node.map_err(TextError::Syntax)?);
         Ok(Self {
             syntax,
-            text: text.to_owned(),
-            node: node.map_err(TextError::Syntax)?,
+            text,
+            aside,
+            node,
         })
     }
 
@@ -92,7 +123,12 @@ impl Text {
 
     /// As it is to be written.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn text(&self) -> String {
+        self.aside.restore(&self.text)
+    }
+
+    /// As it is to be shown: with marks in the place of what is not read.
+    pub(super) fn shown(&self) -> &Arc<String> {
         &self.text
     }
 
@@ -101,7 +137,7 @@ impl Text {
     /// # Errors
     /// When the text is written in a way that cannot be edited; it is then as it was.
     pub fn set(&mut self, path: &[String], value: &Node) -> Result<(), TextError> {
-        let mut wanted = self.node.clone();
+        let mut wanted = Node::clone(&self.node);
         if !wanted.set(path, value.clone()) {
             return Err(refused(
                 path,
@@ -109,7 +145,7 @@ impl Text {
             ));
         }
         self.change(path, &wanted, |syntax, plain| match syntax {
-            Syntax::Json => json::set(plain, path, value),
+            Syntax::Json | Syntax::ClaudeJson => json::set(plain, path, value),
             Syntax::Toml => toml::set(plain, path, value),
             Syntax::Yaml => yaml::set(plain, path, value),
         })
@@ -123,10 +159,10 @@ impl Text {
         if self.node.at(path).is_none() {
             return Ok(());
         }
-        let mut wanted = self.node.clone();
+        let mut wanted = Node::clone(&self.node);
         wanted.remove(path);
         self.change(path, &wanted, |syntax, plain| match syntax {
-            Syntax::Json => json::remove(plain, path),
+            Syntax::Json | Syntax::ClaudeJson => json::remove(plain, path),
             Syntax::Toml => toml::remove(plain, path),
             Syntax::Yaml => yaml::remove(plain, path),
         })
@@ -146,7 +182,8 @@ impl Text {
         let edited = edit(self.syntax, &self.text[mark.len()..])
             .map_err(|problem| refused(path, problem))?;
         let is_right = |new: &Self| new.node.is_same(wanted);
-        let new = Self::parse(self.syntax, &format!("{mark}{edited}"))
+        let edited = Arc::new(format!("{mark}{edited}"));
+        let new = Self::of(self.syntax, edited, Arc::clone(&self.aside))
             .ok()
             .filter(is_right);
         *self = new.ok_or_else(|| {

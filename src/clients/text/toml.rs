@@ -66,7 +66,12 @@ fn edit(
     text: &str,
     change: impl FnOnce(&mut DocumentMut) -> Result<(), &'static str>,
 ) -> Result<String, String> {
-    let (plain, has_returns) = unified(text)?;
+    let (mut plain, has_returns) = unified(text)?;
+    // `toml_edit` ends every file with a line end, so one is lent to a file without it.
+    let is_open = !plain.is_empty() && !plain.ends_with('\n');
+    if is_open {
+        plain.push('\n');
+    }
     let mut document = parse(&plain)?;
     if document.to_string() != plain {
         return Err(
@@ -74,7 +79,10 @@ fn edit(
         );
     }
     change(&mut document)?;
-    let edited = with_comments(&plain, &document.to_string());
+    let mut edited = with_comments(&plain, &document.to_string());
+    if is_open && edited.ends_with('\n') {
+        edited.pop();
+    }
     Ok(if has_returns {
         edited.replace('\n', "\r\n")
     } else {

@@ -3,6 +3,7 @@
 mod case;
 mod connect;
 mod crash;
+mod damaged;
 mod edited;
 mod good;
 mod guards;
