@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
-use super::setup::{Machine, client_names, clients_of, scope_names};
+use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
 use crate::clients::{
-    Client, Connected, Disconnected, Edit, Place, Scope, Survey, barrier, connect, disconnect,
+    Client, CodexApproval, Connected, Disconnected, Edit, Launch, Place, Scope, Survey, barrier,
+    connect, disconnect,
 };
 
 #[derive(Debug, Args)]
@@ -20,6 +21,9 @@ pub(super) struct ConnectArguments {
     /// The name of the entry
     #[arg(long, value_name = "NAME", default_value = "mcpzip")]
     name: String,
+    /// Whether Codex asks before each call through mcpzip (`auto`), or calls every tool without asking (`approve`)
+    #[arg(long, value_name = "MODE", value_parser = approvals())]
+    codex_approval: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -50,7 +54,11 @@ pub(super) fn run_connect(
     output: &Output,
 ) -> Result<(), Exit> {
     let place = arguments.place.find(machine)?;
-    let launch = machine.launch()?;
+    let mut launch = machine.launch()?;
+    launch.approval = arguments
+        .codex_approval
+        .as_deref()
+        .and_then(CodexApproval::named);
     if place.scope == Scope::User {
         let survey = Survey::of(&[place.client], &machine.around);
         if let Some(reason) = barrier(place.client, &survey, &launch, &machine.around) {
@@ -60,15 +68,18 @@ pub(super) fn run_connect(
             )));
         }
     }
-    let name = Some(arguments.name.as_str());
-    let connected = connect(
-        &place,
-        name,
-        &launch,
-        &machine.paths.config_file,
-        &machine.around.environment,
-    );
-    match connected.map_err(anyhow::Error::from)? {
+    let plan = |launch: &Launch| {
+        let (name, file) = (Some(arguments.name.as_str()), &machine.paths.config_file);
+        connect(&place, name, launch, file, &machine.around.environment)
+            .map_err(anyhow::Error::from)
+    };
+    let mut connected = plan(&launch)?;
+    let is_open = launch.approval.is_none() && !arguments.place.dry_run;
+    if is_open && matches!(connected, Connected::Edit(_, Some(_))) {
+        launch.approval = ask_for_approval(output)?;
+        connected = plan(&launch)?;
+    }
+    match connected {
         Connected::Already(name) => {
             report(
                 output,
@@ -85,7 +96,10 @@ pub(super) fn run_connect(
                 "`{path}` has another server `{name}`; give the entry another name with `--name`"
             )));
         }
-        Connected::Edit(edit) => {
+        Connected::Edit(edit, warning) => {
+            if let Some(warning) = warning {
+                output.notable(&warning);
+            }
             let words = if arguments.place.dry_run {
                 "would be connected"
             } else {

@@ -26,7 +26,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
                 Transport::Sse(_) => "sse",
             };
             let state = if server.disabled { "disabled" } else { "enabled" };
-            json!({ "name": name.as_str(), "state": state, "type": kind, "target": masked(&server.way()), "description": server.description })
+            json!({ "name": name.as_str(), "written": config.renamed.get(name), "state": state, "type": kind, "target": masked(&server.way()), "description": server.description })
         });
         let faulty = config.faults.iter().map(
             |fault| json!({ "name": fault.name, "state": "faulty", "reason": fault.fault.to_string(), "position": fault.position.to_string() }),
@@ -49,8 +49,12 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
         } else {
             String::new()
         };
+        let written = config.renamed.get(name);
+        let written = written
+            .map(|written| faint(format!("  {written:?} in the file")))
+            .unwrap_or_default();
         output.line(format!(
-            "{}{}  {}{disabled}",
+            "{}{}  {}{written}{disabled}",
             strong(name),
             pad(name.as_str()),
             masked(&server.way())

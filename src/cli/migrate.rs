@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
-use super::setup::{Machine, client_names, clients_of, scope_names};
-use crate::clients::{Choice, Client, Edit, Import, Item, Plan, Rule, Scope, Survey, Verdict};
+use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
+use crate::clients::{
+    Choice, Client, CodexApproval, Edit, Import, Item, Launch, Plan, Rule, Scope, Survey, Verdict,
+};
 use crate::config::older_config_file;
 use crate::secret::Masker;
 use crate::upstream::oauth::{Account, Inherited};
@@ -38,8 +40,11 @@ pub(super) struct Arguments {
     /// Move servers also where a rule of the client that protects them cannot be carried over
     #[arg(long)]
     drop_rules: bool,
+    /// Whether Codex asks before each call through mcpzip (`auto`), or calls every tool without asking (`approve`)
+    #[arg(long, value_name = "MODE", value_parser = approvals())]
+    codex_approval: Option<String>,
     /// Take over the configuration of an older mcpzip in place of the clients' servers
-    #[arg(long, value_name = "WHAT", conflicts_with_all = ["client", "scope", "only", "drop_rules"])]
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["client", "scope", "only", "drop_rules", "codex_approval"])]
     from: Option<Source>,
 }
 
@@ -68,15 +73,22 @@ pub(super) async fn run(
         only: arguments.only.clone(),
         drop_rules: arguments.drop_rules,
     };
-    let launch = machine.launch()?;
-    let plan = Plan::new(
-        &survey,
-        &choice,
-        &machine.paths.config_file,
-        &launch,
-        &machine.around,
-    );
-    let plan = plan.map_err(anyhow::Error::from)?;
+    let mut launch = machine.launch()?;
+    launch.approval = arguments
+        .codex_approval
+        .as_deref()
+        .and_then(CodexApproval::named);
+    let plan = |launch: &Launch| {
+        let file = &machine.paths.config_file;
+        Plan::new(&survey, &choice, file, launch, &machine.around).map_err(anyhow::Error::from)
+    };
+    let mut made = plan(&launch)?;
+    let is_open = launch.approval.is_none() && !arguments.yes && !arguments.dry_run;
+    if is_open && made.asks_for_approval {
+        launch.approval = ask_for_approval(output)?;
+        made = plan(&launch)?;
+    }
+    let plan = made;
     if !output.is_json() {
         show(&survey, &plan, machine, output);
     }

@@ -3,7 +3,8 @@
 use clap::builder::PossibleValuesParser;
 
 use super::diagnostics::Exit;
-use crate::clients::{Client, Journal, Launch, Platform, Scope, Surroundings};
+use super::output::Output;
+use crate::clients::{Client, CodexApproval, Journal, Launch, Platform, Scope, Surroundings};
 use crate::config::{Environment, Paths};
 
 /// This machine, as those commands see it.
@@ -55,6 +56,34 @@ impl Machine {
             &self.around.environment,
         ))
     }
+}
+
+/// Whether Codex asks before it calls our tools.
+pub(super) fn approvals() -> PossibleValuesParser {
+    PossibleValuesParser::new(
+        [CodexApproval::Auto, CodexApproval::Approve].map(CodexApproval::name),
+    )
+}
+
+/// What the user says to a warning about Codex, where they can be asked; otherwise what fits its file counts.
+///
+/// # Errors
+/// When the answer cannot be read.
+pub(super) fn ask_for_approval(output: &Output) -> Result<Option<CodexApproval>, Exit> {
+    if output.is_json() || !output.can_ask() {
+        return Ok(None);
+    }
+    output.notable(
+        "Codex sees all tools behind mcpzip as one, and cannot tell those that only read from those that delete or send.\n\
+         With yes it runs every tool without asking. With no it asks before every call, and refuses all of them where it \
+         may not ask (`approval_policy = \"never\"`, `codex exec`).",
+    );
+    let is_free = output.ask("Let Codex run every tool without asking?")?;
+    Ok(Some(if is_free {
+        CodexApproval::Approve
+    } else {
+        CodexApproval::Auto
+    }))
 }
 
 pub(super) fn client_names() -> PossibleValuesParser {

@@ -10,8 +10,8 @@ use crate::config::Environment;
 /// What connecting comes to.
 #[derive(Debug)]
 pub enum Connected {
-    /// The file as it would be.
-    Edit(Edit),
+    /// The file as it would be, and what the user should know of it.
+    Edit(Edit, Option<String>),
     /// It is connected, by the entry of this name.
     Already(String),
     /// The name belongs to another server.
@@ -64,7 +64,11 @@ pub fn connect(
         &text,
         entry::paths(text.node(), place, name),
     );
-    Ok(edit.map_or_else(|| Connected::Already(name.to_owned()), Connected::Edit))
+    let warning = entry::warning(&text, place, name);
+    Ok(edit.map_or_else(
+        || Connected::Already(name.to_owned()),
+        |edit| Connected::Edit(edit, warning),
+    ))
 }
 
 /// Plans the removal of our entries at `place`, whatever their names.

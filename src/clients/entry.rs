@@ -14,6 +14,69 @@ const DIRECT_NAMESPACES: [&str; 3] = ["features", "code_mode", "direct_only_tool
 /// Gemini CLI's list of the servers that it starts.
 const GEMINI_ALLOWED: [&str; 2] = ["mcp", "allowed"];
 
+/// The key by which Codex is told which calls it asks about.
+const APPROVAL: &str = "default_tools_approval_mode";
+
+/// What Codex does before it calls `execute_tool`, which it knows to change things at times, and nothing else of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodexApproval {
+    /// It asks; where it may not ask, it refuses every call.
+    Auto,
+    /// It calls without asking.
+    Approve,
+}
+
+impl CodexApproval {
+    /// Its name on the command line and in Codex's file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Approve => "approve",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Auto, Self::Approve]
+            .into_iter()
+            .find(|approval| approval.name() == name)
+    }
+
+    /// What is right for a file of Codex as it is: a policy of asking is kept, any other refuses every call without it.
+    fn fitting(file: &Node) -> Self {
+        match file.get("approval_policy") {
+            None => Self::Approve,
+            Some(policy) if policy.as_text() == Some("never") => Self::Approve,
+            Some(_) => Self::Auto,
+        }
+    }
+
+    /// What it means for the user, who may want the other.
+    const fn warning(self) -> &'static str {
+        match self {
+            Self::Approve => {
+                "Codex will run EVERY tool behind mcpzip without asking, those that delete or send too: it sees one tool, \
+                 `execute_tool`, which it would otherwise refuse wherever it may not ask (`approval_policy = \"never\"`, \
+                 `codex exec`). `--codex-approval auto` has it ask; `tools.ask` and `tools.deny` of mcpzip hold in any case"
+            }
+            Self::Auto => {
+                "Codex will ask before EVERY call through mcpzip, harmless ones too, and refuse all of them where it may not \
+                 ask (`approval_policy = \"never\"`, `codex exec`). `--codex-approval approve` has it run every tool \
+                 without asking"
+            }
+        }
+    }
+}
+
+/// What the user should know of our entry `name` in a file.
+pub(super) fn warning(text: &Text, place: &Place, name: &str) -> Option<String> {
+    let written = text.node().at(&place.path_of(name))?.get(APPROVAL)?;
+    let approval = CodexApproval::named(written.as_text()?)?;
+    (place.client == Client::Codex).then(|| approval.warning().to_owned())
+}
+
 /// How `mcpzip` is started.
 #[derive(Debug, Clone)]
 pub struct Launch {
@@ -25,6 +88,8 @@ pub struct Launch {
     pub args: Vec<String>,
     /// The variables that the configuration's servers need, for clients that hand on only some.
     pub variables: Vec<String>,
+    /// What Codex does before each call; what fits its file where nothing was said.
+    pub approval: Option<CodexApproval>,
 }
 
 impl Launch {
@@ -47,6 +112,7 @@ impl Launch {
             is_on_path: first.is_some_and(|first| real(&first) == own),
             args,
             variables: Vec::new(),
+            approval: None,
         }
     }
 
@@ -72,6 +138,12 @@ pub(super) fn write(
     environment: &Environment,
 ) -> Result<(), TextError> {
     let mut entry = entry(place.client, launch, environment);
+    if place.client == Client::Codex {
+        let approval = launch
+            .approval
+            .unwrap_or(CodexApproval::fitting(text.node()));
+        entry.push((APPROVAL, Node::text(approval.name())));
+    }
     if place.client == Client::Goose || place.client == Client::Continue {
         entry.insert(0, ("name", Node::text(name)));
     }
@@ -245,7 +317,6 @@ fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'s
                 // It hands on hardly any by itself.
                 entry.push(("env_vars", Node::texts(&launch.variables)));
             }
-            entry.push(("default_tools_approval_mode", Node::text("auto")));
             entry
         }
         Client::GeminiCli => {

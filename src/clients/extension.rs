@@ -91,7 +91,7 @@ impl Plan {
             variables,
             ..launch.clone()
         };
-        let mut outcome = None;
+        let (mut outcome, mut warning) = (None, None);
         self.amend(Some(place.client), &place.path, place.syntax, |text| {
             if let Some(known) = own_entries(place, text.node()).into_iter().next() {
                 outcome = Some(Connection::Already(known));
@@ -102,9 +102,11 @@ impl Plan {
             });
             entry::write(text, place, &name, &launch, environment)?;
             let paths = entry::paths(text.node(), place, &name);
+            warning = entry::warning(text, place, &name);
             outcome = Some(Connection::New(name));
             Ok(paths)
         })?;
+        self.warnings.extend(warning);
         Ok(outcome.expect("the change has run"))
     }
 

@@ -27,6 +27,7 @@ mod reading;
 mod references;
 mod remote;
 mod rules;
+mod secrets;
 mod servers;
 
 mod survey;
@@ -39,7 +40,7 @@ use std::path::PathBuf;
 pub use barrier::barrier;
 pub use connection::{Connected, Disconnected, connect, disconnect};
 pub use desktop::desktop_path;
-pub use entry::Launch;
+pub use entry::{CodexApproval, Launch};
 pub use extension::Connection;
 pub use fixed::Fixed;
 pub use inspection::{OwnEntry, mend, own_entries};

@@ -12,7 +12,7 @@ use super::{
     Carried, Client, Entry, Fixed, Found, Launch, Node, Place, Rule, Scope, Surroundings, Survey,
     Syntax, Text, TextError,
 };
-use super::{approval, barrier, desktop, entry, names};
+use super::{approval, barrier, desktop, entry, names, secrets};
 use crate::secret::Masker;
 
 /// What of all that was found is meant.
@@ -39,6 +39,8 @@ pub struct Plan {
     pub carried: Vec<Rule>,
     /// The rules that stop working, because they protect nothing or the user wants it so.
     pub lost: Vec<Rule>,
+    /// Whether Codex gets an entry, whose user has a choice.
+    pub asks_for_approval: bool,
     /// The servers of ours that were behind `mcp-remote`, which may have logins there.
     pub unwrapped: Vec<String>,
     /// What else the user should know, a sentence each.
@@ -264,9 +266,7 @@ impl Plan {
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
                     moving.push(found);
-                    if entry.is_unwrapped {
-                        notes.push("without mcp-remote, straight to its URL".to_owned());
-                    }
+                    notes.extend(entry.notes.iter().cloned());
                     let rights = Rights::of(rules_of(survey, found), found.place.project.as_ref());
                     let verdict = servers.take(entry, found, &rights, &mut notes);
                     notes.extend(approval::note(found, &verdict));
@@ -320,18 +320,29 @@ impl Plan {
             &text,
             steps,
         ));
-        edits.extend(client_edits(survey, &moving, &launch, around)?);
+        let mut warnings = Vec::new();
+        edits.extend(client_edits(
+            survey,
+            &moving,
+            &launch,
+            around,
+            &mut warnings,
+        )?);
+        let asks_for_approval = !warnings.is_empty();
         let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));
         let about_moving = survey.rules.iter().filter(is_about_moving).cloned();
         let (carried, lost): (Vec<Rule>, Vec<Rule>) = about_moving.partition(Rule::is_carried);
-        let secrets = survey
+        let of_entries = survey
             .found
             .iter()
-            .filter_map(|found| found.entry.as_ref().ok())
-            .flat_map(Entry::secrets);
-        let masker = Masker::new(secrets);
-        let mut warnings = warnings(survey, &moving, &servers, &carried, around);
+            .filter_map(|found| found.entry.as_ref().ok());
+        let files = survey.files.values().map(|source| &source.text);
+        let of_files = files
+            .chain([&config.text])
+            .flat_map(|text| secrets::of(text.node()));
+        let masker = Masker::new(of_entries.flat_map(Entry::secrets).chain(of_files));
         warnings.splice(0..0, approval::warning(&items));
+        warnings.extend(told(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
             let (title, barrier) = (client.title(), barrier.as_ref()?);
             Some(format!(
@@ -346,6 +357,7 @@ impl Plan {
             carried,
             lost,
             warnings,
+            asks_for_approval,
             unwrapped,
             masker,
         })
@@ -429,6 +441,7 @@ fn client_edits(
     moving: &[&Found],
     launch: &Launch,
     around: &Surroundings,
+    warnings: &mut Vec<String>,
 ) -> Result<Vec<Edit>, PlanError> {
     let mut places: Vec<Place> = Vec::new();
     for found in moving {
@@ -474,17 +487,11 @@ fn client_edits(
                 .filter(|found| found.place == **place)
                 .map(|found| found.name.as_str())
                 .collect();
-            steps.extend(
-                leave(
-                    &mut text,
-                    place,
-                    &leaving,
-                    needs_entry(place, survey),
-                    launch,
-                    around,
-                )
-                .map_err(failed)?,
-            );
+            let needs_entry = needs_entry(place, survey);
+            let (paths, own) =
+                leave(&mut text, place, &leaving, needs_entry, launch, around).map_err(failed)?;
+            steps.extend(paths);
+            warnings.extend(entry::warning(&text, place, &own).filter(|_| needs_entry));
         }
         steps.sort();
         steps.dedup();
@@ -509,7 +516,7 @@ fn needs_entry(place: &Place, survey: &Survey) -> bool {
     place.scope == Scope::User && !survey.found.iter().any(is_connected)
 }
 
-/// Takes servers out, and puts our entry in; the values that change.
+/// Takes servers out, and puts our entry in; the values that change, and the entry's name.
 fn leave(
     text: &mut Text,
     place: &Place,
@@ -517,7 +524,7 @@ fn leave(
     needs_entry: bool,
     launch: &Launch,
     around: &Surroundings,
-) -> Result<Vec<Vec<String>>, TextError> {
+) -> Result<(Vec<Vec<String>>, String), TextError> {
     let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| place.path_of(name)).collect();
     let mut own = String::new();
     if needs_entry {
@@ -534,11 +541,11 @@ fn leave(
     for name in leaving.iter().filter(|name| **name != own) {
         text.remove(&place.path_of(name))?;
     }
-    Ok(paths)
+    Ok((paths, own))
 }
 
 /// What the user should know before they say yes.
-fn warnings(
+fn told(
     survey: &Survey,
     moving: &[&Found],
     servers: &Servers,

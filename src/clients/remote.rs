@@ -1,5 +1,7 @@
 //! `mcp-remote`: a program that stands before a remote server for clients that know none. Here the URL is enough.
 
+use std::path::Path;
+
 use super::Node;
 use super::reading::{Target, ToolRule};
 use super::rules::Carried;
@@ -9,16 +11,85 @@ use crate::config::program_name;
 pub(super) struct Unwrapped {
     pub(super) target: Target,
     pub(super) tool_rules: Vec<ToolRule>,
+    /// What of its own is not needed any more.
+    pub(super) notes: Vec<String>,
+}
+
+/// What a program is.
+pub(super) enum Outcome {
+    /// `mcp-remote`, which is not needed.
+    Unwrapped(Unwrapped),
+    /// `mcp-remote`, which is needed, and why.
+    Kept(String),
+    /// Something else.
+    Other,
 }
 
 /// The server that `mcp-remote` stands before, where all that it was told has a word here.
-pub(super) fn unwrapped(target: &Target) -> Option<Unwrapped> {
+pub(super) fn unwrapped(target: &Target) -> Outcome {
+    let Target::Local { env, .. } = target else {
+        return Outcome::Other;
+    };
+    let Some((mut unwrapped, used)) = arguments(target) else {
+        return Outcome::Other;
+    };
+    let Target::Remote { url, way, .. } = &mut unwrapped.target else {
+        return Outcome::Other;
+    };
+    let mut dropped = Vec::new();
+    for (name, value) in env {
+        let proxies: &[&str] = if url.starts_with("https:") {
+            &["HTTPS_PROXY", "https_proxy"]
+        } else {
+            &["HTTP_PROXY", "http_proxy"]
+        };
+        if used.contains(name) {
+        } else if name == "NODE_EXTRA_CA_CERTS" && is_whole_path(value) {
+            way.push(("ca_file", value.clone()));
+        } else if proxies.contains(&name.as_str())
+            && (value.contains("://") || value.starts_with("${"))
+            && !way.iter().any(|(key, _)| *key == "proxy")
+        {
+            way.push(("proxy", value.clone()));
+        } else if is_of_node(name) {
+            dropped.push(format!("`{name}`"));
+        } else {
+            return Outcome::Kept(format!(
+                "still through mcp-remote, as its variable `{name}` has no counterpart"
+            ));
+        }
+    }
+    if !dropped.is_empty() {
+        unwrapped.notes.push(format!(
+            "without {}, which only mcp-remote needs",
+            dropped.join(" and ")
+        ));
+    }
+    Outcome::Unwrapped(unwrapped)
+}
+
+/// Whether a variable is about how the program itself is found and started.
+fn is_of_node(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    matches!(
+        name.as_str(),
+        "path" | "home" | "node_no_warnings" | "no_color"
+    ) || name.starts_with("npm_config_")
+}
+
+fn is_whole_path(path: &str) -> bool {
+    Path::new(path).is_absolute() || path.starts_with("~/") || path.starts_with("${")
+}
+
+/// What its arguments say, and the variables that they take up.
+fn arguments(target: &Target) -> Option<(Unwrapped, Vec<String>)> {
     let Target::Local {
         command, args, env, ..
     } = target
     else {
         return None;
     };
+    let mut used = Vec::new();
     let mut words = [command.as_str()]
         .into_iter()
         .chain(args.iter().map(String::as_str))
@@ -46,7 +117,10 @@ pub(super) fn unwrapped(target: &Target) -> Option<Unwrapped> {
         match word {
             "--header" => {
                 let (name, value) = words.next()?.split_once(':')?;
-                headers.push((name.trim().to_owned(), filled_in(value.trim(), env)));
+                headers.push((
+                    name.trim().to_owned(),
+                    filled_in(value.trim(), env, &mut used),
+                ));
             }
             "--transport" => transport = words.next()?,
             "--ignore-tool" => {
@@ -75,32 +149,38 @@ pub(super) fn unwrapped(target: &Target) -> Option<Unwrapped> {
             .is_some_and(|path| path.ends_with("/sse")),
         _ => return None,
     };
-    Some(Unwrapped {
+    let unwrapped = Unwrapped {
         target: Target::Remote {
             url,
             is_sse,
             headers,
             headers_helper: None,
             oauth,
+            way: Vec::new(),
         },
         tool_rules,
-    })
+        notes: Vec::new(),
+    };
+    Some((unwrapped, used))
 }
 
-/// It fills in `${NAME}` itself, from the entry's variables; our form of a text that the client leaves alone is `$${NAME}`.
-fn filled_in(text: &str, env: &[(String, String)]) -> String {
+/// It fills in `${NAME}` itself, from the entry's variables. In our form of a text that is `$${NAME}` where the client
+/// leaves it alone, and `${NAME}` where the client fills in what it has itself; such a variable is one of `used`.
+fn filled_in(text: &str, env: &[(String, String)], used: &mut Vec<String>) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("$${") {
+    while let Some((before, after)) = rest.split_once("${") {
         let Some((name, behind)) = after.split_once('}') else {
             break;
         };
-        let value = env
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.clone());
-        out.push_str(before);
-        out.push_str(&value.unwrap_or_else(|| format!("${{{name}}}")));
+        out.push_str(before.strip_suffix('$').unwrap_or(before));
+        match env.iter().find(|(known, _)| known == name) {
+            Some((_, value)) => {
+                used.push(name.to_owned());
+                out.push_str(value);
+            }
+            None => out.push_str(&format!("${{{name}}}")),
+        }
         rest = behind;
     }
     out + rest
@@ -118,10 +198,16 @@ mod tests {
         let target = Target::Local {
             command: (*command).to_owned(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            env: vec![("AUTH".to_owned(), "Bearer ${TOKEN}".to_owned())],
+            env: match args.iter().any(|arg| arg.contains("{AUTH}")) {
+                true => vec![("AUTH".to_owned(), "Bearer ${TOKEN}".to_owned())],
+                false => Vec::new(),
+            },
             cwd: None,
         };
-        let found = unwrapped(&target).map(|unwrapped| unwrapped.target);
+        let found = match unwrapped(&target) {
+            Outcome::Unwrapped(unwrapped) => Some(unwrapped.target),
+            _ => None,
+        };
         let expected = expected.map(|(url, is_sse, headers)| Target::Remote {
             url: url.to_owned(),
             is_sse,
@@ -131,6 +217,7 @@ mod tests {
                 .collect(),
             headers_helper: None,
             oauth: Vec::new(),
+            way: Vec::new(),
         });
         assert_eq!(found, expected, "{args:?}");
     }

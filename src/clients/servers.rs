@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::rules::Rights;
 use super::{Entry, Found, Node, Text, TextError, Verdict, names, references};
+use crate::config::safe_name;
 
 /// The servers of `mcpzip`, those to come included.
 pub(super) struct Servers {
@@ -54,11 +55,9 @@ impl Servers {
         notes: &mut Vec<String>,
     ) -> Verdict {
         let node = entry.to_node();
-        let name = names::valid(&found.name);
+        let name = safe_name(&found.name);
         let origin = match &found.place.project {
-            Some(project) => {
-                names::valid(&project.file_name().unwrap_or_default().to_string_lossy())
-            }
+            Some(project) => safe_name(&project.file_name().unwrap_or_default().to_string_lossy()),
             None => found.place.client.name().to_owned(),
         };
         // As often as there were others of its name, it was given a number.
@@ -115,7 +114,7 @@ impl Servers {
 
     /// Takes a server in as it is, unless there is one of its name.
     pub(super) fn add(&mut self, name: &str, node: Node) -> Verdict {
-        let name = names::valid(name);
+        let name = safe_name(name);
         match self.position(&name) {
             Some(at) if is_same_server(&self.all[at].1, &node) => Verdict::Moves {
                 name: self.all[at].0.clone(),

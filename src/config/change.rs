@@ -8,7 +8,9 @@ use std::path::Path;
 use super::document::Document;
 use super::edit::{EditError, edit};
 use super::error::{Error, Fault, ServerFault};
+use super::names::written_name;
 use super::{Config, Environment};
+use crate::tool::ServerName;
 
 const SERVERS: &str = "mcpServers";
 
@@ -65,7 +67,10 @@ impl Change {
             (Self::Add(_), true) => {
                 return Err("there is a server of this name; update or remove it".to_owned());
             }
-            (Self::Add(_) | Self::Put(_), _) | (_, true) => {}
+            (Self::Add(_) | Self::Put(_), false) => {
+                ServerName::new(name).map_err(|error| error.to_string())?;
+            }
+            (_, true) => {}
             (_, false) => return Err("there is no server of this name".to_owned()),
         }
         match self {
@@ -116,12 +121,14 @@ pub fn change_servers(
     edit(path, |document| {
         // What is wrong with the file is told before what is wrong with the change.
         Config::parse(&document.text(), path, environment)?;
-        let was_there = changes
-            .iter()
-            .map(|(name, _)| is_there(document, name))
-            .collect();
+        let written = document.keys(&[SERVERS]);
+        let keys = changes.iter().map(|(name, _)| written_name(&written, name));
+        let was_there = keys.map(|key| key.is_some()).collect();
         let refusals = changes.iter().filter_map(|(name, change)| {
-            let made = permits(change, name, document).and_then(|()| change.make(name, document));
+            // Its name in the file may be another one than here.
+            let keys = document.keys(&[SERVERS]);
+            let key = written_name(&keys, name).unwrap_or(name);
+            let made = permits(change, key, document).and_then(|()| change.make(key, document));
             made.err().map(|reason| format!("`{name}`: {reason}"))
         });
         let refusals: Vec<String> = refusals.collect();

@@ -269,6 +269,16 @@ pub enum Oddity {
         /// The number.
         seconds: u64,
     },
+    /// A server is written under a name that it cannot have.
+    #[error(
+        "the server `{written}` is called `{name}` here: a name has at most 64 letters, digits, `-`, `_` and `.`, and no `__`"
+    )]
+    Renamed {
+        /// Its name in the file.
+        written: String,
+        /// Its name everywhere else.
+        name: crate::tool::ServerName,
+    },
     /// A faulty entry that is switched off: nobody misses the server.
     #[error("the disabled server `{name}` could not be used: {fault}")]
     Disabled {

@@ -21,6 +21,7 @@ mod hash;
 mod keys;
 mod llm;
 mod management;
+mod names;
 mod nearest;
 mod oauth;
 mod options;
@@ -50,6 +51,7 @@ pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
 pub use llm::{LanguageModel, ModelKey, Provider};
 pub use management::Management;
+pub(crate) use names::safe_name;
 pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use options::{

@@ -6,7 +6,7 @@ use super::BUILT_IN_SERVER;
 use super::error::Fault;
 use super::file::PolicyEntry;
 use super::reader::At;
-use crate::tool::{Hints, QualifiedName, SEPARATOR};
+use crate::tool::{Hints, QualifiedName, SEPARATOR, ServerName};
 
 /// The rules for the tools of all servers, or of one. Where several match a tool, the strictest counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Policy {
     allow: Option<Vec<Pattern>>,
     ask: Vec<Pattern>,
     deny: Vec<Pattern>,
+    /// Servers by their names in the file, where these are others: rules may name either.
+    written: Vec<(ServerName, String)>,
 }
 
 /// What may be done with a tool, the strictest last.
@@ -81,7 +83,20 @@ impl Policy {
             allow: patterns("allow", entry.allow)?,
             ask: patterns("ask", entry.ask)?.unwrap_or_default(),
             deny: patterns("deny", entry.deny)?.unwrap_or_default(),
+            written: Vec::new(),
         })
+    }
+
+    /// Has rules that name a server as `written` be about it, too.
+    pub(super) fn know_as(&mut self, server: &ServerName, written: &str) {
+        self.written.push((server.clone(), written.to_lowercase()));
+    }
+
+    /// The name of a server in the file, in lower case, where it is another.
+    fn written_name(&self, server: &ServerName) -> Option<&str> {
+        let mut written = self.written.iter();
+        let found = written.find(|(known, _)| known == server);
+        found.map(|(_, written)| written.as_str())
     }
 
     /// What the rules for all servers say of a tool.
@@ -109,19 +124,32 @@ impl Policy {
         hints: Hints,
         admits: impl Fn(&Pattern) -> bool,
     ) -> Verdict {
-        let matches =
-            |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name, hints));
+        let (written, tool) = (
+            self.written_name(&name.server),
+            name.tool.as_str().to_lowercase(),
+        );
+        let other = written.map(|written| format!("{written}{SEPARATOR}{tool}"));
+        let matches = |patterns: &[Pattern]| {
+            let is_match = |pattern: &Pattern| {
+                pattern.matches(name, hints)
+                    || other.as_deref().is_some_and(|other| pattern.is_for(other))
+            };
+            patterns.iter().any(is_match)
+        };
+        let is_admitted = |pattern: &Pattern| {
+            admits(pattern) || written.is_some_and(|written| pattern.is_of(written, &tool))
+        };
         let is_allowed = self
             .allow
             .as_ref()
-            .is_none_or(|allowed| allowed.iter().chain(&self.ask).any(admits));
+            .is_none_or(|allowed| allowed.iter().chain(&self.ask).any(is_admitted));
         verdict(is_allowed, matches(&self.ask), matches(&self.deny))
     }
 
     /// Whether it lets every tool through.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.allow.is_none() && self.ask.is_empty() && self.deny.is_empty()
     }
 }
 
@@ -153,6 +181,11 @@ impl Pattern {
         }
     }
 
+    /// Whether it names `qualified`, in lower case.
+    fn is_for(&self, qualified: &str) -> bool {
+        matches!(self, Self::Name(glob) if glob.contains(SEPARATOR) && fits(glob, qualified))
+    }
+
     fn matches(&self, name: &QualifiedName, hints: Hints) -> bool {
         match self {
             Self::Class(class) => class.holds(hints),
@@ -175,9 +208,16 @@ impl Pattern {
             return self.matches(name, hints);
         }
         let server = name.server.as_str().to_lowercase();
-        let tool = name.tool.as_str().to_lowercase();
+        self.is_of(&server, &name.tool.as_str().to_lowercase())
+    }
+
+    /// Whether it names a server and a tool of it, both in lower case, with `__` between the two.
+    fn is_of(&self, server: &str, tool: &str) -> bool {
+        let Self::Name(glob) = self else {
+            return false;
+        };
         let mut splits = (0..glob.len()).filter(|at| glob.as_bytes()[*at..].starts_with(b"__"));
-        splits.any(|at| fits(&glob[..at], &server) && fits(&glob[at + SEPARATOR.len()..], &tool))
+        splits.any(|at| fits(&glob[..at], server) && fits(&glob[at + SEPARATOR.len()..], tool))
     }
 
     /// Whether it matches a tool of the built-in server, and says that server's name.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::error::{Error, Fault, Oddity, ServerFault, Warning};
+use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::reader::{At, Lines, Read, Report};
 use super::server::{self, Resolver};
@@ -32,9 +33,11 @@ pub struct Config {
     pub path: Option<PathBuf>,
     /// The usable servers, disabled ones among them.
     pub servers: BTreeMap<ServerName, Server>,
+    /// The names that stand in the file for servers that have others here, as these are none.
+    pub renamed: BTreeMap<ServerName, String>,
     /// The entries that are not usable, in the file's order; they are shown as failed servers.
     pub faults: Vec<ServerFault>,
-    /// The names of all entries as they are written, whatever is wrong with them.
+    /// The names of all entries, as they are written and as they are here, whatever is wrong with them.
     pub names: BTreeSet<String>,
     /// What is odd about the file, in its order.
     pub warnings: Vec<Warning>,
@@ -168,7 +171,7 @@ impl Config {
             fault: Box::new(at.value),
         })?;
 
-        let tools = Policy::read(file.tools).map_err(|at| Error::Shape {
+        let mut tools = Policy::read(file.tools).map_err(|at| Error::Shape {
             path: path.to_owned(),
             position: lines.position(at.offset),
             fault: Box::new(at.value),
@@ -177,14 +180,23 @@ impl Config {
         let directory = path.parent().unwrap_or(Path::new(""));
         let mut resolver = Resolver::new(environment, directory, &report);
         resolver.set_defaults(file.proxy, file.ca_file);
-        let names = file.servers.iter().map(|entry| entry.name.value.clone());
-        let names = names.collect();
-        let (servers, faults) = servers(file.servers, &mut resolver, &lines);
+        let written: Vec<&str> = file
+            .servers
+            .iter()
+            .map(|at| at.name.value.as_str())
+            .collect();
+        let mut names: BTreeSet<String> = safe_names(&written).into_iter().collect();
+        names.extend(written.into_iter().map(str::to_owned));
+        let (servers, renamed, faults) = servers(file.servers, &mut resolver, &lines);
+        for (name, written) in &renamed {
+            tools.know_as(name, written);
+        }
         let search = search(file.search, defaults.search, &mut resolver);
         let traces = resolver.traces(file.otlp);
         Ok(Self {
             path: Some(path.to_owned()),
             servers,
+            renamed,
             faults,
             names,
             masker: Masker::new(resolver.secrets),
@@ -227,6 +239,7 @@ impl Default for Config {
         Self {
             path: None,
             servers: BTreeMap::new(),
+            renamed: BTreeMap::new(),
             faults: Vec::new(),
             names: BTreeSet::new(),
             warnings: Vec::new(),
@@ -253,25 +266,42 @@ fn servers(
     entries: Vec<file::Named>,
     resolver: &mut Resolver<'_>,
     lines: &Lines<'_>,
-) -> (BTreeMap<ServerName, Server>, Vec<ServerFault>) {
-    let mut servers = BTreeMap::new();
+) -> (
+    BTreeMap<ServerName, Server>,
+    BTreeMap<ServerName, String>,
+    Vec<ServerFault>,
+) {
+    let (mut servers, mut renamed) = (BTreeMap::new(), BTreeMap::new());
     let mut faults = Vec::new();
-    for file::Named {
-        name: At {
-            offset,
-            value: written,
-        },
-        entry,
-    } in entries
-    {
+    let written: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry.name.value.as_str())
+        .collect();
+    let names = safe_names(&written);
+    for (name, entry) in names.into_iter().zip(entries) {
+        let file::Named {
+            name: At {
+                offset,
+                value: written,
+            },
+            entry,
+        } = entry;
         let is_disabled = entry
             .as_ref()
             .is_ok_and(|entry| matches!(entry.disabled, Ok(Some(true))));
-        let server = server_name(&written)
+        let server = server_name(&written, &name)
             .map_err(|fault| At::new(offset, fault))
             .and_then(|name| Ok((name, resolver.server(&written, offset, entry?)?)));
         match server {
-            Ok((name, server)) => {
+            Ok((name, mut server)) => {
+                if name.as_str() != written {
+                    server.tools.know_as(&name, &written);
+                    renamed.insert(name.clone(), written.clone());
+                    let name = name.clone();
+                    resolver
+                        .report
+                        .add(offset, Oddity::Renamed { written, name });
+                }
                 servers.insert(name, server);
             }
             Err(at) if is_disabled => {
@@ -293,14 +323,14 @@ fn servers(
             }
         }
     }
-    (servers, faults)
+    (servers, renamed, faults)
 }
 
-fn server_name(written: &str) -> Result<ServerName, Fault> {
+fn server_name(written: &str, name: &str) -> Result<ServerName, Fault> {
     if written.eq_ignore_ascii_case(BUILT_IN_SERVER) {
         return Err(Fault::Reserved);
     }
-    Ok(ServerName::new(written)?)
+    Ok(ServerName::new(name)?)
 }
 
 /// A setting that cannot be used is no reason to leave the user without any server.

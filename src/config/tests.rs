@@ -484,13 +484,13 @@ fn a_faulty_entry_costs_no_other() {
   "four": {"url": "https://x/"}
 }}"#,
         &[
-            "four one",
+            "a-b a_b four one server",
             "fault 3:22: server `two`: `command` needs the variable `NO`, which is not set; set it, or write `${NO:-default}`",
             "fault 4:12: server `three`: `entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found a number",
-            "fault 5:3: server name `a b` contains ` `; letters, digits, `-`, `_` and `.` are allowed",
-            "fault 6:3: server name `a__b` contains `__`, which separates a server from its tool",
-            "fault 7:3: a name cannot be empty",
             "fault 8:3: server `Mcpzip`: the name is reserved for the built-in server",
+            "5:3: the server `a b` is called `a-b` here: a name has at most 64 letters, digits, `-`, `_` and `.`, and no `__`",
+            "6:3: the server `a__b` is called `a_b` here: a name has at most 64 letters, digits, `-`, `_` and `.`, and no `__`",
+            "7:3: the server `` is called `server` here: a name has at most 64 letters, digits, `-`, `_` and `.`, and no `__`",
         ],
     );
 }

@@ -21,6 +21,8 @@ pub struct Entry {
     pub tool_rules: Vec<ToolRule>,
     /// Whether it was a program that only passed on to a URL.
     pub is_unwrapped: bool,
+    /// What is different with it afterwards, or why it is not.
+    pub notes: Vec<String>,
     /// The keys that have no counterpart and change nothing of what the server is.
     pub left_behind: Vec<String>,
 }
@@ -51,6 +53,8 @@ pub enum Target {
         headers_helper: Option<Node>,
         /// What a login needs, in our keys.
         oauth: Vec<(&'static str, Node)>,
+        /// How it is reached beyond that: `ca_file` and `proxy`.
+        way: Vec<(&'static str, String)>,
     },
 }
 
@@ -95,6 +99,7 @@ impl Entry {
                 headers,
                 headers_helper,
                 oauth,
+                way,
             } => {
                 if *is_sse {
                     members.push(("type", Node::text("sse")));
@@ -109,6 +114,7 @@ impl Entry {
                         .iter()
                         .map(|helper| ("headersHelper", helper.clone())),
                 );
+                members.extend(way.iter().map(|(key, value)| (*key, Node::text(value))));
                 if !oauth.is_empty() {
                     members.push(("oauth", Node::map(oauth.iter().cloned())));
                 }

@@ -13,6 +13,7 @@ pub use entry::{Entry, Target};
 use std::path::{Path, is_separator};
 
 use super::references::{Role, translate};
+use super::remote::Outcome;
 use super::text::is_mark;
 use super::{Client, Node, remote};
 use tools::{ALLOWING_KEYS, DENYING_KEYS, FREEING_KEYS};
@@ -82,15 +83,25 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
         (None, Some((key, url))) => reader.remote(key, url)?,
     };
     let mut tool_rules = reader.tool_rules();
-    let unwrapped = remote::unwrapped(&target);
-    let is_unwrapped = unwrapped.is_some();
-    let target = unwrapped.map_or(target, |unwrapped| {
-        tool_rules.extend(unwrapped.tool_rules);
-        unwrapped.target
-    });
+    let (mut is_unwrapped, mut notes) = (false, Vec::new());
+    let target = match remote::unwrapped(&target) {
+        Outcome::Unwrapped(unwrapped) => {
+            tool_rules.extend(unwrapped.tool_rules);
+            notes.push("without mcp-remote, straight to its URL".to_owned());
+            notes.extend(unwrapped.notes);
+            is_unwrapped = true;
+            unwrapped.target
+        }
+        Outcome::Kept(note) => {
+            notes.push(note);
+            target
+        }
+        Outcome::Other => target,
+    };
     Ok(Entry {
         target,
         is_unwrapped,
+        notes,
         is_disabled: reader.flag("disabled") == Some(true) || reader.flag("enabled") == Some(false),
         timeout: reader.timeout(),
         description: entry

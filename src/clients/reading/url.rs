@@ -65,6 +65,7 @@ impl Reader<'_> {
             headers,
             headers_helper,
             oauth: self.oauth()?,
+            way: Vec::new(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Servers of other programs: taken over, connected, and everything given back to the byte.
 
+mod approval;
 mod case;
 mod connect;
 mod crash;
@@ -8,6 +9,7 @@ mod edited;
 mod good;
 mod guards;
 mod messy;
+mod names;
 mod older;
 mod projects;
 mod rules;

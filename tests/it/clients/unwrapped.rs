@@ -24,6 +24,82 @@ fn mcp_remote_gives_way_to_its_url() {
 }
 
 #[test]
+fn no_variable_of_mcp_remote_is_lost() {
+    let case = |client| {
+        Case::new(
+            client,
+            r#"{"mcpServers": {
+            "a": {"command": "npx", "args": ["mcp-remote", "https://a.example/mcp", "--header", "Authorization:${AUTH_HEADER}"], "env": {"AUTH_HEADER": "Bearer ${TOKEN}"}},
+            "b": {"command": "npx", "args": ["mcp-remote", "https://b.example/mcp"], "env": {"NODE_EXTRA_CA_CERTS": "/etc/ca.pem", "HTTPS_PROXY": "http://proxy.example:3128", "PATH": "/opt/node/bin"}},
+            "c": {"command": "npx", "args": ["mcp-remote", "https://c.example/mcp"], "env": {"MCP_REMOTE_CONFIG_DIR": "/srv/logins"}}
+        }}"#,
+        )
+        .moves("a", json!({ "url": "https://a.example/mcp", "headers": { "Authorization": "Bearer ${TOKEN}" } }))
+        .moves("b", json!({ "url": "https://b.example/mcp", "ca_file": "/etc/ca.pem", "proxy": "http://proxy.example:3128" }))
+        .moves(
+            "c",
+            json!({ "command": "npx", "args": ["mcp-remote", "https://c.example/mcp"], "env": { "MCP_REMOTE_CONFIG_DIR": "/srv/logins" } }),
+        )
+    };
+    for client in ["claude-code", "claude-desktop", "cursor"] {
+        case(client).check();
+    }
+    let machine = Machine::new();
+    machine.put(
+        user_file("cursor"),
+        r#"{"mcpServers": {
+            "b": {"command": "npx", "args": ["mcp-remote", "https://b.example/mcp"], "env": {"PATH": "/opt/node/bin"}},
+            "c": {"command": "npx", "args": ["mcp-remote", "https://c.example/mcp"], "env": {"MCP_REMOTE_CONFIG_DIR": "/srv/logins"}}
+        }}"#,
+    );
+    let plan = machine.run(&["migrate", "--dry-run"]).code(0).stdout;
+    for part in [
+        "without `PATH`",
+        "`MCP_REMOTE_CONFIG_DIR` has no counterpart",
+    ] {
+        assert!(
+            plan.split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .contains(part),
+            "{plan}"
+        );
+    }
+}
+
+#[test]
+fn no_secret_of_any_server_is_shown() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("vscode"),
+        r#"{"servers": {
+            "stays": {"url": "https://me:stays-password@s.example/mcp", "headers": {"X-Team": "stays-header", "K": "${input:k}"}},
+            "moves": {"command": "x-mcp", "args": ["postgresql://me:moves-password@db.example/x", "--token", "moves-token"], "env": {"NAME": "moves-value"}}
+        }, "myApiKey": "setting-key"}"#,
+    );
+    for arguments in [
+        &["migrate", "--dry-run"][..],
+        &["migrate", "--dry-run", "--json"],
+        &["migrate", "--yes"],
+    ] {
+        let told = machine.run(arguments).code(0);
+        for secret in [
+            "stays-password",
+            "stays-header",
+            "moves-password",
+            "moves-token",
+            "moves-value",
+            "setting-key",
+        ] {
+            assert!(
+                !told.stdout.contains(secret) && !told.stderr.contains(secret),
+                "{secret} in {told}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_command_for_headers_moves_along() {
     Case::new(
         "claude-code",
@@ -93,7 +169,8 @@ fn what_a_program_of_the_desktop_would_not_find_is_told() {
         user_file("codex"),
         "[mcp_servers.x]\ncommand = \"no-such-x-mcp\"\n",
     );
-    assert_eq!(machine.migrate(&["--dry-run"])["warnings"], json!([]));
+    let warnings = machine.migrate(&["--dry-run"])["warnings"].to_string();
+    assert!(!warnings.contains("no-such-x-mcp"), "{warnings}");
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! What no preview of a client's file may show: the secrets of all its servers, those that stay as well, and whatever
+//! else its keys say is one.
+
+use super::Node;
+use crate::config::{secret_arguments, secret_parameters};
+use crate::secret::{Secret, is_secret_name};
+
+/// The keys whose members are variables or headers, of whatever names.
+const GIVEN: &[&str] = &[
+    "env",
+    "environment",
+    "envs",
+    "headers",
+    "http_headers",
+    "requestOptions",
+];
+
+/// Shorter values of variables say nothing.
+const SHORTEST: usize = 8;
+
+/// The secrets that are written in a file.
+pub(super) fn of(node: &Node) -> Vec<Secret<String>> {
+    let mut secrets = Vec::new();
+    collect(node, false, &mut secrets);
+    secrets
+}
+
+fn collect(node: &Node, is_given: bool, secrets: &mut Vec<Secret<String>>) {
+    match node {
+        Node::Map(members) => {
+            for (key, value) in members {
+                if let Node::Text(text) = value
+                    && (is_secret_name(key) || is_given && is_telling(text))
+                {
+                    // `Bearer abc`: the token may also turn up alone.
+                    let last = text.rsplit_once(' ').map(|(_, last)| last);
+                    let parts = last.into_iter().chain([text.as_str()]);
+                    let literal = parts.filter(|part| !is_reference(part));
+                    secrets.extend(literal.map(|part| Secret::new(part.to_owned())));
+                }
+                collect(value, is_given || GIVEN.contains(&key.as_str()), secrets);
+            }
+        }
+        Node::List(items) => {
+            let texts = items.iter().filter_map(Node::as_text);
+            secrets.extend(secret_arguments(
+                &texts.map(str::to_owned).collect::<Vec<_>>(),
+            ));
+            items.iter().for_each(|item| collect(item, false, secrets));
+        }
+        Node::Text(text) if text.contains("://") => secrets.extend(secret_parameters(text)),
+        _ => {}
+    }
+}
+
+/// Whether a variable's value may be more than a path or a switch.
+fn is_telling(value: &str) -> bool {
+    let is_path = value.starts_with(['/', '~', '.']);
+    value.chars().count() >= SHORTEST && !is_path && !value.contains("://")
+}
+
+/// Whether a client fills it in, which some do in braces alone.
+fn is_reference(value: &str) -> bool {
+    value.starts_with("${") || value.starts_with("{env:") || value.starts_with("{file:")
+}

@@ -1,0 +1,82 @@
+//! Codex, which sees all tools behind `mcpzip` as one, and calls it without asking or not at all.
+
+use super::case::{Machine, user_file};
+
+const SERVER: &str = "[mcp_servers.x]\ncommand = \"x-mcp\"\n";
+
+fn mode(machine: &Machine) -> String {
+    let text = machine.read(user_file("codex"));
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("default_tools_approval_mode"));
+    line.unwrap_or_else(|| panic!("no mode in {text}"))
+        .to_owned()
+}
+
+#[test]
+fn codex_may_call_what_it_could_not_ask_about_and_the_user_is_warned() {
+    for (policy, flag, expected, warning) in [
+        ("", None, "approve", "without asking"),
+        (
+            "approval_policy = \"never\"\n",
+            None,
+            "approve",
+            "EVERY tool",
+        ),
+        (
+            "approval_policy = \"on-request\"\n",
+            None,
+            "auto",
+            "ask before EVERY call",
+        ),
+        ("", Some("auto"), "auto", "--codex-approval approve"),
+        (
+            "approval_policy = \"untrusted\"\n",
+            Some("approve"),
+            "approve",
+            "--codex-approval auto",
+        ),
+    ] {
+        let flags: Vec<&str> = flag
+            .map(|flag| ["--codex-approval", flag])
+            .into_iter()
+            .flatten()
+            .collect();
+        let machine = Machine::new();
+        machine.put(user_file("codex"), &format!("{policy}{SERVER}"));
+        let report = machine.migrate(&flags);
+        assert!(
+            report["warnings"].to_string().contains(warning),
+            "{policy} {report:#}"
+        );
+        assert_eq!(
+            mode(&machine),
+            format!("default_tools_approval_mode = \"{expected}\"")
+        );
+
+        let machine = Machine::new();
+        machine.put(user_file("codex"), policy);
+        let told = machine
+            .run(&[&["connect", "codex"], flags.as_slice()].concat())
+            .code(0);
+        assert!(told.stderr.contains(warning), "{policy} {told}");
+        assert_eq!(
+            mode(&machine),
+            format!("default_tools_approval_mode = \"{expected}\"")
+        );
+    }
+}
+
+#[test]
+fn other_clients_are_not_warned_of_codex() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("cursor"),
+        r#"{"mcpServers": {"x": {"command": "x-mcp"}}}"#,
+    );
+    let report = machine.migrate(&[]);
+    assert!(
+        !report["warnings"].to_string().contains("Codex"),
+        "{report:#}"
+    );
+}

@@ -1,0 +1,77 @@
+//! Names that clients allow and `mcpzip` does not, and clients' profiles.
+
+use serde_json::json;
+
+use super::case::{Machine, user_file, verdict};
+use crate::support::script::echo;
+use crate::support::{Server, Setup, command};
+
+#[test]
+fn servers_of_a_profile_of_vs_code_move_too() {
+    let machine = Machine::new();
+    let file = ".config/Code/User/profiles/-1a2b/mcp.json";
+    machine.put(
+        file,
+        r#"{"servers": {"x": {"type": "stdio", "command": "x-mcp"}}}"#,
+    );
+    let before = machine.everything();
+    let report = machine.migrate(&[]);
+    assert_eq!(verdict(&report, "x").0, "moves");
+    assert_eq!(machine.servers(), json!({ "x": { "command": "x-mcp" } }));
+    assert!(
+        machine.read(file).contains("serve"),
+        "{}",
+        machine.read(file)
+    );
+    assert!(!machine.home(user_file("vscode")).exists());
+    machine.undo();
+    assert_eq!(machine.everything(), before);
+}
+
+#[test]
+fn a_name_that_is_none_here_is_taken_under_a_safe_one_and_its_rules_hold() {
+    let server = || {
+        Server::new()
+            .tool("read", [echo()])
+            .tool("remove", [echo()])
+    };
+    let setup = Setup::new()
+        .server("my server", server())
+        .server("a__b", server())
+        .setting(
+            "tools",
+            json!({ "deny": ["my server__remove", "A__B__rem*"] }),
+        );
+    setup.save();
+    let listed = command::run(setup.command(&["list"]), "").code(0);
+    for part in [
+        "my-server",
+        "\"my server\" in the file",
+        "a_b",
+        "\"a__b\" in the file",
+    ] {
+        assert!(listed.stdout.contains(part), "{listed}");
+    }
+    let mut client = setup.start();
+    client.shake_hands("2025-11-25");
+    for name in ["my-server", "a_b"] {
+        assert!(
+            client
+                .execute(&format!("{name}__read"))
+                .result()
+                .contains("content")
+        );
+        let denied = client.execute(&format!("{name}__remove"));
+        assert!(
+            denied.result().contains("\"isError\":true"),
+            "{name}: {}",
+            denied.result()
+        );
+    }
+    client.finish();
+    for (name, key) in [("my-server", "my server"), ("a__b", "a__b")] {
+        let _ = command::run(setup.command(&["remove", name]), "").code(0);
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        assert!(!text.contains(&format!("\"{key}\":")), "{text}");
+    }
+}
