@@ -72,3 +72,25 @@ fn a_name_that_is_none_here_is_taken_under_a_safe_one_and_its_rules_hold() {
         assert!(!text.contains(&format!("\"{key}\":")), "{text}");
     }
 }
+
+#[test]
+fn a_list_of_permitted_tools_may_name_a_server_as_it_is_written() {
+    let tools = Server::new()
+        .tool("read", [echo()])
+        .tool("remove", [echo()]);
+    let setup = Setup::new()
+        .server("my server", tools)
+        .setting("tools", json!({ "allow": ["my server__read"] }));
+    let mut client = setup.start();
+    client.shake_hands("2025-11-25");
+    for (tool, is_error) in [("read", false), ("remove", true)] {
+        let told = client.execute(&format!("my-server__{tool}"));
+        assert_eq!(
+            told.result().contains("\"isError\":true"),
+            is_error,
+            "{tool}: {}",
+            told.result()
+        );
+    }
+    client.finish();
+}
