@@ -5,7 +5,7 @@ use super::page::List;
 use super::prompts::PROMPTS;
 use super::relay::Relayed;
 use super::resources::{RESOURCES, TEMPLATES};
-use super::{Caller, Change, Errand, Mode, Proxy, Reply, error};
+use super::{Caller, Change, RequestContext, Mode, Proxy, Reply, error};
 use crate::config::Config;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::tool::ServerName;
@@ -68,7 +68,7 @@ impl Proxy {
         params: &Object<'_>,
         (key, value): (&str, String),
     ) -> Reply {
-        let errand = Errand::of(caller, params);
+        let errand = RequestContext::of(caller, params);
         let outcome = self
             .send_on(
                 server,
@@ -88,7 +88,7 @@ impl Proxy {
         method: &str,
         name: Option<&str>,
         params: Frame,
-        errand: &Errand,
+        errand: &RequestContext,
     ) -> Result<upstream::Reply, CallError> {
         let limit = self
             .pool

@@ -1,7 +1,7 @@
 //! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
 
 use super::prompts::Prompt;
-use super::{Caller, Errand, Proxy, Reply, beside};
+use super::{Caller, RequestContext, Proxy, Reply, beside};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object, Revision};
 use crate::tool::ServerName;
@@ -42,7 +42,7 @@ impl Proxy {
         if !self.completes(&server) {
             return Reply::Result(NOTHING.into());
         }
-        let errand = Errand::of(caller, params);
+        let errand = RequestContext::of(caller, params);
         let params = beside::parameters(params, "ref", &reference.with(key, &quoted(&own)));
         match self
             .send_on(&server, "completion/complete", None, params, &errand)

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::caller::{CallHost, Questions, named};
 use super::question::question;
-use super::relay::{Errand, required_input};
+use super::relay::{RequestContext, required_input};
 use super::{Failure, Proxy, Reply};
 use crate::catalog::Tool;
 use crate::config::Verdict;
@@ -51,7 +51,7 @@ pub(super) enum Consent {
     /// It may go out, and nobody need be asked.
     Needless,
     /// The user has agreed: it may go out, as this errand.
-    Given(Errand),
+    Given(RequestContext),
     /// The client is to be asked first, by this answer.
     Asked(Reply),
 }
@@ -70,7 +70,7 @@ impl Proxy {
         &self,
         tool: &Tool,
         arguments: &str,
-        errand: Option<&Errand>,
+        errand: Option<&RequestContext>,
     ) -> Result<Consent, Failure> {
         let name = tool.qualified_name();
         if !self.wants_consent(&name, tool) {
@@ -128,7 +128,7 @@ impl Proxy {
                     is_agreed: true, ..
                 }) => Ok(Consent::Given(errand.clone())),
                 Some(_) if errand.responses.as_deref().is_some_and(has_accepted) => {
-                    Ok(Consent::Given(Errand {
+                    Ok(Consent::Given(RequestContext {
                         responses: None,
                         state: None,
                         ..errand.clone()

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::consent::Consent;
 use super::error::failed_call;
 use super::page::{Cursor, FIRST_LISTING, PAGE};
-use super::relay::{Errand, Relayed};
+use super::relay::{RequestContext, Relayed};
 use super::{Caller, Failure, Proxy, Reply};
 use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
@@ -152,7 +152,7 @@ impl Proxy {
         }
         let name = tool.qualified_name();
         let sent = params.get("arguments").map_or("{}", RawValue::get);
-        let errand = Errand::of(caller, params);
+        let errand = RequestContext::of(caller, params);
         let consent = match self.consent(&tool, sent, Some(&errand)).await {
             Ok(Consent::Asked(reply)) => return reply,
             Ok(consent) => consent,

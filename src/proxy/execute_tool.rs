@@ -11,7 +11,7 @@ use super::consent::Consent;
 use super::duplicate::repeats;
 use super::error::{failed_call, refused_call, unfit_arguments};
 use super::relay::Relayed;
-use super::{Caller, Errand, Proxy, Reply, builtin, join_all};
+use super::{Caller, RequestContext, Proxy, Reply, builtin, join_all};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
 use crate::mcp::{Frame, Object};
@@ -42,7 +42,7 @@ struct Ran {
 struct Shared<'a> {
     line: &'a Bytes,
     limit: Option<Duration>,
-    errand: Errand,
+    errand: RequestContext,
 }
 
 /// A call as the agent put it.
@@ -56,7 +56,7 @@ pub struct Call<'a> {
     /// The time it may take, if not the configured one.
     pub limit: Option<Duration>,
     /// The request it is made in, if there is one.
-    pub errand: Option<&'a Errand>,
+    pub errand: Option<&'a RequestContext>,
     /// The user, who calls in person, has agreed to this very call.
     pub is_agreed: bool,
 }
@@ -115,7 +115,7 @@ impl Proxy {
                 }
             },
         };
-        let errand = Errand::of(caller, params);
+        let errand = RequestContext::of(caller, params);
         match arguments.get("calls").filter(|raw| raw.get() != "null") {
             Some(calls) => {
                 Box::pin(self.execute_all(

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::caller::{CallHost, Questions, named};
-use super::relay::Errand;
+use super::relay::RequestContext;
 use super::{Failure, Proxy, Reply};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
@@ -69,7 +69,7 @@ pub(super) enum LoggedIn {
     No,
 }
 
-impl Errand {
+impl RequestContext {
     /// Whether the client comes back from a login's page.
     pub(super) fn answers_login(&self) -> bool {
         self.state
@@ -116,7 +116,7 @@ impl Proxy {
         &self,
         name: &str,
         limit: Option<Duration>,
-        errand: Option<&Errand>,
+        errand: Option<&RequestContext>,
     ) -> Result<Result<Tool, Reply>, Failure> {
         let failure = match self.find_within(name, limit.unwrap_or(LISTING)).await {
             Ok(tool) => return Ok(Ok(tool)),
@@ -144,7 +144,7 @@ impl Proxy {
     }
 
     /// Asks the client of `errand` to send its user to the page of a login at `server`.
-    pub(super) async fn log_in(&self, server: &ServerName, errand: &Errand) -> LoggedIn {
+    pub(super) async fn log_in(&self, server: &ServerName, errand: &RequestContext) -> LoggedIn {
         if !errand.can_log_in() {
             return LoggedIn::No;
         }
@@ -215,7 +215,7 @@ impl Proxy {
     }
 
     /// Waits for the login of a client that comes back, if one is under way.
-    pub(super) async fn returned(&self, server: &ServerName, errand: &Errand) -> LoggedIn {
+    pub(super) async fn returned(&self, server: &ServerName, errand: &RequestContext) -> LoggedIn {
         let Some(mut attempt) = self.logins.table().get(server).cloned() else {
             return LoggedIn::Yes;
         };

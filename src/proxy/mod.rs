@@ -62,7 +62,7 @@ pub use definitions::DEFINITIONS;
 pub use execute_tool::{Call, Failure};
 pub use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub use refresh::{Progress, Refresh, Start};
-pub use relay::Errand;
+pub use relay::RequestContext;
 pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};

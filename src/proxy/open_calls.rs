@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Proxy;
 use super::caller::{Asked, CallHost, Questions, named};
-use super::relay::{Errand, Relayed, error, required_input, with_answers};
+use super::relay::{RequestContext, Relayed, error, required_input, with_answers};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::secret::random_token;
@@ -66,7 +66,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: &Errand,
+        errand: &RequestContext,
     ) -> Result<Reply, CallError> {
         let fingerprint = fingerprint(server, &relayed);
         let token: Option<String> = errand
@@ -76,7 +76,7 @@ impl Proxy {
         let open = match token.filter(|token| token.starts_with(STATE_PREFIX)) {
             None => self.open_call(server, relayed, errand, fingerprint)?,
             Some(token) if token == MAKE_ANEW => {
-                let anew = Errand {
+                let anew = RequestContext {
                     responses: None,
                     state: None,
                     ..errand.clone()
@@ -105,7 +105,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: &Errand,
+        errand: &RequestContext,
         fingerprint: u64,
     ) -> Result<OpenCall, CallError> {
         let (asked, questions) = mpsc::unbounded_channel();

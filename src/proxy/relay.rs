@@ -26,7 +26,7 @@ const MOST_ROUNDS: usize = 16;
 
 /// What a client's request says besides what it asks for.
 #[derive(Debug, Clone)]
-pub struct Errand {
+pub struct RequestContext {
     pub(super) caller: Caller,
     /// Whether the client can be asked back.
     pub(super) is_askable: bool,
@@ -53,7 +53,7 @@ pub(super) struct Relayed<'a> {
     pub(super) is_repeatable: bool,
 }
 
-impl Errand {
+impl RequestContext {
     /// Reads what `params` of a request of `caller` say besides what it asks for.
     #[must_use]
     pub fn of(caller: &Caller, params: &Object<'_>) -> Self {
@@ -114,7 +114,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: Option<&Errand>,
+        errand: Option<&RequestContext>,
     ) -> Result<Reply, CallError> {
         let Some(able) = errand.filter(|errand| errand.can_log_in()) else {
             return self.relay_once(server, relayed, errand).await;
@@ -138,7 +138,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: Option<&Errand>,
+        errand: Option<&RequestContext>,
     ) -> Result<Reply, CallError> {
         match errand {
             Some(errand) if !errand.caller.revision.is_modern() => {
@@ -166,7 +166,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: &Errand,
+        errand: &RequestContext,
     ) -> Result<Reply, CallError> {
         let host = CallHost::new(
             &errand.caller,
@@ -187,7 +187,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         mut relayed: Relayed<'_>,
-        errand: &Errand,
+        errand: &RequestContext,
         host: Arc<CallHost>,
         mut needs: Needs,
     ) -> Result<Reply, CallError> {
@@ -241,7 +241,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: &Relayed<'_>,
-        errand: Option<&Errand>,
+        errand: Option<&RequestContext>,
         host: Option<Arc<CallHost>>,
     ) -> Result<Reply, CallError> {
         let Relayed {

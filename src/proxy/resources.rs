@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
-use super::{Caller, Errand, Proxy, Reply, beside};
+use super::{Caller, RequestContext, Proxy, Reply, beside};
 use crate::catalog::ServerTools;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -65,7 +65,7 @@ impl Proxy {
         let Some(uri) = params.text("uri") else {
             return no_uri();
         };
-        let errand = Errand::of(caller, params);
+        let errand = RequestContext::of(caller, params);
         let (server, own) = match self.place(&uri).await {
             Place::At(server, own) => (server, own),
             Place::Several(uris) => return several(&uri, &uris),
@@ -91,7 +91,7 @@ impl Proxy {
         servers: &[ServerName],
     ) -> Reply {
         // Which of them is meant is not known, so none of them may ask back.
-        let errand = Errand::of(caller, params).in_company();
+        let errand = RequestContext::of(caller, params).in_company();
         let mut refusal = None;
         for server in servers {
             match self.read_from(server, uri, params, &errand).await {
@@ -110,7 +110,7 @@ impl Proxy {
         server: &ServerName,
         own: &str,
         params: &Object<'_>,
-        errand: &Errand,
+        errand: &RequestContext,
     ) -> Reply {
         let is_same = params.text("uri").as_deref() == Some(own);
         // What the client wrote may hold what is no Unicode.
