@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::{self, Config, ConfigWatch, Environment, Paths};
 use crate::downstream::{self, http};
-use crate::proxy::{Mode, Places, Progress, Proxy, Start};
+use crate::proxy::{Mode, Directories, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
 use crate::{telemetry, upstream};
@@ -60,7 +60,7 @@ impl App {
         mode: Mode,
     ) -> Self {
         let tasks = Tasks::new();
-        let places = Places {
+        let directories = Directories {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join(LOGS)),
             results: Some(paths.state_dir.join("results")),
@@ -68,7 +68,7 @@ impl App {
             pins: Some(paths.state_dir.join("pins")),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
-        let proxy = Proxy::new(config, &places, environment.clone(), &tasks, start, mode);
+        let proxy = Proxy::new(config, &directories, environment.clone(), &tasks, start, mode);
         Self {
             proxy,
             tasks,
@@ -78,14 +78,14 @@ impl App {
     }
 
     /// What is there for the project that this process was started in is there for whoever asks here.
-    pub fn stand_here(&self) {
+    pub fn set_workspace(&self) {
         let project = self
             .environment
             .get(config::env::CLAUDE_PROJECT_DIR.name)
             .filter(|path| !path.is_empty());
         // Where the directory is gone, there is no project either.
         let directory = std::env::current_dir().ok();
-        self.proxy.stands_in(
+        self.proxy.set_workspace(
             &project
                 .map(Into::into)
                 .into_iter()
@@ -126,7 +126,7 @@ impl App {
     /// # Errors
     /// When stdin or stdout cannot be used.
     pub async fn serve_stdio(self) -> io::Result<()> {
-        self.stand_here();
+        self.set_workspace();
         let tracer = self.observe();
         self.report_start("stdio");
         self.tasks.spawn(watch(

@@ -424,7 +424,7 @@ impl Live {
         output: &Output,
     ) -> Result<(), Exit> {
         let app = App::new(paths, environment, Start::Nothing, Mode::MetaTools)?;
-        app.stand_here();
+        app.set_workspace();
         let outcome = tokio::select! {
             outcome = self.ask(&app, output) => outcome,
             signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),

@@ -85,7 +85,7 @@ impl Session {
 
     /// The client is where this process was started: it started it.
     pub fn stands_here(&self) {
-        self.client.stands_in(self.proxy.home());
+        self.client.set_workspace(self.proxy.home());
     }
 
     /// Its filters count as those of all clients of this name that have no session.
@@ -594,7 +594,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, Environment};
-    use crate::proxy::{Mode, Places, Start};
+    use crate::proxy::{Mode, Directories, Start};
 
     #[tokio::test]
     async fn a_request_that_panics_is_answered_and_the_others_go_on() {
@@ -602,7 +602,7 @@ mod tests {
         let tasks = Tasks::new();
         let proxy = Proxy::new(
             config,
-            &Places::default(),
+            &Directories::default(),
             environment,
             &tasks,
             Start::Serving,

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::exchange::Exchange;
 use super::session::Session;
 use crate::mcp::{Object, RequestId, Revision};
-use crate::proxy::{Proxy, Reply, watching};
+use crate::proxy::{Proxy, Reply, instrument};
 use crate::telemetry::trace::{Context, Kind, Span, Trace};
 
 /// A request that may have a span.
@@ -32,10 +32,10 @@ impl Traced {
             _ => of.params.text("name"),
         };
         let mut span = tracer.span(parent, Kind::Server, || {
-            watching::span_name(of.method, name.as_deref())
+            instrument::span_name(of.method, name.as_deref())
         });
         if span.is_recorded() {
-            watching::describe(&mut span, of.method, name.as_deref());
+            instrument::describe(&mut span, of.method, name.as_deref());
             of.describe(&mut span);
             // Until it is known better.
             span.fail("cancelled", None);
@@ -56,7 +56,7 @@ impl Traced {
     pub(super) fn answered(&mut self, revision: Revision, reply: &Reply) {
         if let Some(span) = self.span.as_mut().filter(|span| span.is_recorded()) {
             span.set("mcp.protocol.version", revision.as_str());
-            watching::note_reply(span, reply);
+            instrument::note_reply(span, reply);
         }
     }
 }

@@ -130,7 +130,7 @@ impl Client {
     }
 
     /// Notes where we were started for it.
-    pub fn stands_in(&self, home: Arc<[PathBuf]>) {
+    pub fn set_workspace(&self, home: Arc<[PathBuf]>) {
         self.state().home = home;
     }
 

@@ -1,7 +1,7 @@
 //! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
 
 use super::prompts::Prompt;
-use super::{Caller, RequestContext, Proxy, Reply, beside};
+use super::{Caller, RequestContext, Proxy, Reply, lists};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object, Revision};
 use crate::tool::ServerName;
@@ -43,7 +43,7 @@ impl Proxy {
             return Reply::Result(NOTHING.into());
         }
         let errand = RequestContext::of(caller, params);
-        let params = beside::parameters(params, "ref", &reference.with(key, &quoted(&own)));
+        let params = lists::parameters(params, "ref", &reference.with(key, &quoted(&own)));
         match self
             .send_on(&server, "completion/complete", None, params, &errand)
             .await

@@ -95,10 +95,10 @@ impl Proxy {
             let count = server.entries().len();
             (start(server).unwrap_or(count)..count).map(move |index| (server, index))
         });
-        let mut places: Vec<_> = behind.take(PAGE + 1).collect();
-        let has_more = places.len() > PAGE;
-        places.truncate(PAGE);
-        let next = places.last().filter(|_| has_more).map(|(server, index)| {
+        let mut positions: Vec<_> = behind.take(PAGE + 1).collect();
+        let has_more = positions.len() > PAGE;
+        positions.truncate(PAGE);
+        let next = positions.last().filter(|_| has_more).map(|(server, index)| {
             let key = server.entries()[*index].name.to_string();
             Cursor {
                 server: server.name().clone(),
@@ -107,7 +107,7 @@ impl Proxy {
             }
             .next_member()
         });
-        let tools = places.iter().filter_map(|(server, index)| {
+        let tools = positions.iter().filter_map(|(server, index)| {
             snapshot.tool(server.name(), &server.entries()[*index].name)
         });
         let named = self.direct_names.of(&snapshot);

@@ -8,7 +8,7 @@
 mod answer;
 pub mod arguments;
 mod audience;
-mod beside;
+mod lists;
 mod builtin;
 mod caller;
 mod client;
@@ -47,7 +47,7 @@ mod status;
 mod subscriptions;
 mod uri;
 mod vectors;
-pub(crate) mod watching;
+pub(crate) mod instrument;
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -133,7 +133,7 @@ pub struct Proxy {
 
 /// Where a proxy keeps what outlives it.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct Directories {
     /// Tool lists and search indexes; `None` keeps them in memory.
     pub cache: Option<std::path::PathBuf>,
     /// The servers' logs; `None` keeps none.
@@ -153,15 +153,15 @@ impl Proxy {
     #[must_use]
     pub fn new(
         config: Config,
-        places: &Places,
+        directories: &Directories,
         variables: crate::config::Environment,
         tasks: &Tasks,
         start: Start,
         mode: Mode,
     ) -> Arc<Self> {
-        let cache = places.cache.as_deref();
+        let cache = directories.cache.as_deref();
         let catalog = Arc::new(Catalog::new());
-        let pins = Arc::new(Pins::new(places.pins.as_deref()));
+        let pins = Arc::new(Pins::new(directories.pins.as_deref()));
         catalog.reserve(config.names.iter().cloned());
         pins.require(policy::pinned(&config));
         catalog.restrict(Some(policy::rules(&config, &pins, mode)));
@@ -171,7 +171,7 @@ impl Proxy {
         search.set_semantic(config.search.semantic);
         let index = Index::new(catalog.clone(), search, tasks.clone());
         let topics = Arc::new(Topics::load(cache));
-        let statistics = Statistics::new(places.statistics.as_deref());
+        let statistics = Statistics::new(directories.statistics.as_deref());
         statistics.start(tasks);
         statistics.live().count_calls(config.metrics);
         let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
@@ -183,9 +183,9 @@ impl Proxy {
                     tasks.clone(),
                 ))
             };
-            let logins = places.logins.as_ref().map(vault);
+            let logins = directories.logins.as_ref().map(vault);
             let mut environment =
-                Environment::new(tasks.clone(), variables.clone(), places.logs.clone());
+                Environment::new(tasks.clone(), variables.clone(), directories.logs.clone());
             environment.logins = logins;
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);
@@ -217,13 +217,13 @@ impl Proxy {
                 schemas: execute_tool::Schemas::default(),
                 projection: Projection::default(),
                 results: Arc::new(Results::new(
-                    &places
+                    &directories
                         .results
                         .clone()
                         .unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
                 )),
                 statistics,
-                logs: places.logs.clone(),
+                logs: directories.logs.clone(),
                 variables,
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
@@ -259,7 +259,7 @@ impl Proxy {
             &mut *self.config.write().unwrap_or_else(PoisonError::into_inner),
             config.clone(),
         );
-        self.lists_changed(beside::changes(&before, &config));
+        self.lists_changed(lists::changes(&before, &config));
         if before.tools != config.tools || before.servers != config.servers {
             self.lists_changed(&[Change::Tools]);
         }
@@ -419,7 +419,7 @@ impl Proxy {
                         format!("unknown method `{method}`"),
                     )
                 };
-                Box::pin(self.answer_beside(caller, method, params))
+                Box::pin(self.answer_list(caller, method, params))
                     .await
                     .unwrap_or_else(unknown)
             }

@@ -300,8 +300,8 @@ fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
         .ok()?
         .get("data")
         .and_then(|raw| Object::parse(raw).ok())?;
-    let places: Vec<&RawValue> = serde_json::from_str(data.get("elicitations")?.get()).ok()?;
-    let requests = places.into_iter().enumerate().map(|(at, raw)| {
+    let elicitations: Vec<&RawValue> = serde_json::from_str(data.get("elicitations")?.get()).ok()?;
+    let requests = elicitations.into_iter().enumerate().map(|(at, raw)| {
         let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
         let question = Question {
             server: server.clone(),

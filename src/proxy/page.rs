@@ -87,11 +87,11 @@ impl Cursor {
     pub(super) fn start(
         &self,
         server: &ServerName,
-        place: impl Fn(&str) -> Option<usize>,
+        position: impl Fn(&str) -> Option<usize>,
     ) -> Option<usize> {
         match server.cmp(&self.server) {
             std::cmp::Ordering::Less => None,
-            std::cmp::Ordering::Equal => Some(place(&self.key).map_or(self.index, |at| at + 1)),
+            std::cmp::Ordering::Equal => Some(position(&self.key).map_or(self.index, |at| at + 1)),
             std::cmp::Ordering::Greater => Some(0),
         }
     }
@@ -118,11 +118,11 @@ impl Proxy {
         self.refresh.known(None, FIRST_LISTING).await;
         self.refresh.renew();
         let servers = self.exposing(list.is_exposed);
-        let (places, next) = page(&servers, list, cursor.as_ref());
+        let (positions, next) = page(&servers, list, cursor.as_ref());
         let fresh_for = fresh_for(&servers);
         let shown = self
             .tasks
-            .spawn_blocking(move || show(&servers, list, &places));
+            .spawn_blocking(move || show(&servers, list, &positions));
         let Ok((entries, unreadable)) = shown.await else {
             return Reply::error(ErrorCode::INTERNAL, "the list could not be read".to_owned());
         };
@@ -163,16 +163,16 @@ fn page(
         });
         (start.unwrap_or(entries.len())..entries.len()).map(move |index| (at, index))
     });
-    let mut places: Vec<(usize, usize)> = all.take(PAGE + 1).collect();
-    if places.len() <= PAGE {
-        return (places, None);
+    let mut positions: Vec<(usize, usize)> = all.take(PAGE + 1).collect();
+    if positions.len() <= PAGE {
+        return (positions, None);
     }
-    places.truncate(PAGE);
-    let (at, index) = places[PAGE - 1];
+    positions.truncate(PAGE);
+    let (at, index) = positions[PAGE - 1];
     let server = &servers[at];
     let key = (list.entries)(server).as_slice()[index].key.to_string();
     (
-        places,
+        positions,
         Some(Cursor {
             server: server.name().clone(),
             index,
@@ -185,11 +185,11 @@ fn page(
 fn show(
     servers: &[Arc<ServerTools>],
     list: List,
-    places: &[(usize, usize)],
+    positions: &[(usize, usize)],
 ) -> (Vec<String>, Vec<ServerName>) {
     let mut unreadable = Vec::new();
-    let mut entries = Vec::with_capacity(places.len());
-    for (at, index) in places {
+    let mut entries = Vec::with_capacity(positions.len());
+    for (at, index) in positions {
         let server = &servers[*at];
         let entry = &(list.entries)(server).as_slice()[*index];
         match server.json_of(entry) {
@@ -250,7 +250,7 @@ mod tests {
         ))
     }
 
-    fn names(servers: &[Arc<ServerTools>], places: &[(usize, usize)]) -> Vec<String> {
+    fn names(servers: &[Arc<ServerTools>], positions: &[(usize, usize)]) -> Vec<String> {
         let name = |(at, index): &(usize, usize)| {
             format!(
                 "{}{}",
@@ -258,7 +258,7 @@ mod tests {
                 servers[*at].prompts().as_slice()[*index].key
             )
         };
-        places.iter().map(name).collect()
+        positions.iter().map(name).collect()
     }
 
     #[test]
@@ -270,9 +270,9 @@ mod tests {
         ];
         let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
         loop {
-            let (places, next) = page(&servers, LIST, cursor.as_ref());
-            assert!(places.len() <= PAGE);
-            seen.extend(names(&servers, &places));
+            let (positions, next) = page(&servers, LIST, cursor.as_ref());
+            assert!(positions.len() <= PAGE);
+            seen.extend(names(&servers, &positions));
             pages += 1;
             let Some(next) = next else { break };
             assert_eq!(Cursor::parse(&next.to_text()), Some(next.clone()));
@@ -295,8 +295,8 @@ mod tests {
     fn a_list_that_changes_between_two_pages_is_gone_on_with() {
         let (_, next) = page(&[server("a", 0..600)], LIST, None);
         let first_after = |servers: &[Arc<ServerTools>]| {
-            let (places, _) = page(servers, LIST, next.as_ref());
-            names(servers, &places).first().cloned()
+            let (positions, _) = page(servers, LIST, next.as_ref());
+            names(servers, &positions).first().cloned()
         };
         assert_eq!(
             first_after(&[server("a", 0..600)]).as_deref(),

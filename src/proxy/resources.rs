@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
-use super::{Caller, RequestContext, Proxy, Reply, beside};
+use super::{Caller, RequestContext, Proxy, Reply, lists};
 use crate::catalog::ServerTools;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -50,7 +50,7 @@ const OWNED: &[&str] = &["ui://", "skill://"];
 
 /// What a URI stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Target {
     /// A resource of one server, by its own URI.
     At(ServerName, String),
     /// Resources of several servers, by the URIs that tell them apart.
@@ -66,11 +66,11 @@ impl Proxy {
             return no_uri();
         };
         let errand = RequestContext::of(caller, params);
-        let (server, own) = match self.place(&uri).await {
-            Place::At(server, own) => (server, own),
-            Place::Several(uris) => return several(&uri, &uris),
-            Place::Unlisted(mut servers) if servers.len() == 1 => (servers.remove(0), uri.clone()),
-            Place::Unlisted(servers) => {
+        let (server, own) = match self.target(&uri).await {
+            Target::At(server, own) => (server, own),
+            Target::Several(uris) => return several(&uri, &uris),
+            Target::Unlisted(mut servers) if servers.len() == 1 => (servers.remove(0), uri.clone()),
+            Target::Unlisted(servers) => {
                 return self.read_unlisted(caller, params, &uri, &servers).await;
             }
         };
@@ -118,7 +118,7 @@ impl Proxy {
             .get("uri")
             .filter(|_| is_same)
             .map_or_else(|| quoted(own), |raw| raw.get().to_owned());
-        let params = beside::parameters(params, "uri", &json);
+        let params = lists::parameters(params, "uri", &json);
         match self.relayed(
             self.send_on(server, "resources/read", Some(own), params, errand)
                 .await,
@@ -130,19 +130,19 @@ impl Proxy {
     }
 
     /// What `uri` stands for, once something is known of every server that was not listed before.
-    pub(super) async fn place(&self, uri: &str) -> Place {
+    pub(super) async fn target(&self, uri: &str) -> Target {
         self.refresh.loaded().await;
-        match self.place_now(uri) {
-            Place::Unlisted(_) => {
+        match self.target_now(uri) {
+            Target::Unlisted(_) => {
                 self.refresh.known(None, FIRST_LISTING).await;
-                self.place_now(uri)
+                self.target_now(uri)
             }
-            place => place,
+            target => target,
         }
     }
 
-    fn place_now(&self, uri: &str) -> Place {
-        place(&self.exposing(RESOURCES.is_exposed), uri, &self.owners(uri))
+    fn target_now(&self, uri: &str) -> Target {
+        target(&self.exposing(RESOURCES.is_exposed), uri, &self.owners(uri))
     }
 
     /// The servers that named `uri`: in a list, as a tool's interface, or in a result; only those that the client of this
@@ -181,10 +181,10 @@ impl Proxy {
         let mut found: Vec<_> = servers.iter().filter_map(own).collect();
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => match place(&servers, uri, &self.owners(uri)) {
-                Place::At(server, own) => Ok((server, own)),
-                Place::Several(uris) => Err(ambiguous(uri, &uris)),
-                Place::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
+            0 => match target(&servers, uri, &self.owners(uri)) {
+                Target::At(server, own) => Ok((server, own)),
+                Target::Several(uris) => Err(ambiguous(uri, &uris)),
+                Target::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
             },
             _ => {
                 let apart = found
@@ -199,7 +199,7 @@ impl Proxy {
     pub(super) fn all_wanted_resources(&self) -> BTreeMap<ServerName, BTreeSet<String>> {
         let mut wanted: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
         for uri in self.audience.wanted_uris() {
-            if let Some((server, own)) = self.followed(self.place_now(&uri), &uri) {
+            if let Some((server, own)) = self.followed(self.target_now(&uri), &uri) {
                 wanted.entry(server).or_default().insert(own);
             }
         }
@@ -215,11 +215,11 @@ impl Proxy {
     }
 
     /// The server that tells of changes of what was found for `uri`, and the URI by which it knows it.
-    pub(super) fn followed(&self, place: Place, uri: &str) -> Option<(ServerName, String)> {
-        let (server, own) = match place {
-            Place::At(server, own) => (server, own),
-            Place::Unlisted(servers) => (servers.into_iter().next()?, uri.to_owned()),
-            Place::Several(_) => return None,
+    pub(super) fn followed(&self, target: Target, uri: &str) -> Option<(ServerName, String)> {
+        let (server, own) = match target {
+            Target::At(server, own) => (server, own),
+            Target::Unlisted(servers) => (servers.into_iter().next()?, uri.to_owned()),
+            Target::Several(_) => return None,
         };
         let snapshot = self.snapshot();
         let offers = snapshot
@@ -231,10 +231,10 @@ impl Proxy {
 
     /// By which URIs clients may know the resource `own` of `server`.
     pub(super) fn seen_uris(&self, server: &ServerName, own: &str) -> Vec<String> {
-        let is_plain = match self.place_now(own) {
-            Place::At(found, _) => found == *server,
-            Place::Unlisted(servers) => servers.first() == Some(server),
-            Place::Several(_) => false,
+        let is_plain = match self.target_now(own) {
+            Target::At(found, _) => found == *server,
+            Target::Unlisted(servers) => servers.first() == Some(server),
+            Target::Several(_) => false,
         };
         let snapshot = self.snapshot();
         let apart = snapshot.server(server).map(|known| told_apart(known, own));
@@ -247,11 +247,11 @@ impl Proxy {
 }
 
 /// What `uri`, which `owners` have named, stands for among the resources of `servers`.
-fn place(servers: &[Arc<ServerTools>], uri: &str, owners: &BTreeSet<ServerName>) -> Place {
+fn target(servers: &[Arc<ServerTools>], uri: &str, owners: &BTreeSet<ServerName>) -> Target {
     if let Some((name, rest)) = uri::split(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
     {
-        return Place::At(name, own_uri(server, rest));
+        return Target::At(name, own_uri(server, rest));
     }
     let found: Vec<_> = if owners.is_empty() {
         by_template(servers, uri)
@@ -260,10 +260,10 @@ fn place(servers: &[Arc<ServerTools>], uri: &str, owners: &BTreeSet<ServerName>)
         servers.iter().filter(is_owner).collect()
     };
     match found[..] {
-        [] if !owners.is_empty() => Place::Unlisted(Vec::new()),
-        [] => Place::Unlisted(likely(servers, uri)),
-        [server] if owners.len() <= 1 => Place::At(server.name().clone(), uri.to_owned()),
-        _ => Place::Several(found.iter().map(|server| told_apart(server, uri)).collect()),
+        [] if !owners.is_empty() => Target::Unlisted(Vec::new()),
+        [] => Target::Unlisted(likely(servers, uri)),
+        [server] if owners.len() <= 1 => Target::At(server.name().clone(), uri.to_owned()),
+        _ => Target::Several(found.iter().map(|server| told_apart(server, uri)).collect()),
     }
 }
 
@@ -450,10 +450,10 @@ mod tests {
                 .filter(|server| server.names_resource(uri))
                 .map(|server| server.name().clone())
                 .collect();
-            let found = match place(servers, uri, &owners) {
-                Place::At(server, own) => format!("{server} {own}"),
-                Place::Several(uris) => uris.join(" or "),
-                Place::Unlisted(likely) => format!("unlisted {likely:?}"),
+            let found = match target(servers, uri, &owners) {
+                Target::At(server, own) => format!("{server} {own}"),
+                Target::Several(uris) => uris.join(" or "),
+                Target::Unlisted(likely) => format!("unlisted {likely:?}"),
             };
             assert_eq!(found, expected, "{uri}");
         }

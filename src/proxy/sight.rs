@@ -163,7 +163,7 @@ pub(super) fn seen_now<T>(place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T 
 
 impl Proxy {
     /// Says where this process was started, which is where its only client is.
-    pub fn stands_in(&self, directories: &[PathBuf]) {
+    pub fn set_workspace(&self, directories: &[PathBuf]) {
         let mut directories: Vec<PathBuf> = directories
             .iter()
             .map(|directory| real(directory))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::resources::{Place, no_uri, not_found, several};
+use super::resources::{Target, no_uri, not_found, several};
 use super::{Caller, Change, Client, Interests, Mode, Proxy, Reply};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -25,7 +25,7 @@ impl Proxy {
         let exposed = self.config().exposes_any();
         let mut uris = BTreeSet::new();
         for uri in interests.uris.into_iter().filter(|_| exposed.resources) {
-            if self.followed(self.place(&uri).await, &uri).is_some() {
+            if self.followed(self.target(&uri).await, &uri).is_some() {
                 uris.insert(uri);
             }
         }
@@ -42,13 +42,13 @@ impl Proxy {
         let Some(uri) = params.text("uri") else {
             return no_uri();
         };
-        let place = self.place(&uri).await;
-        match &place {
-            Place::Several(uris) => return several(&uri, uris),
-            Place::Unlisted(servers) if servers.is_empty() => return not_found(caller, &uri),
-            Place::At(..) | Place::Unlisted(_) => {}
+        let target = self.target(&uri).await;
+        match &target {
+            Target::Several(uris) => return several(&uri, uris),
+            Target::Unlisted(servers) if servers.is_empty() => return not_found(caller, &uri),
+            Target::At(..) | Target::Unlisted(_) => {}
         }
-        let Some((server, own)) = self.followed(place, &uri) else {
+        let Some((server, own)) = self.followed(target, &uri) else {
             let message = format!("the server of `{uri}` does not tell of changes");
             return Reply::error(ErrorCode::INVALID_PARAMS, message);
         };

@@ -59,7 +59,7 @@ struct Load {
     command: Command,
     home: Home,
     random: u64,
-    /// Places of the real servers that can be run.
+    /// Directories of the real servers that can be run.
     real: Vec<usize>,
     answered: usize,
     failed: usize,

@@ -275,7 +275,7 @@ fn is_modern(map: &HeaderMap) -> bool {
 mod tests {
     use super::*;
     use crate::config::{Config, Environment};
-    use crate::proxy::{Mode, Places, Proxy, Start};
+    use crate::proxy::{Mode, Directories, Proxy, Start};
     use crate::shutdown::Tasks;
 
     #[tokio::test]
@@ -284,7 +284,7 @@ mod tests {
         let (config, environment) = (Config::default(), Environment::default());
         let proxy = Proxy::new(
             config,
-            &Places::default(),
+            &Directories::default(),
             environment,
             &tasks,
             Start::Serving,

@@ -81,15 +81,15 @@ impl Listing {
     /// where a client waits for this server.
     async fn in_turn(&self) -> Result<(), String> {
         let turn = async {
-            let place = self.refresh.places.acquire().await;
+            let permit = self.refresh.permits.acquire().await;
             // Asked last: those that wait for a place do not start either while a client waits for another server.
             self.refresh.parts.pool.quiet().await;
-            place.expect("the semaphore is never closed")
+            permit.expect("the semaphore is never closed")
         };
-        let place = tokio::select! {
+        let permit = tokio::select! {
             biased;
             () = self.watch.urgent.notified() => None,
-            place = turn => Some(place),
+            permit = turn => Some(permit),
         };
         self.watch
             .state
@@ -103,7 +103,7 @@ impl Listing {
         if let Ok(outcome) = timeout(limit / TURN, &mut list).await {
             return outcome;
         }
-        drop(place);
+        drop(permit);
         list.await
     }
 

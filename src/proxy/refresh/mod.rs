@@ -61,7 +61,7 @@ pub enum Progress {
 pub struct Refresh {
     parts: Parts,
     start: Start,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     watched: Mutex<BTreeMap<ServerName, Watched>>,
     /// How old a list may be (`catalog.max_age`).
     max_age: Mutex<Duration>,
@@ -158,7 +158,7 @@ impl Refresh {
         Arc::new(Self {
             parts,
             start,
-            places: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
+            permits: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
             watched: Mutex::default(),
             max_age: Mutex::new(Duration::MAX),
             came: watch::Sender::new(None),

@@ -14,7 +14,7 @@ use crate::upstream::{self, CallError};
 impl Proxy {
     /// Answers a request for prompts, resources or completions; `None` for any other method, and where the configuration
     /// shows none of them.
-    pub(super) async fn answer_beside(
+    pub(super) async fn answer_list(
         &self,
         caller: &Caller,
         method: &str,
