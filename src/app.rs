@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::{self, Config, ConfigWatch, Environment, Paths};
 use crate::downstream::{self, http};
-use crate::proxy::{Mode, Directories, Progress, Proxy, Start};
+use crate::proxy::{Directories, Mode, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
 use crate::{telemetry, upstream};
@@ -68,7 +68,14 @@ impl App {
             pins: Some(paths.state_dir.join("pins")),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
-        let proxy = Proxy::new(config, &directories, environment.clone(), &tasks, start, mode);
+        let proxy = Proxy::new(
+            config,
+            &directories,
+            environment.clone(),
+            &tasks,
+            start,
+            mode,
+        );
         Self {
             proxy,
             tasks,
@@ -77,7 +84,7 @@ impl App {
         }
     }
 
-    /// What is there for the project that this process was started in is there for whoever asks here.
+    /// Uses this process's project directory (`CLAUDE_PROJECT_DIR`, else the working directory) as the client's workspace.
     pub fn set_workspace(&self) {
         let project = self
             .environment

@@ -55,7 +55,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         arguments: json.as_deref(),
         line: None,
         limit,
-        errand: None,
+        context: None,
         is_agreed,
     };
     let reply = {

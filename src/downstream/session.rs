@@ -505,9 +505,13 @@ impl Session {
             "notifications/initialized" | "notifications/roots/list_changed"
         ) {
             let session = self.clone();
-            let meeting = async move { session.proxy.meet(&session.client).await };
-            self.tasks
-                .spawn(self.tasks.stop().clone().run_until_cancelled_owned(meeting));
+            let fetching = async move { session.proxy.fetch_roots(&session.client).await };
+            self.tasks.spawn(
+                self.tasks
+                    .stop()
+                    .clone()
+                    .run_until_cancelled_owned(fetching),
+            );
         }
     }
 
@@ -594,7 +598,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, Environment};
-    use crate::proxy::{Mode, Directories, Start};
+    use crate::proxy::{Directories, Mode, Start};
 
     #[tokio::test]
     async fn a_request_that_panics_is_answered_and_the_others_go_on() {

@@ -278,7 +278,7 @@ impl upstream::Audience for Hearing {
             .audience
             .clients()
             .into_iter()
-            .filter(|client| proxy.sees(client, server));
+            .filter(|client| proxy.is_visible_to(client, server));
         let mut able =
             clients.filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
         let client = able.next()?;
@@ -324,7 +324,7 @@ impl upstream::Audience for Hearing {
                     .audience
                     .clients()
                     .into_iter()
-                    .filter(|client| proxy.sees(client, server))
+                    .filter(|client| proxy.is_visible_to(client, server))
                 {
                     let frame = named_log(server, params, client.log_level());
                     if let (Some(frame), Some(outbox)) = (frame, client.listener().outbox()) {

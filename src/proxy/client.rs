@@ -46,7 +46,7 @@ struct State {
 pub enum Shows {
     /// The text blocks.
     Text,
-    /// The structured content in their place.
+    /// The structured content instead of the texts.
     Structured,
     /// Both.
     Both,
@@ -129,32 +129,32 @@ impl Client {
         self.state().shows = Shows::of(name);
     }
 
-    /// Notes where we were started for it.
+    /// Sets the directories this process was started in on the client's behalf.
     pub fn set_workspace(&self, home: Arc<[PathBuf]>) {
         self.state().home = home;
     }
 
-    /// Where it says that it is, once it was asked.
+    /// The client's `roots`, once they were fetched.
     pub(super) fn roots(&self) -> Arc<OnceCell<Vec<PathBuf>>> {
         self.state().roots.clone()
     }
 
-    /// Notes that it is elsewhere now.
+    /// Forgets the client's `roots`, which have changed.
     pub fn moved(&self) {
         self.state().roots = Arc::default();
     }
 
-    /// The directories that it is in, as far as that is known.
-    pub(super) fn place(&self) -> Arc<[PathBuf]> {
+    /// The client's workspace, as far as it is known.
+    pub(super) fn workspace(&self) -> Arc<[PathBuf]> {
         let state = self.state();
         match state.roots.get() {
             None => state.home.clone(),
             Some(roots) if roots.iter().all(|root| state.home.contains(root)) => state.home.clone(),
             Some(roots) => {
-                let mut place: Vec<PathBuf> = state.home.iter().chain(roots).cloned().collect();
-                place.sort();
-                place.dedup();
-                place.into()
+                let mut workspace: Vec<PathBuf> = state.home.iter().chain(roots).cloned().collect();
+                workspace.sort();
+                workspace.dedup();
+                workspace.into()
             }
         }
     }
@@ -253,7 +253,7 @@ fn gone() -> Reply {
     refusal("the client is gone")
 }
 
-/// An error answer in a client's place.
+/// An error answer given on behalf of a client.
 pub(super) fn refusal(message: &str) -> Reply {
     let message = crate::mcp::frame::quoted(message);
     Reply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into())

@@ -1,7 +1,7 @@
 //! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
 
 use super::prompts::Prompt;
-use super::{Caller, RequestContext, Proxy, Reply, lists};
+use super::{Caller, Proxy, Reply, RequestContext, lists};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object, Revision};
 use crate::tool::ServerName;
@@ -42,10 +42,10 @@ impl Proxy {
         if !self.completes(&server) {
             return Reply::Result(NOTHING.into());
         }
-        let errand = RequestContext::of(caller, params);
+        let context = RequestContext::of(caller, params);
         let params = lists::parameters(params, "ref", &reference.with(key, &quoted(&own)));
         match self
-            .send_on(&server, "completion/complete", None, params, &errand)
+            .send_on(&server, "completion/complete", None, params, &context)
             .await
         {
             Ok(upstream::Reply::Error(error))

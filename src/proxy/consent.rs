@@ -50,7 +50,7 @@ struct Known {
 pub(super) enum Consent {
     /// It may go out, and nobody need be asked.
     Needless,
-    /// The user has agreed: it may go out, as this errand.
+    /// The user has agreed: the call may be sent with this request context.
     Given(RequestContext),
     /// The client is to be asked first, by this answer.
     Asked(Reply),
@@ -70,14 +70,14 @@ impl Proxy {
         &self,
         tool: &Tool,
         arguments: &str,
-        errand: Option<&RequestContext>,
+        context: Option<&RequestContext>,
     ) -> Result<Consent, Failure> {
         let name = tool.qualified_name();
         if !self.wants_consent(&name, tool) {
             return Ok(Consent::Needless);
         }
         let question = question(name.tool.as_str(), arguments).map_err(Failure::Refused)?;
-        let Some(errand) = errand else {
+        let Some(context) = context else {
             return Err(Failure::Consent(question));
         };
         let refused = |reason: &str| {
@@ -85,7 +85,7 @@ impl Proxy {
                 "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and {reason}"
             )))
         };
-        if !errand.caller.capabilities.elicits_forms() {
+        if !context.caller.capabilities.elicits_forms() {
             return refused(
                 "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user",
             );
@@ -99,11 +99,11 @@ impl Proxy {
             method: "elicitation/create".to_owned(),
             params: Some(params.into()),
         };
-        if !errand.caller.revision.is_modern() {
-            let host = CallHost::new(&errand.caller, None, Questions::Requested);
+        if !context.caller.revision.is_modern() {
+            let host = CallHost::new(&context.caller, None, Questions::Requested);
             return match host.ask(question).await {
                 upstream::Reply::Result(answer) if is_accepted(&answer) => {
-                    Ok(Consent::Given(errand.clone()))
+                    Ok(Consent::Given(context.clone()))
                 }
                 upstream::Reply::Result(_) => refused("the user did not agree"),
                 upstream::Reply::Error(error) => refused(&format!(
@@ -112,31 +112,31 @@ impl Proxy {
                 )),
             };
         }
-        if !errand.is_askable {
+        if !context.is_askable {
             return refused("it cannot be asked for among several calls; call it by itself");
         }
         let call = fingerprint(&name, arguments);
-        let state: Option<String> = errand
+        let state: Option<String> = context
             .state
             .as_deref()
             .and_then(|state| serde_json::from_str(state).ok());
         match state {
             // A call that waits for the client was agreed to before it went out, and its state opens no other.
-            Some(state) if self.open_calls.has(&state) => Ok(Consent::Given(errand.clone())),
+            Some(state) if self.open_calls.has(&state) => Ok(Consent::Given(context.clone())),
             Some(state) => match self.consents.take(state, call) {
                 Some(Known {
                     is_agreed: true, ..
-                }) => Ok(Consent::Given(errand.clone())),
-                Some(_) if errand.responses.as_deref().is_some_and(has_accepted) => {
+                }) => Ok(Consent::Given(context.clone())),
+                Some(_) if context.responses.as_deref().is_some_and(has_accepted) => {
                     Ok(Consent::Given(RequestContext {
                         responses: None,
                         state: None,
-                        ..errand.clone()
+                        ..context.clone()
                     }))
                 }
                 Some(_) => refused("the user did not agree"),
                 // What was asked before is not what is asked now.
-                None if errand.answers_login() => Ok(self.asked(&question, call)),
+                None if context.answers_login() => Ok(self.asked(&question, call)),
                 None => refused(
                     "the `requestState` is unknown or has expired, or belongs to another request",
                 ),

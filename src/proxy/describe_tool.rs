@@ -179,7 +179,7 @@ impl Proxy {
         }
         self.index.wait(Duration::from_secs(1)).await;
         // Without an index there is nothing to suggest.
-        let without = self.unseen();
+        let without = self.hidden_servers();
         let hits = self
             .index
             .search(&Request {

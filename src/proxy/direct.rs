@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::consent::Consent;
 use super::error::failed_call;
 use super::page::{Cursor, FIRST_LISTING, PAGE};
-use super::relay::{RequestContext, Relayed};
+use super::relay::{Relayed, RequestContext};
 use super::{Caller, Failure, Proxy, Reply};
 use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
@@ -98,15 +98,18 @@ impl Proxy {
         let mut positions: Vec<_> = behind.take(PAGE + 1).collect();
         let has_more = positions.len() > PAGE;
         positions.truncate(PAGE);
-        let next = positions.last().filter(|_| has_more).map(|(server, index)| {
-            let key = server.entries()[*index].name.to_string();
-            Cursor {
-                server: server.name().clone(),
-                index: *index,
-                key,
-            }
-            .next_member()
-        });
+        let next = positions
+            .last()
+            .filter(|_| has_more)
+            .map(|(server, index)| {
+                let key = server.entries()[*index].name.to_string();
+                Cursor {
+                    server: server.name().clone(),
+                    index: *index,
+                    key,
+                }
+                .next_member()
+            });
         let tools = positions.iter().filter_map(|(server, index)| {
             snapshot.tool(server.name(), &server.entries()[*index].name)
         });
@@ -152,16 +155,16 @@ impl Proxy {
         }
         let name = tool.qualified_name();
         let sent = params.get("arguments").map_or("{}", RawValue::get);
-        let errand = RequestContext::of(caller, params);
-        let consent = match self.consent(&tool, sent, Some(&errand)).await {
+        let context = RequestContext::of(caller, params);
+        let consent = match self.consent(&tool, sent, Some(&context)).await {
             Ok(Consent::Asked(reply)) => return reply,
             Ok(consent) => consent,
             Err(failure) => return Reply::tool_error(failure.text()),
         };
-        let errand = if let Consent::Given(errand) = &consent {
-            errand
+        let context = if let Consent::Given(context) = &consent {
+            context
         } else {
-            &errand
+            &context
         };
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
         let frame = match params.get("arguments") {
@@ -182,7 +185,7 @@ impl Proxy {
                 .unwrap_or(self.config().call_timeout),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
-        let outcome = self.relay(&name.server, relayed, Some(errand)).await;
+        let outcome = self.relay(&name.server, relayed, Some(context)).await;
         if let (Consent::Given(_), Ok(reply)) = (&consent, &outcome) {
             self.agreed(&name, sent, reply);
         }

@@ -11,7 +11,7 @@ use super::consent::Consent;
 use super::duplicate::repeats;
 use super::error::{failed_call, refused_call, unfit_arguments};
 use super::relay::Relayed;
-use super::{Caller, RequestContext, Proxy, Reply, builtin, join_all};
+use super::{Caller, Proxy, Reply, RequestContext, builtin, join_all};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
 use crate::mcp::{Frame, Object};
@@ -42,7 +42,7 @@ struct Ran {
 struct Shared<'a> {
     line: &'a Bytes,
     limit: Option<Duration>,
-    errand: RequestContext,
+    context: RequestContext,
 }
 
 /// A call as the agent put it.
@@ -56,7 +56,7 @@ pub struct Call<'a> {
     /// The time it may take, if not the configured one.
     pub limit: Option<Duration>,
     /// The request it is made in, if there is one.
-    pub errand: Option<&'a RequestContext>,
+    pub context: Option<&'a RequestContext>,
     /// The user, who calls in person, has agreed to this very call.
     pub is_agreed: bool,
 }
@@ -115,7 +115,7 @@ impl Proxy {
                 }
             },
         };
-        let errand = RequestContext::of(caller, params);
+        let context = RequestContext::of(caller, params);
         match arguments.get("calls").filter(|raw| raw.get() != "null") {
             Some(calls) => {
                 Box::pin(self.execute_all(
@@ -123,7 +123,7 @@ impl Proxy {
                     &Shared {
                         line,
                         limit,
-                        errand: errand.in_company(),
+                        context: context.in_company(),
                     },
                 ))
                 .await
@@ -134,7 +134,7 @@ impl Proxy {
                     &Shared {
                         line,
                         limit,
-                        errand,
+                        context,
                     },
                 )
                 .await
@@ -156,7 +156,7 @@ impl Proxy {
             arguments: call.get("arguments"),
             line: Some(shared.line),
             limit: shared.limit,
-            errand: Some(&shared.errand),
+            context: Some(&shared.context),
             is_agreed: false,
         };
         let Ran {
@@ -172,7 +172,7 @@ impl Proxy {
                 let asked = Asked {
                     name,
                     select: select.as_deref(),
-                    caller: &shared.errand.caller,
+                    caller: &shared.context.caller,
                 };
                 self.answer(result, &asked).await
             }
@@ -218,7 +218,7 @@ impl Proxy {
         let tool = match self.known_tool(call.name) {
             Some(tool) => tool,
             None => {
-                match Box::pin(self.find_logged_in(call.name, call.limit, call.errand)).await? {
+                match Box::pin(self.find_logged_in(call.name, call.limit, call.context)).await? {
                     Ok(tool) => tool,
                     Err(question) => {
                         return Ok(Ran {
@@ -249,11 +249,11 @@ impl Proxy {
         let consent = if call.is_agreed || !self.wants_consent(&name, &tool) {
             Consent::Needless
         } else {
-            Box::pin(self.consent(&tool, written, call.errand)).await?
+            Box::pin(self.consent(&tool, written, call.context)).await?
         };
-        let errand = match &consent {
-            Consent::Needless => call.errand,
-            Consent::Given(errand) => Some(errand),
+        let context = match &consent {
+            Consent::Needless => call.context,
+            Consent::Given(context) => Some(context),
             Consent::Asked(reply) => {
                 return Ok(Ran {
                     name: Some(name),
@@ -265,7 +265,7 @@ impl Proxy {
         if let Some(builtin) = builtin::Tool::of(&tool) {
             let raw: &RawValue =
                 serde_json::from_str(arguments).expect("checked arguments are JSON");
-            let caller = errand.map(|errand| &errand.caller);
+            let caller = context.map(|context| &context.caller);
             let reply =
                 Box::pin(self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller))
                     .await;
@@ -302,7 +302,7 @@ impl Proxy {
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
         let (sent, start) = (relayed.params.body.len(), Instant::now());
-        let answered = self.relay(&name.server, relayed, errand).await;
+        let answered = self.relay(&name.server, relayed, context).await;
         if let (Consent::Given(_), Ok(reply)) = (&consent, &answered) {
             self.agreed(&name, written, reply);
         }
@@ -323,7 +323,7 @@ impl Proxy {
                 None,
             ))),
             Ok(upstream::Reply::Error(error))
-                if errand.is_some_and(|errand| errand.concerns_client(&error)) =>
+                if context.is_some_and(|context| context.concerns_client(&error)) =>
             {
                 Ok(Ran {
                     name: Some(name),

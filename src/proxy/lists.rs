@@ -5,7 +5,7 @@ use super::page::List;
 use super::prompts::PROMPTS;
 use super::relay::Relayed;
 use super::resources::{RESOURCES, TEMPLATES};
-use super::{Caller, Change, RequestContext, Mode, Proxy, Reply, error};
+use super::{Caller, Change, Mode, Proxy, Reply, RequestContext, error};
 use crate::config::Config;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::tool::ServerName;
@@ -68,14 +68,14 @@ impl Proxy {
         params: &Object<'_>,
         (key, value): (&str, String),
     ) -> Reply {
-        let errand = RequestContext::of(caller, params);
+        let context = RequestContext::of(caller, params);
         let outcome = self
             .send_on(
                 server,
                 method,
                 name,
                 parameters(params, key, &value),
-                &errand,
+                &context,
             )
             .await;
         self.relayed(outcome, &format!("`{}`", name.unwrap_or(method)))
@@ -88,7 +88,7 @@ impl Proxy {
         method: &str,
         name: Option<&str>,
         params: Frame,
-        errand: &RequestContext,
+        context: &RequestContext,
     ) -> Result<upstream::Reply, CallError> {
         let limit = self
             .pool
@@ -103,7 +103,7 @@ impl Proxy {
                 limit,
                 is_repeatable: true,
             },
-            Some(errand),
+            Some(context),
         )
         .await
     }

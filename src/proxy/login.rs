@@ -116,7 +116,7 @@ impl Proxy {
         &self,
         name: &str,
         limit: Option<Duration>,
-        errand: Option<&RequestContext>,
+        context: Option<&RequestContext>,
     ) -> Result<Result<Tool, Reply>, Failure> {
         let failure = match self.find_within(name, limit.unwrap_or(LISTING)).await {
             Ok(tool) => return Ok(Ok(tool)),
@@ -125,13 +125,14 @@ impl Proxy {
         let server = self
             .unlisted_server(&self.snapshot(), name)
             .filter(|server| self.pool.wants_login(server));
-        let (Some(server), Some(errand)) = (server, errand.filter(|errand| errand.can_log_in()))
+        let (Some(server), Some(context)) =
+            (server, context.filter(|context| context.can_log_in()))
         else {
             return Err(failure);
         };
-        let outcome = match errand.answers_login() {
-            true => Box::pin(self.returned(&server, errand)).await,
-            false => Box::pin(self.log_in(&server, errand)).await,
+        let outcome = match context.answers_login() {
+            true => Box::pin(self.returned(&server, context)).await,
+            false => Box::pin(self.log_in(&server, context)).await,
         };
         match outcome {
             LoggedIn::No => Err(failure),
@@ -143,9 +144,9 @@ impl Proxy {
         }
     }
 
-    /// Asks the client of `errand` to send its user to the page of a login at `server`.
-    pub(super) async fn log_in(&self, server: &ServerName, errand: &RequestContext) -> LoggedIn {
-        if !errand.can_log_in() {
+    /// Asks the client of `context` to send its user to the page of a login at `server`.
+    pub(super) async fn log_in(&self, server: &ServerName, context: &RequestContext) -> LoggedIn {
+        if !context.can_log_in() {
             return LoggedIn::No;
         }
         let Some(mut attempt) = self.attempt(server) else {
@@ -161,7 +162,7 @@ impl Proxy {
             Ok(Phase::Done) => return LoggedIn::Yes,
             _ => return LoggedIn::No,
         };
-        let is_modern = errand.caller.revision.is_modern();
+        let is_modern = context.caller.revision.is_modern();
         let message = format!("a login is needed before it can be used. Log in at {issuer}?");
         // The modern era has no ids of questions (2026-07-28, changelog).
         let id = if is_modern {
@@ -187,9 +188,9 @@ impl Proxy {
             .asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(errand.caller.client.number());
+            .insert(context.caller.client.number());
         if is_first {
-            let host = CallHost::new(&errand.caller, None, Questions::Requested);
+            let host = CallHost::new(&context.caller, None, Questions::Requested);
             let mut finished = attempt.phase.clone();
             let answer = tokio::select! {
                 answer = host.ask(question) => Some(answer),
@@ -206,7 +207,7 @@ impl Proxy {
         let outcome = attempt.outcome().await;
         if is_first && matches!(outcome, LoggedIn::Yes) {
             let params = format!(r#"{{"elicitationId":{}}}"#, quoted(&attempt.id));
-            errand.caller.outbox.offer(Frame::notification(
+            context.caller.outbox.offer(Frame::notification(
                 "notifications/elicitation/complete",
                 &params,
             ));
@@ -215,11 +216,11 @@ impl Proxy {
     }
 
     /// Waits for the login of a client that comes back, if one is under way.
-    pub(super) async fn returned(&self, server: &ServerName, errand: &RequestContext) -> LoggedIn {
+    pub(super) async fn returned(&self, server: &ServerName, context: &RequestContext) -> LoggedIn {
         let Some(mut attempt) = self.logins.table().get(server).cloned() else {
             return LoggedIn::Yes;
         };
-        if !errand.agrees() {
+        if !context.agrees() {
             attempt.stop.cancel();
             return LoggedIn::No;
         }

@@ -8,7 +8,6 @@
 mod answer;
 pub mod arguments;
 mod audience;
-mod lists;
 mod builtin;
 mod caller;
 mod client;
@@ -26,6 +25,8 @@ mod execute_tool;
 pub(crate) mod fuzzing;
 mod index;
 mod instructions;
+pub(crate) mod instrument;
+mod lists;
 mod login;
 mod metrics;
 mod named_uris;
@@ -41,13 +42,12 @@ mod relay;
 mod reply;
 mod reranking;
 mod resources;
+mod scope;
 mod search_tools;
-mod sight;
 mod status;
 mod subscriptions;
 mod uri;
 mod vectors;
-pub(crate) mod instrument;
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -88,7 +88,7 @@ use named_uris::NamedUris;
 use open_calls::OpenCalls;
 use projection::Projection;
 use reranking::Reranking;
-use sight::Sight;
+use scope::ProjectScope;
 
 /// What clients see of the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -120,7 +120,7 @@ pub struct Proxy {
     variables: crate::config::Environment,
     direct_names: direct::DirectNames,
     audience: Audience,
-    sight: Sight,
+    scope: ProjectScope,
     named_uris: NamedUris,
     open_calls: Arc<OpenCalls>,
     consents: Consents,
@@ -203,7 +203,7 @@ impl Proxy {
                 start,
             );
             // Nobody is anywhere yet.
-            refresh.configure(&Sight::default().reachable(&config));
+            refresh.configure(&ProjectScope::default().reachable(&config));
             Self {
                 mode,
                 config: RwLock::new(Arc::new(config)),
@@ -227,7 +227,7 @@ impl Proxy {
                 variables,
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
-                sight: Sight::default(),
+                scope: ProjectScope::default(),
                 named_uris: NamedUris::default(),
                 open_calls: Arc::default(),
                 consents: Consents::default(),
@@ -248,7 +248,7 @@ impl Proxy {
         self.catalog.reserve(config.names.iter().cloned());
         self.pins.require(policy::pinned(&config));
         self.pool.configure(&config);
-        self.refresh.configure(&self.sight.reachable(&config));
+        self.refresh.configure(&self.scope.reachable(&config));
         self.index.configure(&config.search);
         self.statistics.live().count_calls(config.metrics);
         self.catalog
@@ -299,7 +299,7 @@ impl Proxy {
     /// The configuration in force, as the client of this request sees it.
     #[must_use]
     pub fn config(&self) -> Arc<Config> {
-        self.sight.config(self.whole_config())
+        self.scope.config(self.whole_config())
     }
 
     /// The configuration in force, all of it.
@@ -313,7 +313,7 @@ impl Proxy {
     /// What is known of the servers' tools now, as the client of this request sees it.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.sight
+        self.scope
             .snapshot(&self.whole_config(), self.catalog.snapshot())
     }
 
@@ -354,7 +354,7 @@ impl Proxy {
         capabilities: ClientCapabilities,
     ) -> Reply {
         self.audience.joined(client, capabilities);
-        sight::seen_now(client.place(), || {
+        scope::scoped_now(client.workspace(), || {
             let exposed = self.config().exposes_any();
             Reply::Result(
                 definitions::initialize(revision, self.mode, exposed, &self.instructions()).into(),
@@ -383,13 +383,13 @@ impl Proxy {
             self.audience.seen(caller.capabilities);
         }
         // What is the same for everybody is answered at once.
-        let place = match method {
-            "tools/list" if self.mode == Mode::MetaTools => caller.client.place(),
-            "server/discover" | "ping" | "logging/setLevel" => caller.client.place(),
-            _ if self.may_ask_place(caller) => Box::pin(self.place_of(caller)).await,
-            _ => self.known_place(caller),
+        let workspace = match method {
+            "tools/list" if self.mode == Mode::MetaTools => caller.client.workspace(),
+            "server/discover" | "ping" | "logging/setLevel" => caller.client.workspace(),
+            _ if self.may_fetch_roots(caller) => Box::pin(self.workspace_of(caller)).await,
+            _ => self.known_workspace(caller),
         };
-        sight::seen_from(place, self.answer_method(caller, method, params, line)).await
+        scope::scoped(workspace, self.answer_method(caller, method, params, line)).await
     }
 
     async fn answer_method(

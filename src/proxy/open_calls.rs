@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Proxy;
 use super::caller::{Asked, CallHost, Questions, named};
-use super::relay::{RequestContext, Relayed, error, required_input, with_answers};
+use super::relay::{Relayed, RequestContext, error, required_input, with_answers};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::secret::random_token;
@@ -66,28 +66,28 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: &RequestContext,
+        context: &RequestContext,
     ) -> Result<Reply, CallError> {
         let fingerprint = fingerprint(server, &relayed);
-        let token: Option<String> = errand
+        let token: Option<String> = context
             .state
             .as_deref()
             .and_then(|state| serde_json::from_str(state).ok());
         let open = match token.filter(|token| token.starts_with(STATE_PREFIX)) {
-            None => self.open_call(server, relayed, errand, fingerprint)?,
+            None => self.open_call(server, relayed, context, fingerprint)?,
             Some(token) if token == MAKE_ANEW => {
                 let anew = RequestContext {
                     responses: None,
                     state: None,
-                    ..errand.clone()
+                    ..context.clone()
                 };
                 self.open_call(server, relayed, &anew, fingerprint)?
             }
             Some(token) => match self.open_calls.take(&token, fingerprint) {
                 Some(mut open) => {
                     open.host
-                        .goes_on(&errand.caller, errand.progress_token.as_deref());
-                    open.answer(errand.responses.as_deref());
+                        .goes_on(&context.caller, context.progress_token.as_deref());
+                    open.answer(context.responses.as_deref());
                     open
                 }
                 // To begin anew could act twice.
@@ -105,15 +105,15 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: &RequestContext,
+        context: &RequestContext,
         fingerprint: u64,
     ) -> Result<OpenCall, CallError> {
         let (asked, questions) = mpsc::unbounded_channel();
         let (answer, outcome) = oneshot::channel();
         let call = CancellationToken::new();
         let host = CallHost::new(
-            &errand.caller,
-            errand.progress_token.as_deref(),
+            &context.caller,
+            context.progress_token.as_deref(),
             Questions::Answered(asked),
         );
         let open = OpenCall {
@@ -132,8 +132,12 @@ impl Proxy {
             is_repeatable,
         } = relayed;
         let (method, name) = (method.to_owned(), name.map(str::to_owned));
-        let (meta, trace) = (errand.meta.clone(), errand.trace.clone());
-        let params = with_answers(params, errand.responses.as_deref(), errand.state.as_deref());
+        let (meta, trace) = (context.meta.clone(), context.trace.clone());
+        let params = with_answers(
+            params,
+            context.responses.as_deref(),
+            context.state.as_deref(),
+        );
         let (watched, server, stop) = (self.watched(), server.clone(), self.tasks.stop().clone());
         self.tasks.spawn(async move {
             let host: Arc<dyn Host> = host;
@@ -300,7 +304,8 @@ fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
         .ok()?
         .get("data")
         .and_then(|raw| Object::parse(raw).ok())?;
-    let elicitations: Vec<&RawValue> = serde_json::from_str(data.get("elicitations")?.get()).ok()?;
+    let elicitations: Vec<&RawValue> =
+        serde_json::from_str(data.get("elicitations")?.get()).ok()?;
     let requests = elicitations.into_iter().enumerate().map(|(at, raw)| {
         let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
         let question = Question {

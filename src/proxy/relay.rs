@@ -114,19 +114,19 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: Option<&RequestContext>,
+        context: Option<&RequestContext>,
     ) -> Result<Reply, CallError> {
-        let Some(able) = errand.filter(|errand| errand.can_log_in()) else {
-            return self.relay_once(server, relayed, errand).await;
+        let Some(able) = context.filter(|context| context.can_log_in()) else {
+            return self.relay_once(server, relayed, context).await;
         };
         if able.answers_login() {
             // Whatever came of it, the server says whether it is enough.
             Box::pin(self.returned(server, able)).await;
             return Box::pin(self.relay_once(server, relayed, Some(&able.after_login()))).await;
         }
-        match Box::pin(self.relay_once(server, relayed.clone(), errand)).await {
+        match Box::pin(self.relay_once(server, relayed.clone(), context)).await {
             Err(error) if error.wants_login() => match Box::pin(self.log_in(server, able)).await {
-                LoggedIn::Yes => Box::pin(self.relay_once(server, relayed, errand)).await,
+                LoggedIn::Yes => Box::pin(self.relay_once(server, relayed, context)).await,
                 LoggedIn::Asked(result) => Ok(Reply::Result(result)),
                 LoggedIn::No => Err(error),
             },
@@ -138,24 +138,24 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: Option<&RequestContext>,
+        context: Option<&RequestContext>,
     ) -> Result<Reply, CallError> {
-        match errand {
-            Some(errand) if !errand.caller.revision.is_modern() => {
-                self.relay_rounds(server, relayed, errand).await
+        match context {
+            Some(context) if !context.caller.revision.is_modern() => {
+                self.relay_rounds(server, relayed, context).await
             }
-            Some(errand)
-                if !errand.is_askable
-                    || (errand.caller.capabilities.is_empty() && errand.state.is_none()) =>
+            Some(context)
+                if !context.is_askable
+                    || (context.caller.capabilities.is_empty() && context.state.is_none()) =>
             {
                 let host = CallHost::new(
-                    &errand.caller,
-                    errand.progress_token.as_deref(),
+                    &context.caller,
+                    context.progress_token.as_deref(),
                     Questions::Refused,
                 );
-                Box::pin(self.send(server, &relayed, Some(errand), Some(host))).await
+                Box::pin(self.send(server, &relayed, Some(context), Some(host))).await
             }
-            Some(errand) => Box::pin(self.relay_open(server, relayed, errand)).await,
+            Some(context) => Box::pin(self.relay_open(server, relayed, context)).await,
             None => Box::pin(self.send(server, &relayed, None, None)).await,
         }
     }
@@ -166,19 +166,19 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
-        errand: &RequestContext,
+        context: &RequestContext,
     ) -> Result<Reply, CallError> {
         let host = CallHost::new(
-            &errand.caller,
-            errand.progress_token.as_deref(),
+            &context.caller,
+            context.progress_token.as_deref(),
             Questions::Requested,
         );
         let reply = self
-            .send(server, &relayed, Some(errand), Some(host.clone()))
+            .send(server, &relayed, Some(context), Some(host.clone()))
             .await?;
         match Needs::of(&reply) {
             None => Ok(reply),
-            Some(needs) => Box::pin(self.relay_again(server, relayed, errand, host, needs)).await,
+            Some(needs) => Box::pin(self.relay_again(server, relayed, context, host, needs)).await,
         }
     }
 
@@ -187,7 +187,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         mut relayed: Relayed<'_>,
-        errand: &RequestContext,
+        context: &RequestContext,
         host: Arc<CallHost>,
         mut needs: Needs,
     ) -> Result<Reply, CallError> {
@@ -225,7 +225,7 @@ impl Proxy {
             relayed.params =
                 with_answers(params.clone(), responses.as_deref(), needs.state.as_deref());
             let reply = self
-                .send(server, &relayed, Some(errand), Some(host.clone()))
+                .send(server, &relayed, Some(context), Some(host.clone()))
                 .await?;
             match Needs::of(&reply) {
                 None => return Ok(reply),
@@ -241,7 +241,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         relayed: &Relayed<'_>,
-        errand: Option<&RequestContext>,
+        context: Option<&RequestContext>,
         host: Option<Arc<CallHost>>,
     ) -> Result<Reply, CallError> {
         let Relayed {
@@ -252,8 +252,9 @@ impl Proxy {
             ..
         } = *relayed;
         let host = host.map(|host| host as Arc<dyn Host>);
-        let (meta, trace) =
-            errand.map_or(("", &Trace::None), |errand| (&errand.meta, &errand.trace));
+        let (meta, trace) = context.map_or(("", &Trace::None), |context| {
+            (&context.meta, &context.trace)
+        });
         let call = Call {
             method,
             name,

@@ -36,7 +36,7 @@ impl Proxy {
         limit: usize,
         server: Option<&str>,
     ) -> Result<Arc<[Hit]>, crate::search::Error> {
-        let without = self.unseen();
+        let without = self.hidden_servers();
         let request = Request {
             query,
             limit,

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
-use super::{Caller, RequestContext, Proxy, Reply, lists};
+use super::{Caller, Proxy, Reply, RequestContext, lists};
 use crate::catalog::ServerTools;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -65,7 +65,7 @@ impl Proxy {
         let Some(uri) = params.text("uri") else {
             return no_uri();
         };
-        let errand = RequestContext::of(caller, params);
+        let context = RequestContext::of(caller, params);
         let (server, own) = match self.target(&uri).await {
             Target::At(server, own) => (server, own),
             Target::Several(uris) => return several(&uri, &uris),
@@ -74,7 +74,7 @@ impl Proxy {
                 return self.read_unlisted(caller, params, &uri, &servers).await;
             }
         };
-        match self.read_from(&server, &own, params, &errand).await {
+        match self.read_from(&server, &own, params, &context).await {
             Reply::RelayedError(error) if caller.revision.is_modern() => {
                 Reply::RelayedError(in_modern(error, &uri))
             }
@@ -91,10 +91,10 @@ impl Proxy {
         servers: &[ServerName],
     ) -> Reply {
         // Which of them is meant is not known, so none of them may ask back.
-        let errand = RequestContext::of(caller, params).in_company();
+        let context = RequestContext::of(caller, params).in_company();
         let mut refusal = None;
         for server in servers {
-            match self.read_from(server, uri, params, &errand).await {
+            match self.read_from(server, uri, params, &context).await {
                 Reply::RelayedError(error)
                     if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
                 content @ Reply::RelayedContent(_) => return content,
@@ -110,7 +110,7 @@ impl Proxy {
         server: &ServerName,
         own: &str,
         params: &Object<'_>,
-        errand: &RequestContext,
+        context: &RequestContext,
     ) -> Reply {
         let is_same = params.text("uri").as_deref() == Some(own);
         // What the client wrote may hold what is no Unicode.
@@ -120,7 +120,7 @@ impl Proxy {
             .map_or_else(|| quoted(own), |raw| raw.get().to_owned());
         let params = lists::parameters(params, "uri", &json);
         match self.relayed(
-            self.send_on(server, "resources/read", Some(own), params, errand)
+            self.send_on(server, "resources/read", Some(own), params, context)
                 .await,
             &format!("`{own}`"),
         ) {

@@ -95,7 +95,7 @@ impl Proxy {
         let (snapshot, server) = self.searchable(server).await?;
         let reranker = self.reranker().await;
         let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
-        let without = self.unseen();
+        let without = self.hidden_servers();
         let request = Request {
             query,
             limit: local,

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 impl Proxy {
     /// What of a client's `interests` there can be news of.
     pub async fn offered(&self, client: &Client, interests: Interests) -> Interests {
-        super::sight::seen_from(client.place(), self.offered_there(interests)).await
+        super::scope::scoped(client.workspace(), self.offered_there(interests)).await
     }
 
     async fn offered_there(&self, interests: Interests) -> Interests {

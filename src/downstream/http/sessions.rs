@@ -275,7 +275,7 @@ fn is_modern(map: &HeaderMap) -> bool {
 mod tests {
     use super::*;
     use crate::config::{Config, Environment};
-    use crate::proxy::{Mode, Directories, Proxy, Start};
+    use crate::proxy::{Directories, Mode, Proxy, Start};
     use crate::shutdown::Tasks;
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! What a client sees: all servers but those of projects that it is not in.
+//! Project scope: a client sees every server except those of projects outside its workspace.
 //!
 //! The directories of a client go along with each of its requests as a value of the task that answers it. Whoever asks for
 //! the configuration or the tools in there gets those of that client, so that no way to a server has to remember to look.
@@ -26,24 +26,24 @@ const ROOTS_LIMIT: Duration = Duration::from_secs(3);
 /// Views that are kept; each is made anew in no time.
 const MOST_VIEWS: usize = 32;
 
-/// Places that are remembered: as many kinds of clients are listed for.
-const MOST_PLACES: usize = 256;
+/// Workspaces that are remembered; servers are listed for all of them.
+const MOST_WORKSPACES: usize = 256;
 
 tokio::task_local! {
     static DIRECTORIES: Arc<[PathBuf]>;
 }
 
-/// Where clients are, and what they see there.
+/// The workspaces of all clients, and the view from each.
 #[derive(Debug, Default)]
-pub(super) struct Sight {
-    /// The directories that we were started in, where they are our only client's too.
+pub(super) struct ProjectScope {
+    /// The directories this process was started in, if its only client shares them.
     home: Mutex<Arc<[PathBuf]>>,
-    /// All places where a client is or was.
-    places: Mutex<Vec<Arc<[PathBuf]>>>,
+    /// The workspaces of current and former clients.
+    workspaces: Mutex<Vec<Arc<[PathBuf]>>>,
     views: Mutex<Vec<View>>,
 }
 
-/// What is seen from some directories.
+/// The configuration and tools visible from one workspace.
 #[derive(Debug, Clone)]
 struct View {
     of: Arc<Config>,
@@ -53,7 +53,7 @@ struct View {
     snapshot: Option<(Arc<Snapshot>, Arc<Snapshot>)>,
 }
 
-impl Sight {
+impl ProjectScope {
     /// What of `config` is seen by whoever this task works for; nothing where that is all of it.
     fn view(&self, config: &Arc<Config>) -> Option<View> {
         let from = DIRECTORIES.try_with(Arc::clone).ok()?;
@@ -115,29 +115,34 @@ impl Sight {
             .map_or_else(Vec::new, |view| view.unseen.iter().cloned().collect())
     }
 
-    /// Notes a place; whether it is new.
-    fn noted(&self, place: &Arc<[PathBuf]>) -> bool {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !places.contains(place);
+    /// Notes a workspace; whether it is new.
+    fn note(&self, workspace: &Arc<[PathBuf]>) -> bool {
+        let mut workspaces = self
+            .workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_new = !workspaces.contains(workspace);
         if is_new {
-            if places.len() >= MOST_PLACES {
-                places.remove(0);
+            if workspaces.len() >= MOST_WORKSPACES {
+                workspaces.remove(0);
             }
-            places.push(place.clone());
+            workspaces.push(workspace.clone());
         }
         is_new
     }
 
     /// What of `config` anybody sees.
     pub(super) fn reachable(&self, config: &Config) -> Config {
-        let places = self
-            .places
+        let workspaces = self
+            .workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let unseen = config.servers.iter().filter(|(_, entry)| {
             !entry.projects.is_everywhere()
-                && !places.iter().any(|place| entry.projects.admit(place))
+                && !workspaces
+                    .iter()
+                    .any(|workspace| entry.projects.admit(workspace))
         });
         config.without(&unseen.map(|(server, _)| server.clone()).collect())
     }
@@ -149,20 +154,20 @@ impl Sight {
 }
 
 /// Runs `work` for a client in `place`. No `async fn`: that would hold `work` twice.
-pub(super) fn seen_from<F: Future>(
-    place: Arc<[PathBuf]>,
+pub(super) fn scoped<F: Future>(
+    workspace: Arc<[PathBuf]>,
     work: F,
 ) -> impl Future<Output = F::Output> {
-    DIRECTORIES.scope(place, work)
+    DIRECTORIES.scope(workspace, work)
 }
 
 /// The same for what waits for nothing.
-pub(super) fn seen_now<T>(place: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T {
-    DIRECTORIES.sync_scope(place, work)
+pub(super) fn scoped_now<T>(workspace: Arc<[PathBuf]>, work: impl FnOnce() -> T) -> T {
+    DIRECTORIES.sync_scope(workspace, work)
 }
 
 impl Proxy {
-    /// Says where this process was started, which is where its only client is.
+    /// Sets the workspace of this process, which its only client shares.
     pub fn set_workspace(&self, directories: &[PathBuf]) {
         let mut directories: Vec<PathBuf> = directories
             .iter()
@@ -170,83 +175,86 @@ impl Proxy {
             .collect();
         directories.sort();
         directories.dedup();
-        let place: Arc<[PathBuf]> = directories.into();
+        let workspace: Arc<[PathBuf]> = directories.into();
         *self
-            .sight
+            .scope
             .home
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = place.clone();
-        self.arrived(&place);
+            .unwrap_or_else(PoisonError::into_inner) = workspace.clone();
+        self.entered(&workspace);
     }
 
-    /// Where the only client of this process is.
+    /// The workspace of this process.
     #[must_use]
     pub fn home(&self) -> Arc<[PathBuf]> {
-        self.sight
+        self.scope
             .home
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// The servers that the client of this request does not see.
-    pub(super) fn unseen(&self) -> Vec<ServerName> {
-        self.sight.unseen(&self.whole_config())
+    /// The servers hidden from the client of this request.
+    pub(super) fn hidden_servers(&self) -> Vec<ServerName> {
+        self.scope.unseen(&self.whole_config())
     }
 
-    /// Whether a client, or we, are where a server is seen.
+    /// Whether a server is visible from any known workspace.
     #[must_use]
     pub fn is_reachable(&self, server: &ServerName) -> bool {
         let config = self.whole_config();
-        let places = self
-            .sight
-            .places
+        let workspaces = self
+            .scope
+            .workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         config.servers.get(server).is_none_or(|entry| {
-            entry.projects.is_everywhere() || places.iter().any(|place| entry.projects.admit(place))
+            entry.projects.is_everywhere()
+                || workspaces
+                    .iter()
+                    .any(|workspace| entry.projects.admit(workspace))
         })
     }
 
-    /// Whether a client sees a server, as far as it has said where it is.
-    pub(super) fn sees(&self, client: &Client, server: &ServerName) -> bool {
+    /// Whether a server is visible from a client's workspace, as far as that is known.
+    pub(super) fn is_visible_to(&self, client: &Client, server: &ServerName) -> bool {
         let config = self.whole_config();
         config
             .servers
             .get(server)
-            .is_none_or(|entry| entry.projects.admit(&client.place()))
+            .is_none_or(|entry| entry.projects.admit(&client.workspace()))
     }
 
-    /// Whether the client of a request is asked where it is, if it has not said so yet.
-    pub(super) fn may_ask_place(&self, caller: &Caller) -> bool {
+    /// Whether a request may wait for its client's `roots`.
+    pub(super) fn may_fetch_roots(&self, caller: &Caller) -> bool {
         // A client of the modern era is asked by the answer to its own request only, and what it says holds for no other.
         !caller.revision.is_modern() && self.has_projects()
     }
 
-    /// Where the client of a request is; it is asked, where that is not known yet.
-    pub(super) async fn place_of(&self, caller: &Caller) -> Arc<[PathBuf]> {
+    /// The workspace of a request's client; fetches the client's `roots` if they are not known yet.
+    pub(super) async fn workspace_of(&self, caller: &Caller) -> Arc<[PathBuf]> {
         self.ask_roots(&caller.client, caller.capabilities, &caller.outbox)
             .await;
-        self.known_place(caller)
+        self.known_workspace(caller)
     }
 
-    /// Where the client of a request is, as far as that is known.
-    pub(super) fn known_place(&self, caller: &Caller) -> Arc<[PathBuf]> {
-        let place = caller.client.place();
-        self.arrived(&place);
-        place
+    /// The workspace of a request's client, as far as it is known.
+    pub(super) fn known_workspace(&self, caller: &Caller) -> Arc<[PathBuf]> {
+        let workspace = caller.client.workspace();
+        self.entered(&workspace);
+        workspace
     }
 
-    /// Asks a client that has just said what it can be asked where it is, so that nothing waits for that later.
-    pub async fn meet(&self, client: &Client) {
+    /// Requests the client's `roots` right after the handshake, so that no later call waits for them.
+    pub async fn fetch_roots(&self, client: &Client) {
         if let (true, Some(outbox), Some(able)) = (
             self.has_projects(),
             client.listener().outbox(),
             client.capabilities(),
         ) {
             self.ask_roots(client, able, &outbox).await;
-            self.arrived(&client.place());
+            self.entered(&client.workspace());
         }
     }
 
@@ -270,11 +278,11 @@ impl Proxy {
             .await;
     }
 
-    /// Somebody is at a place: the servers that are seen there are listed too.
-    fn arrived(&self, place: &Arc<[PathBuf]>) {
-        if self.sight.noted(place) && self.has_projects() {
+    /// Notes a workspace in use; the servers visible from it are listed too.
+    fn entered(&self, workspace: &Arc<[PathBuf]>) {
+        if self.scope.note(workspace) && self.has_projects() {
             self.refresh
-                .configure(&self.sight.reachable(&self.whole_config()));
+                .configure(&self.scope.reachable(&self.whole_config()));
         }
     }
 
