@@ -14,7 +14,7 @@ use crate::shutdown::{Tasks, spawn_thread};
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
-    Account, Answer, DIRECTORY, Flow, IssuerChange, LoginError, LoginStatus, Vault, Wishes,
+    Account, Answer, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, Vault,
 };
 
 #[derive(Debug, clap::Args)]
@@ -140,7 +140,7 @@ pub(super) async fn log_in(
     } else {
         Browser::of(&accounts.environment.variables)
     };
-    let wishes = Wishes {
+    let wishes = LoginRequest {
         scopes: arguments.scopes.clone(),
         issuer: match arguments.server {
             Some(_) => IssuerChange::Allowed,
@@ -231,7 +231,7 @@ pub(super) async fn log_out(
 
 async fn one(
     account: Account,
-    wishes: &Wishes,
+    wishes: &LoginRequest,
     browser: &Browser,
     output: &Output,
 ) -> Result<LoginStatus, LoginError> {
@@ -336,7 +336,7 @@ fn show(status: &LoginStatus, output: &Output) {
 
 fn exit(error: LoginError) -> Exit {
     match error {
-        LoginError::Web { .. } => Exit::unavailable(format!("{:#}", anyhow::Error::from(error))),
+        LoginError::Fetch { .. } => Exit::unavailable(format!("{:#}", anyhow::Error::from(error))),
         error => Exit::from(anyhow::Error::from(error)),
     }
 }

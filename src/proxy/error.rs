@@ -3,7 +3,7 @@
 use super::arguments::Fault;
 use crate::telemetry;
 use crate::tool::QualifiedName;
-use crate::upstream::oauth::Need;
+use crate::upstream::oauth::AuthRequired;
 use crate::upstream::{CallError, ConnectError, HttpError};
 
 /// No tool has this name.
@@ -129,19 +129,20 @@ fn after_http(error: &HttpError) -> &'static str {
         HttpError::Unreachable { .. } => "nothing was sent; a new call tries to connect again",
         HttpError::Insecure { .. } => "nothing was sent; check its entry in the configuration",
         HttpError::Login {
-            need: Need::Credentials,
+            need: AuthRequired::Credentials,
             ..
         } => "a person has to give it valid credentials in the configuration",
         HttpError::Command { .. }
         | HttpError::Login {
-            need: Need::Command,
+            need: AuthRequired::Command,
             ..
         } => "a person has to look after that command, which is run again with the next call",
         HttpError::Login {
-            need: Need::Rights, ..
+            need: AuthRequired::Rights,
+            ..
         } => "use another tool",
         HttpError::Login {
-            need: Need::Patience(_),
+            need: AuthRequired::Patience(_),
             ..
         } => "call again later",
         HttpError::Login { .. } => "call again when a person has done that",

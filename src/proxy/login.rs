@@ -21,7 +21,7 @@ use crate::mcp::frame::quoted;
 use crate::mcp::{Frame, Object};
 use crate::secret::random_token;
 use crate::tool::ServerName;
-use crate::upstream::oauth::{Account, Flow, LoginError, Wishes};
+use crate::upstream::oauth::{Account, Flow, LoginError, LoginRequest};
 use crate::upstream::{self, Host as _, Question};
 
 /// The request state of a client that was sent to a login's page; it begins as all of ours do.
@@ -283,7 +283,7 @@ impl Logins {
 
 /// One login, from its page to its token.
 async fn person(account: Account, phase: &watch::Sender<Phase>) -> Result<(), LoginError> {
-    let flow = Flow::begin(account, &Wishes::default()).await?;
+    let flow = Flow::begin(account, &LoginRequest::default()).await?;
     phase.send_replace(Phase::Waiting {
         url: flow.url().to_owned(),
         issuer: flow.issuer().to_owned(),

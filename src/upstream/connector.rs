@@ -10,7 +10,7 @@ use super::handshake::Refusal;
 use super::host::Audience;
 use super::reception::Reception;
 use super::transport::http::mirrors::Mirrors;
-use super::transport::http::{HttpError, Site};
+use super::transport::http::{HttpError, HttpPeer};
 use super::transport::sse;
 use super::transport::stdio::{Process, Stderr, widen};
 use super::transport::streamable_http::Endpoint;
@@ -46,9 +46,9 @@ impl Connector<'_> {
     pub(super) async fn connect(&self) -> Result<Connection, ConnectError> {
         match self.transport {
             Transport::Stdio(transport) => self.stdio(transport).await,
-            Transport::Http(remote) => self.streamable_http(self.site(remote)?).await,
+            Transport::Http(remote) => self.streamable_http(self.peer(remote)?).await,
             Transport::Sse(remote) => {
-                let (wire, opened) = self.sse(self.site(remote)?).await?;
+                let (wire, opened) = self.sse(self.peer(remote)?).await?;
                 self.opened(wire, opened, "")
             }
         }
@@ -68,12 +68,12 @@ impl Connector<'_> {
         self.opened(wire, opened, &stderr.tail())
     }
 
-    async fn streamable_http(&self, site: Site) -> Result<Connection, ConnectError> {
+    async fn streamable_http(&self, peer: HttpPeer) -> Result<Connection, ConnectError> {
         if self.era == Era::Modern {
-            let (wire, opened) = self.modern_http(site).await;
+            let (wire, opened) = self.modern_http(peer).await;
             return self.opened(wire, opened, "");
         }
-        let endpoint = self.endpoint(site.clone());
+        let endpoint = self.endpoint(peer.clone());
         let wire = Wire::Http(endpoint.clone());
         let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
         if opened.is_ok() {
@@ -82,7 +82,7 @@ impl Connector<'_> {
         let other = match &opened {
             Err(_) if self.era == Era::Legacy => None,
             // Modern servers differ in how they refuse a handshake, so every refusal may be one.
-            Err(Refusal::ModernOnly | Refusal::Refused(_)) => Some(self.modern_http(site).await),
+            Err(Refusal::ModernOnly | Refusal::Refused(_)) => Some(self.modern_http(peer).await),
             // No Streamable HTTP at all: perhaps its forerunner (2025-11-25, basic/transports, backwards compatibility).
             Err(Refusal::NoAnswer(CallError::Http {
                 error:
@@ -91,7 +91,7 @@ impl Connector<'_> {
                         ..
                     },
                 ..
-            })) => self.sse(site).await.ok(),
+            })) => self.sse(peer).await.ok(),
             _ => None,
         };
         match other {
@@ -108,15 +108,18 @@ impl Connector<'_> {
         }
     }
 
-    async fn modern_http(&self, site: Site) -> (Wire, Result<Introduction, Refusal>) {
-        let wire = Wire::Http(self.endpoint(site));
+    async fn modern_http(&self, peer: HttpPeer) -> (Wire, Result<Introduction, Refusal>) {
+        let wire = Wire::Http(self.endpoint(peer));
         let opened = Introduction::modern(&wire, self.limit()).await;
         (wire, opened)
     }
 
-    async fn sse(&self, site: Site) -> Result<(Wire, Result<Introduction, Refusal>), ConnectError> {
+    async fn sse(
+        &self,
+        peer: HttpPeer,
+    ) -> Result<(Wire, Result<Introduction, Refusal>), ConnectError> {
         let server = self.server.clone();
-        let opening = sse::open(site, &self.environment.tasks, self.reception());
+        let opening = sse::open(peer, &self.environment.tasks, self.reception());
         let link = match tokio::time::timeout(self.limit(), opening).await {
             Ok(Ok(link)) => link,
             Ok(Err(error)) => return Err(self.refused(Refusal::NoAnswer(error), "")),
@@ -189,13 +192,13 @@ impl Connector<'_> {
         }
     }
 
-    fn site(&self, remote: &Remote) -> Result<Site, ConnectError> {
-        Site::of(self.server, remote, self.environment)
+    fn peer(&self, remote: &Remote) -> Result<HttpPeer, ConnectError> {
+        HttpPeer::of(self.server, remote, self.environment)
     }
 
-    fn endpoint(&self, site: Site) -> Arc<Endpoint> {
+    fn endpoint(&self, peer: HttpPeer) -> Arc<Endpoint> {
         Endpoint::new(
-            site,
+            peer,
             &self.environment.tasks,
             self.mirrors.clone(),
             self.reception(),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::HttpError;
-use super::oauth::Need;
+use super::oauth::AuthRequired;
 use crate::tool::{ServerName, is_hidden};
 
 /// Why a server cannot be reached. Shared by everybody who waited for the same attempt.
@@ -229,22 +229,22 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
     };
     let login = format!("; login needed: run `mcpzip login {server}`");
     match need {
-        Need::Credentials => String::new(),
-        Need::Command => "; what its `headers_command` gives is not accepted".to_owned(),
-        Need::Login => login,
-        Need::Sealed(reason) => {
+        AuthRequired::Credentials => String::new(),
+        AuthRequired::Command => "; what its `headers_command` gives is not accepted".to_owned(),
+        AuthRequired::Login => login,
+        AuthRequired::Sealed(reason) => {
             format!("; {reason}{login}, which replaces it, or unlock the keychain")
         }
-        Need::Renewal => format!("{login}, as the login there was is over"),
-        Need::Scopes(scopes) => format!(
+        AuthRequired::Renewal => format!("{login}, as the login there was is over"),
+        AuthRequired::Scopes(scopes) => format!(
             "{login}, as the login there is lacks the scopes {}",
             scopes.join(", ")
         ),
-        Need::Rights => {
+        AuthRequired::Rights => {
             "; the login there is does not allow this, and a new one would not change that"
                 .to_owned()
         }
-        Need::Patience(reason) => format!("; no token is to be had now: {reason}"),
+        AuthRequired::Patience(reason) => format!("; no token is to be had now: {reason}"),
     }
 }
 

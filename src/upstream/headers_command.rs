@@ -45,14 +45,14 @@ pub(super) struct Helper {
     server: ServerName,
     url: String,
     command: HeadersCommand,
-    latest: Mutex<Option<Arc<Given>>>,
+    latest: Mutex<Option<Arc<CommandHeaders>>>,
     /// Held while the command runs: it is run once, however many wait for it.
     running: tokio::sync::Mutex<()>,
 }
 
-/// What it gave.
+/// The headers that one run of the command printed.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct CommandHeaders {
     pub(super) headers: HeaderMap,
     /// When they were given, and when they end, in seconds since 1970.
     at: f64,
@@ -87,7 +87,7 @@ impl HeadersCommands {
     }
 }
 
-impl Given {
+impl CommandHeaders {
     /// Whether it is better asked for anew: with a tenth of its life left, and a minute at most.
     fn is_ending(&self) -> bool {
         self.ends
@@ -103,9 +103,9 @@ impl Helper {
     pub(super) async fn headers(
         &self,
         environment: &Environment,
-        refused: Option<&Arc<Given>>,
-    ) -> Result<Arc<Given>, String> {
-        let usable = |given: &Arc<Given>| {
+        refused: Option<&Arc<CommandHeaders>>,
+    ) -> Result<Arc<CommandHeaders>, String> {
+        let usable = |given: &Arc<CommandHeaders>| {
             !given.is_ending() && refused.is_none_or(|refused| !Arc::ptr_eq(refused, given))
         };
         if let Some(given) = self.latest().clone().filter(usable) {
@@ -144,7 +144,7 @@ impl Helper {
             .into_owned()
     }
 
-    async fn run(&self, environment: &Environment) -> Result<Given, String> {
+    async fn run(&self, environment: &Environment) -> Result<CommandHeaders, String> {
         tracing::debug!(server = %self.server, program = self.command.program, "running its headers_command");
         let mut running = Running::start(self, environment)?;
         let log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
@@ -175,7 +175,7 @@ impl Helper {
         read(&printed?)
     }
 
-    fn latest(&self) -> MutexGuard<'_, Option<Arc<Given>>> {
+    fn latest(&self) -> MutexGuard<'_, Option<Arc<CommandHeaders>>> {
         // Each change is a single step.
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -249,7 +249,7 @@ async fn drain(mut stderr: impl AsyncRead + Unpin, mut log: ServerLog) {
 }
 
 /// Reads what was printed: an object of headers, or one that has them as `headers` and says when they end. No error quotes it.
-fn read(printed: &[u8]) -> Result<Given, String> {
+fn read(printed: &[u8]) -> Result<CommandHeaders, String> {
     let no_object = || "did not print a JSON object".to_owned();
     let Ok(Value::Object(object)) = serde_json::from_slice(printed) else {
         return Err(no_object());
@@ -273,7 +273,7 @@ fn read(printed: &[u8]) -> Result<Given, String> {
     }
     let at = now();
     let ends = if is_wrapped { end(&object, at)? } else { None };
-    Ok(Given {
+    Ok(CommandHeaders {
         headers: map,
         at,
         ends,
@@ -396,7 +396,7 @@ mod tests {
             (28.0, 30.0, true),
         ] {
             let at = now() - ago;
-            let given = Given {
+            let given = CommandHeaders {
                 headers: HeaderMap::new(),
                 at,
                 ends: Some(at + life),

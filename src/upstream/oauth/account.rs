@@ -1,3 +1,6 @@
+//! The login at one server: whether there is one, how to get one without the user (client credentials, JWT), and how to end it.
+//! Logins that need the user are in `flow.rs`; tokens for requests come from `session.rs`.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +12,10 @@ use super::challenge::Challenge;
 use super::client::{Client, add_scopes};
 use super::discovery::Authority;
 use super::error::LoginError;
+use super::fetcher::{MetadataFetcher, wrong};
 use super::issuer::IssuerChange;
 use super::store::{Login, Record, Store};
-use super::token::{Counter, Token};
-use super::web::{Web, wrong};
+use super::token::{Token, TokenEndpoint};
 use crate::config::{self, Era, Grant, Remote, Transport};
 use crate::mcp::Revision;
 use crate::tool::ServerName;
@@ -20,7 +23,7 @@ use crate::upstream::Environment;
 use crate::upstream::handshake::openings;
 use crate::upstream::transport::http::headers;
 
-/// The login at one server, whether there is one or not: what every command and every request about it stands on.
+/// The login at one server, present or not. Commands and requests work on this.
 #[derive(Debug, Clone)]
 pub struct Account {
     pub(super) server: ServerName,
@@ -32,7 +35,7 @@ pub struct Account {
     is_sse: bool,
 }
 
-/// How long a server may take to say that it wants a login.
+/// The time limit of the request that finds out whether a server requires a login.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// A login, for people.
@@ -170,12 +173,12 @@ impl Account {
             self.store.empty()
         });
         let was_there = self.store.remove()?;
-        let web = self.web().await;
+        let fetcher = self.fetcher().await;
         for (issuer, login) in &record.logins {
             if login.is_public {
-                web.note_public();
+                fetcher.note_public();
             }
-            if let Err(error) = self.revoke(&web, issuer, login).await {
+            if let Err(error) = self.revoke(&fetcher, issuer, login).await {
                 tracing::warn!(server = %self.server, %error, "the token could not be revoked, and stays valid until it ends");
             }
         }
@@ -183,7 +186,12 @@ impl Account {
     }
 
     /// Ends a login where it was given (RFC 7009); with the refresh token go those that came of it.
-    async fn revoke(&self, web: &Web<'_>, issuer: &str, login: &Login) -> Result<(), LoginError> {
+    async fn revoke(
+        &self,
+        fetcher: &MetadataFetcher<'_>,
+        issuer: &str,
+        login: &Login,
+    ) -> Result<(), LoginError> {
         let (Some(endpoint), Some(client), Some(token)) =
             (&login.revocation_endpoint, &login.client, &login.token)
         else {
@@ -204,7 +212,7 @@ impl Account {
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        let answer = web.form(&endpoint, &fields, authorization).await?;
+        let answer = fetcher.form(&endpoint, &fields, authorization).await?;
         if answer.status.is_success() {
             return Ok(());
         }
@@ -255,9 +263,11 @@ impl Account {
         {
             return Ok(token.clone());
         }
-        let web = self.web().await;
+        let fetcher = self.fetcher().await;
         let kept = unread.map_or(Ok(&record), Err);
-        let authority = self.authority(&web, challenge, kept, None, change).await?;
+        let authority = self
+            .authority(&fetcher, challenge, kept, None, change)
+            .await?;
         let client =
             Client::configured(&self.remote.oauth, &authority).ok_or(LoginError::NothingToRenew)?;
         self.pin(&mut record, &authority.issuer).await?;
@@ -271,7 +281,7 @@ impl Account {
         let mut grant = vec![("grant_type", "client_credentials")];
         grant.extend((!scopes.is_empty()).then_some(("scope", joined.as_str())));
         let token = self
-            .counter(&web, &authority, &client)
+            .endpoint(&fetcher, &authority, &client)
             .ask(&grant, &scopes)
             .await?;
         self.keep(&mut record, &authority, client, Some(token.clone()))
@@ -298,14 +308,14 @@ impl Account {
         let Some(refresh) = refresh else {
             return Err(LoginError::NothingToRenew);
         };
-        let (web, endpoint) = (self.web().await, parsed(&login.token_endpoint)?);
+        let (fetcher, endpoint) = (self.fetcher().await, parsed(&login.token_endpoint)?);
         if login.is_public {
-            web.note_public();
+            fetcher.note_public();
         }
         // From the answer on there is no way back: the old token may be good no more, and the new one is not written yet.
         self.store.prepare().await?;
-        let counter = Counter {
-            web: &web,
+        let endpoint = TokenEndpoint {
+            fetcher: &fetcher,
             issuer: &issuer,
             endpoint: &endpoint,
             resource: &login.resource,
@@ -316,11 +326,14 @@ impl Account {
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.expose().as_str()),
         ];
-        let renewed = counter.ask(&grant, &token.scopes).await.map(|mut renewed| {
-            // One that is not replaced stays good (RFC 6749, section 6).
-            renewed.refresh = renewed.refresh.or(Some(refresh));
-            renewed
-        });
+        let renewed = endpoint
+            .ask(&grant, &token.scopes)
+            .await
+            .map(|mut renewed| {
+                // One that is not replaced stays good (RFC 6749, section 6).
+                renewed.refresh = renewed.refresh.or(Some(refresh));
+                renewed
+            });
         match &renewed {
             Ok(renewed) => login.token = Some(renewed.clone()),
             Err(error) if error.is_final() => {
@@ -447,18 +460,18 @@ impl Account {
         }
     }
 
-    pub(super) async fn web(&self) -> Web<'_> {
-        Web::of(&self.url, &self.remote, &self.environment).await
+    pub(super) async fn fetcher(&self) -> MetadataFetcher<'_> {
+        MetadataFetcher::of(&self.url, &self.remote, &self.environment).await
     }
 
-    pub(super) fn counter<'a>(
+    pub(super) fn endpoint<'a>(
         &'a self,
-        web: &'a Web<'a>,
+        fetcher: &'a MetadataFetcher<'a>,
         authority: &'a Authority,
         client: &'a Client,
-    ) -> Counter<'a> {
-        Counter {
-            web,
+    ) -> TokenEndpoint<'a> {
+        TokenEndpoint {
+            fetcher,
             issuer: &authority.issuer,
             endpoint: &authority.token_endpoint,
             resource: &authority.resource,

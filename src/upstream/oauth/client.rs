@@ -11,9 +11,9 @@ use serde_json::json;
 use super::assertion;
 use super::discovery::Authority;
 use super::error::LoginError;
+use super::fetcher::MetadataFetcher;
 use super::now;
 use super::store::hidden;
-use super::web::Web;
 use crate::config::{OAuth, PrivateKey};
 use crate::secret::Secret;
 
@@ -87,7 +87,7 @@ impl Client {
 
     /// Registers a client for `redirect` (RFC 7591).
     pub(super) async fn register(
-        web: &Web<'_>,
+        fetcher: &MetadataFetcher<'_>,
         authority: &Authority,
         endpoint: &Url,
         redirect: &str,
@@ -102,36 +102,36 @@ impl Client {
             // Otherwise a server may take us for a web site, which may not have such a redirect (2026-07-28).
             "application_type": "native",
         });
-        let answer = web.json(endpoint, &description).await?;
+        let answer = fetcher.json(endpoint, &description).await?;
         if !answer.status.is_success() {
             return Err(super::token::refusal(&authority.issuer, &answer, &[]));
         }
-        let Ok(given) = serde_json::from_slice::<Registration>(&answer.body) else {
-            return Err(super::web::wrong(
+        let Ok(response) = serde_json::from_slice::<Registration>(&answer.body) else {
+            return Err(super::fetcher::wrong(
                 endpoint,
                 "registered us, and did not say as whom",
             ));
         };
         let method = match (
-            given
+            response
                 .token_endpoint_auth_method
                 .as_deref()
                 .and_then(AuthMethod::parse),
-            &given.client_secret,
+            &response.client_secret,
         ) {
             (_, None) => AuthMethod::None,
             (Some(method), Some(_)) => method,
             (None, Some(_)) => authority.method_of_secret(),
         };
         Ok(Self {
-            id: given.client_id,
-            secret: given
+            id: response.client_id,
+            secret: response
                 .client_secret
                 .filter(|secret| !secret.is_empty())
                 .map(Secret::new),
             method,
             redirect: Some(redirect.to_owned()),
-            secret_ends: Some(given.client_secret_expires_at).filter(|time| *time > 0),
+            secret_ends: Some(response.client_secret_expires_at).filter(|time| *time > 0),
         })
     }
 

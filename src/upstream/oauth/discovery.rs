@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::challenge::Challenge;
 use super::error::LoginError;
+use super::fetcher::{MetadataFetcher, shown};
 use super::issuer::is_same;
-use super::web::{Web, shown};
 
 /// Who gives the login, and where.
 #[derive(Debug, Clone)]
@@ -85,26 +85,26 @@ impl TryFrom<String> for Endpoint {
 
 /// Finds who gives the login for the server at `own`, which said `challenge`. Of several, `known` is taken before the first.
 pub(super) async fn discover(
-    web: &Web<'_>,
+    fetcher: &MetadataFetcher<'_>,
     own: &Url,
     challenge: &Challenge,
     known: Option<&str>,
 ) -> Result<Authority, LoginError> {
-    let authority = find(web, own, challenge, known).await?;
+    let authority = find(fetcher, own, challenge, known).await?;
     Ok(Authority {
-        is_public: web.is_public(),
+        is_public: fetcher.is_public(),
         ..authority
     })
 }
 
 async fn find(
-    web: &Web<'_>,
+    fetcher: &MetadataFetcher<'_>,
     own: &Url,
     challenge: &Challenge,
     known: Option<&str>,
 ) -> Result<Authority, LoginError> {
-    let Some(metadata) = resource_metadata(web, own, challenge).await? else {
-        return without_metadata(web, own).await;
+    let Some(metadata) = resource_metadata(fetcher, own, challenge).await? else {
+        return without_metadata(fetcher, own).await;
     };
     let issuers = &metadata.authorization_servers;
     let issuer = issuers
@@ -112,9 +112,9 @@ async fn find(
         .find(|issuer| known.is_some_and(|known| is_same(known, issuer)))
         .or_else(|| issuers.first());
     let Some(issuer) = issuer else {
-        return without_metadata(web, own).await;
+        return without_metadata(fetcher, own).await;
     };
-    let Some(found) = authority_metadata(web, issuer).await? else {
+    let Some(found) = authority_metadata(fetcher, issuer).await? else {
         return Err(unusable(format!(
             "`{issuer}`, where one would log in, does not say how"
         )));
@@ -125,7 +125,7 @@ async fn find(
 
 /// The server's metadata: where its challenge points, then at the well-known places.
 async fn resource_metadata(
-    web: &Web<'_>,
+    fetcher: &MetadataFetcher<'_>,
     own: &Url,
     challenge: &Challenge,
 ) -> Result<Option<ResourceMetadata>, LoginError> {
@@ -140,7 +140,7 @@ async fn resource_metadata(
         .as_ref()
         .is_some_and(|pointer| pointer.origin() != own.origin())
     {
-        web.answered_by(challenge.peer);
+        fetcher.answered_by(challenge.peer);
     }
     let path = own.path().trim_end_matches('/');
     let well_known =
@@ -151,7 +151,7 @@ async fn resource_metadata(
         .collect();
     places.dedup();
     for place in places {
-        let Some(document) = web.document(&place).await? else {
+        let Some(document) = fetcher.document(&place).await? else {
             continue;
         };
         let Ok(metadata) = serde_json::from_value::<ResourceMetadata>(document) else {
@@ -184,7 +184,7 @@ pub(super) fn covers(resource: &str, own: &Url) -> bool {
 }
 
 async fn authority_metadata(
-    web: &Web<'_>,
+    fetcher: &MetadataFetcher<'_>,
     issuer: &str,
 ) -> Result<Option<AuthorityMetadata>, LoginError> {
     let base = Url::parse(issuer)
@@ -203,7 +203,7 @@ async fn authority_metadata(
     places.dedup();
     for place in places {
         let place = located(&base, &place);
-        let Some(document) = web.document(&place).await? else {
+        let Some(document) = fetcher.document(&place).await? else {
             continue;
         };
         let Ok(metadata) = serde_json::from_value::<AuthorityMetadata>(document) else {
@@ -224,9 +224,12 @@ async fn authority_metadata(
 }
 
 /// A server of 2025-03-26 is its own authorization server (2025-03-26, basic/authorization, section 2.3).
-async fn without_metadata(web: &Web<'_>, own: &Url) -> Result<Authority, LoginError> {
+async fn without_metadata(
+    fetcher: &MetadataFetcher<'_>,
+    own: &Url,
+) -> Result<Authority, LoginError> {
     let (issuer, resource) = (own.origin().ascii_serialization(), resource_of(own));
-    if let Some(found) = authority_metadata(web, &issuer).await? {
+    if let Some(found) = authority_metadata(fetcher, &issuer).await? {
         return Ok(authority(found, resource, Vec::new()));
     }
     Ok(Authority {

@@ -1,10 +1,12 @@
+//! Errors of a login, for the command line and the log. No text here holds a secret.
+
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no login. No text here holds a secret.
+/// The reason that a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// It cannot be had with OAuth.
+    /// The server does not offer a login that we can use.
     #[error("server `{server}` {reason}")]
     NotOffered {
         /// The server.
@@ -20,9 +22,9 @@ pub enum LoginError {
         /// Why.
         reason: &'static str,
     },
-    /// Nobody answered there, or not in time, or not what was asked for.
+    /// The fetch failed, timed out, or brought an unusable answer.
     #[error("`{url}` {reason}")]
-    Web {
+    Fetch {
         /// Scheme, host, port and path.
         url: String,
         /// What happened; it reads on after the URL.

@@ -1,3 +1,7 @@
+//! One login of a person: the authorization code flow of OAuth 2.1 with PKCE (RFC 7636, method S256) and the resource
+//! indicator (RFC 8707). [`Flow::begin`] finds the authorization server and opens the callback; the user's browser or a pasted
+//! URL brings the [`Answer`]; the code in it is exchanged for a token.
+
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,17 +15,17 @@ use super::challenge::Challenge;
 use super::client::{Client, add_scopes};
 use super::discovery::Authority;
 use super::error::LoginError;
+use super::fetcher::MetadataFetcher;
 use super::issuer::IssuerChange;
 use super::store::Record;
 use super::token::refused;
-use super::web::Web;
 use crate::config::Grant;
 use crate::secret::{Secret, is_same_secret, random_token};
 
-/// How long a person has.
+/// The time that the user has to finish the login.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// A login of a person: a page to be opened, and an answer that comes back by the redirect or by hand.
+/// A login in progress: the page that the user opens, and the callback that waits for the answer.
 #[derive(Debug)]
 pub struct Flow {
     account: Account,
@@ -35,16 +39,16 @@ pub struct Flow {
     moved_from: Option<String>,
 }
 
-/// What a person wants of a login.
+/// The parts of a login that the user may choose.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct LoginRequest {
     /// The scopes to ask for, in place of those that the server names.
     pub scopes: Vec<String>,
     /// Whether configured credentials may go to another issuer than so far.
     pub issuer: IssuerChange,
 }
 
-/// What came back.
+/// The parameters of the redirect.
 #[derive(Debug)]
 pub struct Answer {
     code: Option<Secret<String>>,
@@ -58,7 +62,7 @@ impl Flow {
     ///
     /// # Errors
     /// When the server wants no login, or does not offer it as we can take it.
-    pub async fn begin(account: Account, wishes: &Wishes) -> Result<Self, LoginError> {
+    pub async fn begin(account: Account, request: &LoginRequest) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
         let probed = account.probe(None).await?;
         // One that cannot be opened now is about to be replaced.
@@ -73,10 +77,10 @@ impl Flow {
         challenge.resource_metadata = challenge
             .resource_metadata
             .or_else(|| record.pointer.clone());
-        let web = account.web().await;
+        let fetcher = account.fetcher().await;
         let kept = unread.map_or(Ok(&record), Err);
         let authority = account
-            .authority(&web, &challenge, kept, None, wishes.issuer)
+            .authority(&fetcher, &challenge, kept, None, request.issuer)
             .await?;
         let moved_from = account.moved_from(&record, &authority.issuer);
         // One that lets everybody in may want a login for some of its tools, and then says where.
@@ -95,10 +99,15 @@ impl Flow {
             );
             return Err(LoginError::Metadata { reason });
         }
-        web.check(endpoint)?;
-        let (client, callback) =
-            identity(&account, &web, &authority, is_readable.then_some(&record)).await?;
-        let scopes = scopes(&account, &authority, &challenge, &record, wishes);
+        fetcher.check(endpoint)?;
+        let (client, callback) = identity(
+            &account,
+            &fetcher,
+            &authority,
+            is_readable.then_some(&record),
+        )
+        .await?;
+        let scopes = scopes(&account, &authority, &challenge, &record, request);
         // Twice 128 bits: a verifier has at least 43 characters (RFC 7636, section 4.1).
         let verifier = Secret::new(random_token() + &random_token());
         let state = Secret::new(random_token());
@@ -124,7 +133,7 @@ impl Flow {
                 query.append_pair("prompt", "consent");
             }
         }
-        drop(web);
+        drop(fetcher);
         Ok(Self {
             account,
             authority,
@@ -287,9 +296,9 @@ impl Flow {
             ..
         } = self;
         let redirect = callback.url();
-        let web = account.web().await;
+        let fetcher = account.fetcher().await;
         if authority.is_public {
-            web.note_public();
+            fetcher.note_public();
         }
         let grant = [
             ("grant_type", "authorization_code"),
@@ -306,7 +315,7 @@ impl Flow {
             }
         }
         let asked = account
-            .counter(&web, &authority, &client)
+            .endpoint(&fetcher, &authority, &client)
             .ask(&grant, &scopes)
             .await;
         let _lock = account.store.lock().await?;
@@ -350,7 +359,7 @@ fn has_state(url: &Url, state: &Secret<String>) -> bool {
 /// Who we are, and a listener at the redirect URL that goes with it; `record` is what is kept, where it can be read.
 async fn identity(
     account: &Account,
-    web: &Web<'_>,
+    fetcher: &MetadataFetcher<'_>,
     authority: &Authority,
     record: Option<&Record>,
 ) -> Result<(Client, Callback), LoginError> {
@@ -378,7 +387,7 @@ async fn identity(
             port,
         });
     };
-    let client = Client::register(web, authority, endpoint, &redirect).await.map_err(|error| match error {
+    let client = Client::register(fetcher, authority, endpoint, &redirect).await.map_err(|error| match error {
         LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => account
             .not_offered("offers no login by OAuth; perhaps it wants a key, which `headers` in its entry can give"),
         error => error,
@@ -405,10 +414,10 @@ fn scopes(
     authority: &Authority,
     challenge: &Challenge,
     record: &Record,
-    wishes: &Wishes,
+    request: &LoginRequest,
 ) -> Vec<String> {
-    if !wishes.scopes.is_empty() {
-        return wishes.scopes.clone();
+    if !request.scopes.is_empty() {
+        return request.scopes.clone();
     }
     let configured = &account.remote.oauth.scopes;
     let mut scopes =

@@ -8,8 +8,8 @@ use super::account::Account;
 use super::challenge::Challenge;
 use super::discovery::{Authority, discover};
 use super::error::LoginError;
+use super::fetcher::MetadataFetcher;
 use super::store::Record;
-use super::web::Web;
 
 /// Whether another issuer than the first may be taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Account {
     /// When it is another one than these credentials are for, or when this cannot be known.
     pub(super) async fn authority(
         &self,
-        web: &Web<'_>,
+        fetcher: &MetadataFetcher<'_>,
         challenge: &Challenge,
         record: Result<&Record, LoginError>,
         preferred: Option<&str>,
@@ -45,7 +45,7 @@ impl Account {
         let pinned = record.and_then(Record::pinned).filter(|_| is_pinned);
         let current = record.and_then(|record| record.current.as_deref());
         let known = configured.or(pinned).or(preferred).or(current);
-        let authority = discover(web, &self.url, challenge, known).await?;
+        let authority = discover(fetcher, &self.url, challenge, known).await?;
         match configured.or(pinned) {
             Some(expected) if !is_same(expected, &authority.issuer) => {
                 Err(self.other_issuer(&authority.issuer, expected))

@@ -155,14 +155,14 @@ impl Account {
             );
         }
         let challenge = self.probe(None).await?.unwrap_or_default();
-        let web = self.web().await;
+        let fetcher = self.fetcher().await;
         let (record, unread) = match self.store.read().await {
             Ok(record) => (record, None),
             Err(error) => (self.store.empty(), Some(error)),
         };
         let authority = self
             .authority(
-                &web,
+                &fetcher,
                 &challenge,
                 unread.map_or(Ok(&record), Err),
                 inherited.issuer.as_deref(),
@@ -176,7 +176,7 @@ impl Account {
         {
             return Err(self.not_offered("names another authorization server now; log in anew"));
         }
-        drop(web);
+        drop(fetcher);
         let client = Client::configured(&self.remote.oauth, &authority).or_else(|| {
             let client = inherited.client?;
             let (id, secret) = (client.client_id, client.client_secret);

@@ -18,6 +18,7 @@ mod challenge;
 mod client;
 mod discovery;
 mod error;
+mod fetcher;
 mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
@@ -28,15 +29,14 @@ mod session;
 mod store;
 mod token;
 mod vault;
-mod web;
 
 pub use account::{Account, LoginStatus};
 pub(super) use address::Guard;
 pub use error::LoginError;
-pub use flow::{Answer, Flow, Wishes};
+pub use flow::{Answer, Flow, LoginRequest};
 pub use issuer::IssuerChange;
 pub use mcp_remote::Inherited;
-pub use session::Need;
+pub use session::AuthRequired;
 pub(super) use session::Session;
 pub use vault::Vault;
 

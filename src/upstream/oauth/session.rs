@@ -1,3 +1,6 @@
+//! The token of a running server's requests: taken from the stored login, renewed before it ends, and obtained anew after a
+//! refusal. A refusal that needs the user becomes an [`AuthRequired`], which the error to the client explains.
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +16,7 @@ use crate::secret::Masker;
 use crate::tool::ServerName;
 use crate::upstream::Environment;
 
-/// How often the kept login is looked at: another process may have logged in, or out.
+/// The interval at which the stored login is read again: another process may have logged in or out.
 const CHECK: Duration = Duration::from_secs(1);
 
 /// A running server's login: it gives requests their token, renews it, and knows what to do when one is refused.
@@ -27,15 +30,15 @@ pub(in crate::upstream) struct Session {
 struct State {
     token: Option<Token>,
     checked: Option<Instant>,
-    /// Why what is kept could not be read when it was last looked at.
+    /// The reason that the stored login could not be read at the last attempt.
     sealed: Option<String>,
-    /// Why the last refusal could not be met.
-    need: Need,
+    /// The step that the last refusal asks for.
+    need: AuthRequired,
 }
 
-/// What it takes until a server lets us in.
+/// The step that is missing before a server accepts a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Need {
+pub enum AuthRequired {
     /// Credentials of the configuration, which has them or must get them.
     #[default]
     Credentials,
@@ -126,7 +129,7 @@ impl Session {
             return if challenge.wants_more_scopes() {
                 self.step_up(challenge, sent).await
             } else {
-                self.give_up(Need::Rights)
+                self.give_up(AuthRequired::Rights)
             };
         }
         if self.account.remote.oauth.grant == Grant::ClientCredentials {
@@ -136,18 +139,18 @@ impl Session {
             None => {
                 let sealed = self.state().sealed.clone();
                 if let Some(reason) = sealed {
-                    return self.give_up(Need::Sealed(reason));
+                    return self.give_up(AuthRequired::Sealed(reason));
                 }
                 self.note(&challenge.scopes, &challenge).await;
-                self.give_up(Need::Login)
+                self.give_up(AuthRequired::Login)
             }
             Some(sent) if sent.refresh.is_some() => self.renewed(sent).await.and_then(Bearer::new),
-            Some(_) => self.give_up(Need::Renewal),
+            Some(_) => self.give_up(AuthRequired::Renewal),
         }
     }
 
     /// What it takes after a refusal.
-    pub(in crate::upstream) fn need(&self) -> Need {
+    pub(in crate::upstream) fn need(&self) -> AuthRequired {
         self.state().need.clone()
     }
 
@@ -167,7 +170,7 @@ impl Session {
         sent: Option<&Token>,
     ) -> Option<Bearer> {
         let Some(sent) = sent else {
-            return self.give_up(Need::Login);
+            return self.give_up(AuthRequired::Login);
         };
         let missing: Vec<String> = challenge
             .scopes
@@ -176,13 +179,13 @@ impl Session {
             .cloned()
             .collect();
         if missing.is_empty() {
-            return self.give_up(Need::Rights);
+            return self.give_up(AuthRequired::Rights);
         }
         if self.account.remote.oauth.grant == Grant::ClientCredentials {
             return self.obtain(challenge, Some(sent.clone())).await;
         }
         self.note(&missing, &challenge).await;
-        self.give_up(Need::Scopes(missing))
+        self.give_up(AuthRequired::Scopes(missing))
     }
 
     async fn note(&self, scopes: &[String], challenge: &Challenge) {
@@ -205,7 +208,7 @@ impl Session {
         };
         match self.account.environment.tasks.spawn(asking).await {
             Ok(Ok(token)) => Bearer::new(self.keep(token)),
-            Ok(Err(error)) => self.give_up(Need::Patience(chain(&error))),
+            Ok(Err(error)) => self.give_up(AuthRequired::Patience(chain(&error))),
             Err(_) => None,
         }
     }
@@ -232,13 +235,13 @@ impl Session {
                 }
                 let mut state = self.state();
                 if error.is_final() {
-                    state.need = Need::Renewal;
+                    state.need = AuthRequired::Renewal;
                     state.token = state.token.take().filter(|token| !token.is_over());
                 } else if matches!(error, super::LoginError::NothingToRenew) {
                     // By our clock it may be over; the server's is what counts.
-                    state.need = Need::Renewal;
+                    state.need = AuthRequired::Renewal;
                 } else {
-                    state.need = Need::Patience(chain(&error));
+                    state.need = AuthRequired::Patience(chain(&error));
                 }
                 None
             }
@@ -271,7 +274,7 @@ impl Session {
         token
     }
 
-    fn give_up(&self, need: Need) -> Option<Bearer> {
+    fn give_up(&self, need: AuthRequired) -> Option<Bearer> {
         self.state().need = need;
         None
     }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::client::{Client, scopes_in};
 use super::error::LoginError;
+use super::fetcher::{Answer, MetadataFetcher, wrong};
 use super::now;
 use super::store::{hidden, plain};
-use super::web::{Answer, Web, wrong};
 use crate::config::PrivateKey;
 use crate::secret::{Masker, Secret};
 
@@ -31,8 +31,8 @@ pub(super) struct Token {
 }
 
 /// Where tokens are given, and to whom.
-pub(super) struct Counter<'a> {
-    pub(super) web: &'a Web<'a>,
+pub(super) struct TokenEndpoint<'a> {
+    pub(super) fetcher: &'a MetadataFetcher<'a>,
     pub(super) issuer: &'a str,
     pub(super) endpoint: &'a Url,
     pub(super) resource: &'a str,
@@ -42,7 +42,7 @@ pub(super) struct Counter<'a> {
 
 /// RFC 6749, section 5.1. Some servers write numbers as texts.
 #[derive(Deserialize)]
-struct Given {
+struct TokenResponse {
     access_token: String,
     token_type: Option<String>,
     refresh_token: Option<String>,
@@ -78,7 +78,7 @@ impl Token {
     }
 }
 
-impl Counter<'_> {
+impl TokenEndpoint<'_> {
     /// Asks for a token by `grant`, a list of fields; `scopes` are those it is for where the answer does not say.
     pub(super) async fn ask(
         &self,
@@ -111,12 +111,15 @@ impl Counter<'_> {
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        let answer = self.web.form(self.endpoint, &fields, authorization).await?;
-        let given = match serde_json::from_slice::<Given>(&answer.body) {
-            Ok(given) if answer.status.is_success() => given,
+        let answer = self
+            .fetcher
+            .form(self.endpoint, &fields, authorization)
+            .await?;
+        let response = match serde_json::from_slice::<TokenResponse>(&answer.body) {
+            Ok(response) if answer.status.is_success() => response,
             _ => return Err(refusal(self.issuer, &answer, &secrets)),
         };
-        if given
+        if response
             .token_type
             .is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer"))
         {
@@ -125,15 +128,17 @@ impl Counter<'_> {
                 "gives tokens of a kind that is not `Bearer`",
             ));
         }
-        if given.access_token.is_empty()
-            || given.access_token.contains(|c: char| !c.is_ascii_graphic())
+        if response.access_token.is_empty()
+            || response
+                .access_token
+                .contains(|c: char| !c.is_ascii_graphic())
         {
             return Err(wrong(
                 self.endpoint,
                 "gave a token that no header can carry",
             ));
         }
-        let life = given.expires_in.and_then(|value| match value {
+        let life = response.expires_in.and_then(|value| match value {
             serde_json::Value::Number(number) => number.as_f64(),
             serde_json::Value::String(text) => text.trim().parse().ok(),
             _ => None,
@@ -142,14 +147,14 @@ impl Counter<'_> {
         // A float becomes the nearest whole number there is, and what is below zero becomes zero.
         let ends = life.map(|life| now.saturating_add(life as u64));
         Ok(Token {
-            access: given.access_token.into(),
-            refresh: given
+            access: response.access_token.into(),
+            refresh: response
                 .refresh_token
                 .filter(|token| !token.is_empty())
                 .map(Secret::new),
             given: now,
             ends,
-            scopes: given
+            scopes: response
                 .scope
                 .map_or_else(|| scopes.to_vec(), |text| scopes_in(&text)),
         })

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::http::body::{self, Broken, Content};
 use super::http::events::{Event, EventStream, Resumption};
 use super::http::headers::origin;
-use super::http::{HttpError, Site};
+use super::http::{HttpError, HttpPeer};
 use crate::mcp::{Envelope, Line, LineReader, Message, Outbox};
 use crate::shutdown::Tasks;
 use crate::upstream::connection::Link;
@@ -29,27 +29,27 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Opens the stream and waits for the server to say where to post; the tasks of the link run in `tasks`.
 pub(in crate::upstream) async fn open(
-    site: Site,
+    peer: HttpPeer,
     tasks: &Tasks,
     reception: Arc<Reception>,
 ) -> Result<Arc<Link>, CallError> {
     let accept = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
-    let response = site
-        .send(Method::GET, &site.url, accept, Bytes::new())
+    let response = peer
+        .send(Method::GET, &peer.url, accept, Bytes::new())
         .await?;
     if !response.status().is_success() {
-        return Err(site.error(site.refusal(response).await.0));
+        return Err(peer.error(peer.refusal(response).await.0));
     }
     if let Content::Other(_) | Content::Json = body::content(&response) {
-        return Err(site.error(HttpError::NoEndpoint {
+        return Err(peer.error(HttpError::NoEndpoint {
             reason: "it opens no event stream".to_owned(),
         }));
     }
     let mut events = EventStream::new(response, MESSAGE_LIMIT, Resumption::default());
-    let target = post_url(&site, &mut events).await?;
+    let target = post_url(&peer, &mut events).await?;
     let outbox = Outbox::new();
     let link = Link::new(
-        site.server.clone(),
+        peer.server.clone(),
         outbox.clone(),
         MESSAGE_LIMIT,
         reception,
@@ -60,7 +60,7 @@ pub(in crate::upstream) async fn open(
         let _ = outbox.write_to(near).await;
     });
     let posts = Posts {
-        site: Arc::new(site),
+        peer: Arc::new(peer),
         target,
         link: link.clone(),
         tasks: tasks.clone(),
@@ -71,17 +71,17 @@ pub(in crate::upstream) async fn open(
 }
 
 /// The first event names the URL for our messages, which must be of the same origin.
-async fn post_url(site: &Site, events: &mut EventStream) -> Result<Url, CallError> {
-    let wrong = |reason: String| site.error(HttpError::NoEndpoint { reason });
+async fn post_url(peer: &HttpPeer, events: &mut EventStream) -> Result<Url, CallError> {
+    let wrong = |reason: String| peer.error(HttpError::NoEndpoint { reason });
     match events.next().await {
         Ok(Some(Event::Message { kind, data })) if kind == "endpoint" => {
             let target = std::str::from_utf8(&data)
                 .ok()
-                .and_then(|path| site.url.join(path).ok());
+                .and_then(|path| peer.url.join(path).ok());
             let target =
                 target.ok_or_else(|| wrong("it names no usable URL to post to".to_owned()))?;
-            if target.origin() != site.url.origin() {
-                return Err(site.error(HttpError::Redirect {
+            if target.origin() != peer.url.origin() {
+                return Err(peer.error(HttpError::Redirect {
                     to: format!("`{}`", origin(&target)),
                 }));
             }
@@ -93,7 +93,7 @@ async fn post_url(site: &Site, events: &mut EventStream) -> Result<Url, CallErro
         Ok(None) | Err(Broken::TooLarge(_)) => Err(wrong(
             "its stream ended before it named an endpoint to post to".to_owned(),
         )),
-        Err(Broken::Lost(reason)) => Err(site.lost(&reason, false)),
+        Err(Broken::Lost(reason)) => Err(peer.lost(&reason, false)),
     }
 }
 
@@ -124,7 +124,7 @@ async fn read(link: Arc<Link>, mut events: EventStream, stop: CancellationToken)
 /// The way out.
 #[derive(Clone)]
 struct Posts {
-    site: Arc<Site>,
+    peer: Arc<HttpPeer>,
     target: Url,
     link: Arc<Link>,
     tasks: Tasks,
@@ -174,12 +174,12 @@ impl Posts {
     async fn post(&self, line: Bytes) -> Result<(), CallError> {
         let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         let response = self
-            .site
+            .peer
             .send(Method::POST, &self.target, kind, line)
             .await?;
         if response.status().is_success() {
             return Ok(());
         }
-        Err(self.site.error(self.site.refusal(response).await.0))
+        Err(self.peer.error(self.peer.refusal(response).await.0))
     }
 }

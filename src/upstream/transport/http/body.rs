@@ -8,7 +8,7 @@ use reqwest::{Response, StatusCode};
 
 use super::error::{HttpError, words};
 use super::headers::origin;
-use crate::upstream::oauth::Need;
+use crate::upstream::oauth::AuthRequired;
 
 /// What is read of a body that says no: a JSON-RPC error may be long.
 const REFUSAL_LIMIT: usize = 1024 * 1024;
@@ -122,7 +122,7 @@ pub(super) async fn refusal(
     let error = if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         HttpError::Login {
             status: status.as_u16(),
-            need: Need::default(),
+            need: AuthRequired::default(),
             said,
         }
     } else {

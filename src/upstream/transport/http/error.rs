@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::io;
 
-use crate::upstream::oauth::Need;
+use crate::upstream::oauth::AuthRequired;
 
 /// What goes wrong with servers that are reached over HTTP. It reads on after the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum HttpError {
         /// 401, or 403.
         status: u16,
         /// What it takes.
-        need: Need,
+        need: AuthRequired,
         /// The beginning of what it said.
         said: String,
     },
@@ -74,7 +74,10 @@ impl HttpError {
         };
         matches!(
             need,
-            Need::Login | Need::Sealed(_) | Need::Renewal | Need::Scopes(_)
+            AuthRequired::Login
+                | AuthRequired::Sealed(_)
+                | AuthRequired::Renewal
+                | AuthRequired::Scopes(_)
         )
     }
 }

@@ -8,8 +8,8 @@ mod error;
 pub(in crate::upstream) mod events;
 pub(in crate::upstream) mod headers;
 pub(in crate::upstream) mod mirrors;
-mod site;
+mod peer;
 
 pub use error::HttpError;
 pub(in crate::upstream) use error::reason;
-pub(in crate::upstream) use site::Site;
+pub(in crate::upstream) use peer::HttpPeer;

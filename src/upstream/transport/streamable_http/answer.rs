@@ -53,20 +53,20 @@ impl Endpoint {
                 let body = body::whole(response, MESSAGE_LIMIT)
                     .await
                     .map_err(|broken| self.broken(broken))?;
-                self.site.took(start.elapsed());
+                self.peer.took(start.elapsed());
                 let body = one_line(body);
                 self.heard(&body, Some(id))
                     .unwrap_or_else(|| Err(self.malformed("it answers another request")))
             }
             Content::Events => {
                 let answer = self.streamed(id, response).await;
-                self.site.took(start.elapsed());
+                self.peer.took(start.elapsed());
                 answer
             }
             Content::Other(_) if response.status() == StatusCode::ACCEPTED => {
                 Err(self.malformed("it took the request for one that needs no answer"))
             }
-            Content::Other(found) => Err(self.site.error(HttpError::ContentType { found })),
+            Content::Other(found) => Err(self.peer.error(HttpError::ContentType { found })),
         }
     }
 
@@ -91,12 +91,12 @@ impl Endpoint {
             };
             let resumption = events.resumption().clone();
             let Some(last_id) = resumption.last_id.clone().filter(|_| !self.is_modern()) else {
-                return Err(self.site.lost(&end, true));
+                return Err(self.peer.lost(&end, true));
             };
             events = loop {
                 fruitless += 1;
                 if fruitless > MOST_RESUMPTIONS {
-                    return Err(self.site.lost(&end, true));
+                    return Err(self.peer.lost(&end, true));
                 }
                 tokio::time::sleep(resumption.pause.unwrap_or(PAUSE).max(SHORTEST_PAUSE)).await;
                 match self.get(Some(&last_id)).await {
@@ -111,7 +111,7 @@ impl Endpoint {
                             "{end}, and it does not go on: HTTP {}",
                             response.status().as_u16()
                         );
-                        return Err(self.site.lost(&reason, true));
+                        return Err(self.peer.lost(&reason, true));
                     }
                     Ok(_) | Err(_) => {}
                 }
@@ -125,12 +125,12 @@ impl Endpoint {
         let has_session = self.session.get().is_some();
         let gone = || {
             self.lose_session();
-            self.site.lost("its session is gone", false)
+            self.peer.lost("its session is gone", false)
         };
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(gone());
         }
-        let (error, body) = self.site.refusal(response).await;
+        let (error, body) = self.peer.refusal(response).await;
         // A wanted login is one, whatever else stands in the body.
         if matches!(error, HttpError::Status { .. })
             && let Some(refusal) = body.and_then(|body| json_rpc_error(&one_line(body)))
@@ -147,7 +147,7 @@ impl Endpoint {
                 Ok(Reply::Error(refusal))
             };
         }
-        Err(self.site.error(error))
+        Err(self.peer.error(error))
     }
 
     /// Takes an event; gives the answer to request `id` if it is that.
@@ -162,7 +162,7 @@ impl Endpoint {
             }
             Event::Message { .. } => None,
             Event::TooLarge { length, id: theirs } => {
-                tracing::warn!(server = %self.site.server, length, "a message over the size limit was dropped");
+                tracing::warn!(server = %self.peer.server, length, "a message over the size limit was dropped");
                 let ours = id.and_then(|id| i64::try_from(id).ok());
                 let is_answer = ours.is_some()
                     && theirs
@@ -175,7 +175,7 @@ impl Endpoint {
 
     /// Takes a message, or several; gives the answer to request `id` if it is among them.
     fn heard(self: &Arc<Self>, json: &Bytes, id: Option<u64>) -> Option<Result<Reply, CallError>> {
-        telemetry::frame(Some(&self.site.server), "received", &[json]);
+        telemetry::frame(Some(&self.peer.server), "received", &[json]);
         match Envelope::parse(json) {
             Ok(Envelope::Single(message)) => self.dispatch(json, message, id).map(Ok),
             Ok(Envelope::Batch(batch)) => {
@@ -187,7 +187,7 @@ impl Endpoint {
                     .map(Ok)
             }
             Err(malformed) => {
-                tracing::warn!(server = %self.site.server, %malformed, "an unreadable message");
+                tracing::warn!(server = %self.peer.server, %malformed, "an unreadable message");
                 let theirs = malformed.id.as_ref().and_then(|id| id.as_integer());
                 let ours = id.and_then(|id| i64::try_from(id).ok());
                 // Only what was meant as a message can be the answer, and whose it is need not be told here.
@@ -232,7 +232,7 @@ impl Endpoint {
         let endpoint = self.clone();
         self.reception.asked(request, id, move |frame| {
             let Ok(permit) = endpoint.answers.clone().try_acquire_owned() else {
-                tracing::debug!(server = %endpoint.site.server, "too many requests of the server");
+                tracing::debug!(server = %endpoint.peer.server, "too many requests of the server");
                 return;
             };
             let tasks = endpoint.tasks.clone();
@@ -247,9 +247,9 @@ impl Endpoint {
 
     fn broken(&self, broken: Broken) -> CallError {
         match broken {
-            Broken::Lost(reason) => self.site.lost(&reason, true),
+            Broken::Lost(reason) => self.peer.lost(&reason, true),
             Broken::TooLarge(length) => CallError::TooLarge {
-                server: self.site.server.clone(),
+                server: self.peer.server.clone(),
                 length,
                 limit: MESSAGE_LIMIT,
             },
@@ -258,7 +258,7 @@ impl Endpoint {
 
     fn malformed(&self, reason: &str) -> CallError {
         CallError::Malformed {
-            server: self.site.server.clone(),
+            server: self.peer.server.clone(),
             reason: reason.to_owned(),
         }
     }

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::http::mirrors::Mirrors;
-use super::http::{Site, headers};
+use super::http::{HttpPeer, headers};
 use crate::mcp::{Frame, Revision};
 use crate::shutdown::Tasks;
 use crate::telemetry;
@@ -40,7 +40,7 @@ const MOST_ANSWERS: usize = 8;
 
 /// A server's endpoint, with the session it gave out.
 pub(in crate::upstream) struct Endpoint {
-    site: Site,
+    peer: HttpPeer,
     tasks: Tasks,
     /// What is spoken, once it is agreed upon.
     revision: OnceLock<Revision>,
@@ -58,7 +58,7 @@ pub(in crate::upstream) struct Endpoint {
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint")
-            .field("server", &self.site.server)
+            .field("server", &self.peer.server)
             .finish_non_exhaustive()
     }
 }
@@ -66,14 +66,14 @@ impl std::fmt::Debug for Endpoint {
 impl Endpoint {
     /// An endpoint to which nothing was sent yet. It is to be closed by its owner.
     pub(in crate::upstream) fn new(
-        site: Site,
+        peer: HttpPeer,
         tasks: &Tasks,
         mirrors: Arc<Mirrors>,
         reception: Arc<Reception>,
     ) -> Arc<Self> {
         let close = CancellationToken::new();
         let endpoint = Arc::new(Self {
-            site,
+            peer,
             tasks: tasks.clone(),
             revision: OnceLock::new(),
             session: OnceLock::new(),
@@ -97,7 +97,7 @@ impl Endpoint {
         host: Option<Arc<dyn Host>>,
     ) -> Result<Reply, CallError> {
         if self.is_ended() {
-            return Err(self.site.lost("the connection was closed", false));
+            return Err(self.peer.lost("the connection was closed", false));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let _under_way = self.reception.begin(id, host);
@@ -112,14 +112,14 @@ impl Endpoint {
         let exchange = async {
             tokio::select! {
                 answer = self.exchange(id, target, body) => answer,
-                () = self.close.cancelled() => Err(self.site.lost("the connection was closed", true)),
+                () = self.close.cancelled() => Err(self.peer.lost("the connection was closed", true)),
             }
         };
         let outcome = self.reception.within(id, limit, exchange).await;
         unanswered.reason = outcome.is_none().then_some("it took too long");
         outcome.unwrap_or_else(|| {
             Err(CallError::Timeout {
-                server: self.site.server.clone(),
+                server: self.peer.server.clone(),
                 limit,
             })
         })
@@ -176,9 +176,9 @@ impl Endpoint {
         if self.session.get().is_none() {
             return;
         }
-        let farewell = self.site.send(
+        let farewell = self.peer.send(
             Method::DELETE,
-            &self.site.url,
+            &self.peer.url,
             self.headers(None),
             Bytes::new(),
         );
@@ -197,7 +197,7 @@ impl Endpoint {
 
     /// The session is gone: whoever needs a connection makes a new one.
     fn lose_session(&self) {
-        tracing::info!(server = %self.site.server, "the session is gone");
+        tracing::info!(server = %self.peer.server, "the session is gone");
         self.ended.cancel();
     }
 
@@ -216,7 +216,7 @@ impl Endpoint {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it was not taken in time".to_owned(),
         };
-        tracing::debug!(server = %self.site.server, method = target.method, problem, "a message was not taken");
+        tracing::debug!(server = %self.peer.server, method = target.method, problem, "a message was not taken");
     }
 
     /// The same, as a task, which does not hold up the end of the run.
@@ -238,9 +238,9 @@ impl Endpoint {
             ACCEPT,
             HeaderValue::from_static("application/json, text/event-stream"),
         ));
-        telemetry::frame(Some(&self.site.server), "sent", &[&body]);
-        self.site
-            .send(Method::POST, &self.site.url, headers, body)
+        telemetry::frame(Some(&self.peer.server), "sent", &[&body]);
+        self.peer
+            .send(Method::POST, &self.peer.url, headers, body)
             .await
     }
 
@@ -250,8 +250,8 @@ impl Endpoint {
         if let Some(id) = last_event.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.push((headers::LAST_EVENT, id));
         }
-        self.site
-            .send(Method::GET, &self.site.url, headers, Bytes::new())
+        self.peer
+            .send(Method::GET, &self.peer.url, headers, Bytes::new())
             .await
     }
 

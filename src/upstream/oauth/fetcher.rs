@@ -1,4 +1,5 @@
-//! Fetches of a login: each with limits of size and time, and only to where it may go.
+//! HTTP requests of a login: to metadata documents and to the endpoints of the authorization server. Each is limited in size
+//! and time, and a server of the internet cannot direct them into a private network.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +17,14 @@ use crate::upstream::Environment;
 use crate::upstream::transport::http::body::{Broken, whole};
 use crate::upstream::transport::http::reason;
 
-/// How long one fetch may take.
+/// The time limit of one request.
 const FETCH_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a document or an answer may have at most, in bytes.
+/// The size limit of a response, in bytes.
 const SIZE_LIMIT: usize = 256 * 1024;
 
-/// Where the fetches for one server go.
-pub(super) struct Web<'a> {
+/// Sends the login requests for one server, and refuses addresses that the server must not make us reach.
+pub(super) struct MetadataFetcher<'a> {
     remote: &'a Remote,
     environment: &'a Environment,
     own: Url,
@@ -33,14 +34,14 @@ pub(super) struct Web<'a> {
     is_named: bool,
 }
 
-/// What came.
+/// The response to one request.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
 }
 
-impl<'a> Web<'a> {
-    /// The way to whatever the server at `own` names.
+impl<'a> MetadataFetcher<'a> {
+    /// The fetcher for the server at `own`.
     pub(super) async fn of(own: &Url, remote: &'a Remote, environment: &'a Environment) -> Self {
         Self {
             remote,
@@ -77,7 +78,7 @@ impl<'a> Web<'a> {
         let get = || self.send(Method::GET, url, None, Bytes::new(), None);
         let answer = match get().await {
             // A connection that was kept may be gone just then; asking again does no harm.
-            Err(LoginError::Web { .. }) => get().await?,
+            Err(LoginError::Fetch { .. }) => get().await?,
             first => first?,
         };
         if answer.status.is_server_error() {
@@ -220,7 +221,7 @@ pub(super) fn shown(url: &Url) -> String {
 }
 
 pub(super) fn wrong(url: &Url, reason: impl Into<String>) -> LoginError {
-    LoginError::Web {
+    LoginError::Fetch {
         url: shown(url),
         reason: reason.into(),
     }
@@ -287,14 +288,14 @@ mod tests {
         let remote = remote(own);
         let environment =
             Environment::new(Tasks::new(), crate::config::Environment::default(), None);
-        let web = Web {
+        let fetcher = MetadataFetcher {
             remote: &remote,
             environment: &environment,
             own: Url::parse(own).unwrap(),
             is_public: AtomicBool::new(is_public),
             is_named: true,
         };
-        let checked = web
+        let checked = fetcher
             .check(&Url::parse(url).unwrap())
             .map_err(|error| error.to_string());
         match (&checked, expected) {
@@ -342,15 +343,15 @@ mod tests {
             let (remote, url) = (remote(own), Url::parse(own).unwrap());
             let environment =
                 Environment::new(Tasks::new(), crate::config::Environment::default(), None);
-            let web = Web {
+            let fetcher = MetadataFetcher {
                 remote: &remote,
                 environment: &environment,
                 is_named: !is_fixed(&url),
                 own: url,
                 is_public: AtomicBool::new(false),
             };
-            web.answered_by(peer.map(|peer| peer.parse().unwrap()));
-            assert_eq!(web.is_public(), expected, "{own} by {peer:?}");
+            fetcher.answered_by(peer.map(|peer| peer.parse().unwrap()));
+            assert_eq!(fetcher.is_public(), expected, "{own} by {peer:?}");
         }
         check("https://mcp.example/", Some("10.0.0.1"), false);
         check("https://mcp.example/", Some("1.1.1.1"), true);

@@ -1,3 +1,6 @@
+//! A remote server as an HTTP peer: its URL, HTTP client, configured headers and login. Both HTTP transports send through it,
+//! so that credentials go to their own origin and nowhere else.
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,8 +15,8 @@ use super::{body, headers};
 use crate::config::Remote;
 use crate::telemetry;
 use crate::tool::ServerName;
-use crate::upstream::headers_command::{Given, Helper};
-use crate::upstream::oauth::{Need, Session};
+use crate::upstream::headers_command::{CommandHeaders, Helper};
+use crate::upstream::oauth::{AuthRequired, Session};
 use crate::upstream::{CallError, ConnectError, Environment};
 
 /// An answer that took so long probably waited for a delayed acknowledgement; so many in a row surely did.
@@ -23,10 +26,10 @@ const STALLS: u32 = 3;
 /// How often a request that was refused for its login is sent again.
 const MOST_LOGINS: usize = 2;
 
-/// A server's address, and what is sent there and nowhere else.
+/// A remote server: its URL, and the headers and login that are sent to its origin only.
 #[derive(Debug, Clone)]
-pub(in crate::upstream) struct Site {
-    /// Whose it is.
+pub(in crate::upstream) struct HttpPeer {
+    /// The server's name.
     pub(in crate::upstream) server: ServerName,
     /// The configured URL.
     pub(in crate::upstream) url: Url,
@@ -42,8 +45,8 @@ pub(in crate::upstream) struct Site {
     login: Option<Arc<Session>>,
 }
 
-impl Site {
-    /// The site of `server`, as configured.
+impl HttpPeer {
+    /// The peer of `server`, as configured.
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
@@ -81,7 +84,7 @@ impl Site {
         })
     }
 
-    /// Sends a request to `url`, which is of this site's origin, and waits for the head of the answer. One that was refused
+    /// Sends a request to `url`, which is of the server's origin, and waits for the head of the answer. One that was refused
     /// for its login, and so did nothing, is sent again with a better one, if there is any.
     ///
     /// # Errors
@@ -99,7 +102,7 @@ impl Site {
             "credentials go to their own origin"
         );
         let ours: Vec<_> = ours.into_iter().collect();
-        let given = self.given(None).await?;
+        let given = self.command_headers(None).await?;
         let headers = self.all_headers(given.as_ref(), &ours);
         let response = self
             .send_with_login(method.clone(), url, headers.clone(), body.clone())
@@ -107,7 +110,7 @@ impl Site {
         if given.is_none() || response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        let fresh = self.given(given.as_ref()).await?;
+        let fresh = self.command_headers(given.as_ref()).await?;
         let better = self.all_headers(fresh.as_ref(), &ours);
         // What is refused once is refused again.
         if better == headers {
@@ -117,8 +120,11 @@ impl Site {
         }
     }
 
-    /// What the command gives, where there is one; others than `refused`.
-    async fn given(&self, refused: Option<&Arc<Given>>) -> Result<Option<Arc<Given>>, CallError> {
+    /// The headers of `headers_command`, if one is configured; other headers than `refused`.
+    async fn command_headers(
+        &self,
+        refused: Option<&Arc<CommandHeaders>>,
+    ) -> Result<Option<Arc<CommandHeaders>>, CallError> {
         let Some((helper, environment)) = &self.helper else {
             return Ok(None);
         };
@@ -131,7 +137,7 @@ impl Site {
     /// The headers of a request: ours go before those of the configuration, those before what its command gave.
     fn all_headers(
         &self,
-        given: Option<&Arc<Given>>,
+        given: Option<&Arc<CommandHeaders>>,
         ours: &[(HeaderName, HeaderValue)],
     ) -> HeaderMap {
         let mut headers = given.map(|given| given.headers.clone()).unwrap_or_default();
@@ -230,9 +236,9 @@ impl Site {
             .as_ref()
             .is_some_and(|(helper, _)| helper.gives_authorization());
         let need = match &self.login {
-            _ if by_command => Need::Command,
+            _ if by_command => AuthRequired::Command,
             Some(login) => login.need(),
-            None => Need::Credentials,
+            None => AuthRequired::Credentials,
         };
         let error = match error {
             HttpError::Login { status, said, .. } => HttpError::Login { status, need, said },
