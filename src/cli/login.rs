@@ -60,7 +60,7 @@ pub(super) struct LogoutArguments {
 /// The accounts of a configuration, and what they need of their surroundings.
 pub(super) struct Accounts {
     config: Config,
-    environment: Arc<upstream::Environment>,
+    environment: Arc<upstream::UpstreamContext>,
     tasks: Tasks,
 }
 
@@ -74,7 +74,7 @@ impl Accounts {
             &variables,
             tasks.clone(),
         );
-        let mut environment = upstream::Environment::new(tasks.clone(), variables, None);
+        let mut environment = upstream::UpstreamContext::new(tasks.clone(), variables, None);
         environment.logins = Some(Arc::new(vault));
         Ok(Self {
             config,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use crate::app::App;
-use crate::config::{Environment, Fault, Paths};
+use crate::config::{EntryError, Environment, Paths};
 use crate::proxy::{Mode, Progress, Start};
 use crate::tool::ServerName;
 
@@ -103,7 +103,7 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
     let config = proxy.config();
     if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
         return match &fault.fault {
-            Fault::MissingVariable { variable, .. } => Trial::Unset {
+            EntryError::MissingVariable { variable, .. } => Trial::Unset {
                 variable: variable.clone(),
             },
             fault => Trial::Failed {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::document::Document;
 use super::edit::{EditError, edit};
-use super::error::{Error, Fault, ServerFault};
+use super::error::{EntryError, Error, ServerFault};
 use super::names::written_name;
 use super::{Config, Environment};
 use crate::tool::ServerName;
@@ -138,7 +138,7 @@ pub fn change_servers(
         let config = Config::parse(&document.text(), path, environment)?;
         let is_unusable = |fault: &&ServerFault| {
             let is_excused =
-                may_lack_variables && matches!(fault.fault, Fault::MissingVariable { .. });
+                may_lack_variables && matches!(fault.fault, EntryError::MissingVariable { .. });
             !is_excused
                 && changes
                     .iter()
@@ -165,7 +165,7 @@ fn is_there(document: &Document, name: &str) -> bool {
 fn unusable(fault: &ServerFault) -> String {
     match &fault.fault {
         // It names the server itself.
-        Fault::Name(error) => error.to_string(),
+        EntryError::Name(error) => error.to_string(),
         other => format!("`{}`: {other}", fault.name),
     }
 }

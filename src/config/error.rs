@@ -58,7 +58,7 @@ pub enum Error {
         /// Where the value begins.
         position: Position,
         /// What it is and should be; boxed, as an error is a part of every result.
-        fault: Box<Fault>,
+        fault: Box<EntryError>,
     },
     /// A place is not given, and the platform's own cannot be told.
     #[error("no home directory is known; set HOME or {variable}")]
@@ -93,12 +93,12 @@ pub struct ServerFault {
     /// Where.
     pub position: Position,
     /// Why.
-    pub fault: Fault,
+    pub fault: EntryError,
 }
 
 /// What is wrong with a value. Keys are relative to their server's entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum EntryError {
     /// The server's name breaks the rules for names.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -245,7 +245,7 @@ pub enum Oddity {
     #[error("{fault}; the default is used, {default}")]
     Default {
         /// What is wrong with it.
-        fault: Fault,
+        fault: EntryError,
         /// The default as it would be written.
         default: String,
     },
@@ -285,11 +285,11 @@ pub enum Oddity {
         /// The server.
         name: String,
         /// What is wrong with it.
-        fault: Fault,
+        fault: EntryError,
     },
 }
 
-impl Fault {
+impl EntryError {
     pub(super) fn value(key: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self::Value {
             key: key.to_owned(),
@@ -309,7 +309,7 @@ impl fmt::Display for ServerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.fault {
             // It names the server itself.
-            Fault::Name(error) => write!(f, "{}: {error}", self.position),
+            EntryError::Name(error) => write!(f, "{}: {error}", self.position),
             fault => write!(f, "{}: server `{}`: {fault}", self.position, self.name),
         }
     }

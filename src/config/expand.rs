@@ -4,7 +4,7 @@
 //! again: a variable cannot refer to another.
 
 use super::env::Environment;
-use super::error::Fault;
+use super::error::EntryError;
 
 /// A text with its variables filled in.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) fn variables(
     key: &str,
     written: &str,
     environment: &Environment,
-) -> Result<Expanded, Fault> {
+) -> Result<Expanded, EntryError> {
     let mut expanded = Expanded {
         text: String::with_capacity(written.len()),
         variables: Vec::new(),
@@ -34,7 +34,7 @@ pub(super) fn variables(
             continue;
         }
         expanded.text.push_str(before);
-        let unclear = |end: usize, hint| Fault::Reference {
+        let unclear = |end: usize, hint| EntryError::Reference {
             key: key.to_owned(),
             written: quotable(&reference[..end]),
             hint,
@@ -57,7 +57,7 @@ pub(super) fn variables(
             (Some(value), Some(_)) if !value.is_empty() => expanded.fill_in(name, value),
             (_, Some(default)) => expanded.text.push_str(default),
             (None, None) => {
-                return Err(Fault::MissingVariable {
+                return Err(EntryError::MissingVariable {
                     key: key.to_owned(),
                     variable: name.to_owned(),
                 });

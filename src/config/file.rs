@@ -12,7 +12,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 use tracing::level_filters::LevelFilter;
 
-use super::error::{Fault, Oddity};
+use super::error::{EntryError, Oddity};
 use super::keys;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
@@ -114,7 +114,7 @@ pub(super) struct PolicyEntry {
 /// A member of `mcpServers`.
 pub(super) struct Named {
     pub(super) name: At<String>,
-    pub(super) entry: Result<Entry, At<Fault>>,
+    pub(super) entry: Result<Entry, At<EntryError>>,
 }
 
 /// A server's entry.
@@ -169,9 +169,9 @@ pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::error
 }
 
 /// Reads the whole file; it is a fault when it, or `mcpServers`, is no object.
-pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>> {
+pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryError>> {
     let Some(object) = root.as_object() else {
-        let fault = Fault::value(
+        let fault = EntryError::value(
             "configuration",
             "an object like {\"mcpServers\": …}",
             kind(root),
@@ -225,14 +225,14 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<Fault>>
     })
 }
 
-fn level(field: &Field<'_>) -> Result<LevelFilter, At<Fault>> {
+fn level(field: &Field<'_>) -> Result<LevelFilter, At<EntryError>> {
     field
         .word()
         .and_then(log_level)
         .ok_or_else(|| field.wrong("off, error, warn, info, debug or trace, in quotes"))
 }
 
-fn catalog(field: &Field<'_>, report: &Report) -> Result<CatalogEntry, At<Fault>> {
+fn catalog(field: &Field<'_>, report: &Report) -> Result<CatalogEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::CATALOG, "", "catalog.", report);
     let entry = CatalogEntry {
         max_age: members.read("max_age", Field::positive_duration),
@@ -241,7 +241,7 @@ fn catalog(field: &Field<'_>, report: &Report) -> Result<CatalogEntry, At<Fault>
     Ok(entry)
 }
 
-fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<Fault>> {
+fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::HTTP, "", "http.", report);
     let entry = HttpEntry {
         metrics: members.read("metrics", Field::flag),
@@ -250,7 +250,7 @@ fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<Fault>> {
     Ok(entry)
 }
 
-fn otlp(field: &Field<'_>, report: &Report) -> Result<TracesEntry, At<Fault>> {
+fn otlp(field: &Field<'_>, report: &Report) -> Result<TracesEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::OTLP, "", "otlp.", report);
     let entry = TracesEntry {
         endpoint: members.read("endpoint", Field::text)?,
@@ -262,7 +262,7 @@ fn otlp(field: &Field<'_>, report: &Report) -> Result<TracesEntry, At<Fault>> {
     Ok(entry)
 }
 
-fn percent(field: &Field<'_>) -> Result<u64, At<Fault>> {
+fn percent(field: &Field<'_>) -> Result<u64, At<EntryError>> {
     let percent = field.whole_number().ok().filter(|percent| *percent <= 100);
     percent
         .and_then(|percent| u64::try_from(percent).ok())
@@ -280,7 +280,7 @@ impl Default for TracesEntry {
     }
 }
 
-fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> {
+fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::SEARCH, "", "search.", report);
     let default_limit = members.read("default_limit", |field| {
         let limits = SearchOptions::LIMITS;
@@ -308,7 +308,7 @@ fn search(field: &Field<'_>, report: &Report) -> Result<SearchEntry, At<Fault>> 
     })
 }
 
-fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
+fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::LLM, "search.", "llm.", report);
     let entry = LlmEntry {
         offset: field.offset(),
@@ -322,7 +322,7 @@ fn llm(field: &Field<'_>, report: &Report) -> Result<LlmEntry, At<Fault>> {
     Ok(entry)
 }
 
-fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
+fn provider(field: &Field<'_>) -> Result<Provider, At<EntryError>> {
     match field.word() {
         Some("gemini") => Ok(Provider::Gemini),
         Some("anthropic") => Ok(Provider::Anthropic),
@@ -332,7 +332,7 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<Fault>> {
     }
 }
 
-fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<Fault>> {
+fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::RESULTS, "", "results.", report);
     let results = Results {
         budget: members.read("budget", Field::whole_number),
@@ -343,7 +343,7 @@ fn results(field: &Field<'_>, report: &Report) -> Result<Results, At<Fault>> {
     Ok(results)
 }
 
-fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<Fault>> {
+fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<EntryError>> {
     match field.word() {
         Some("auto") => Ok(Duplicates::Auto),
         Some("keep") => Ok(Duplicates::Keep),
@@ -353,14 +353,14 @@ fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<Fault>> {
     }
 }
 
-fn lifetime(field: &Field<'_>) -> Result<Lifetime, At<Fault>> {
+fn lifetime(field: &Field<'_>) -> Result<Lifetime, At<EntryError>> {
     match field.word() {
         Some("session") => Ok(Lifetime::Session),
         _ => Ok(Lifetime::For(field.positive_duration()?)),
     }
 }
 
-fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
+fn management(field: &Field<'_>) -> Result<Management, At<EntryError>> {
     match field.word() {
         Some("off") => Ok(Management::Off),
         Some("read") => Ok(Management::Read),
@@ -369,7 +369,7 @@ fn management(field: &Field<'_>) -> Result<Management, At<Fault>> {
     }
 }
 
-fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<Fault>> {
+fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::EXPOSE, scope, "expose.", report);
     let exposed = Exposed {
         prompts: members.read("prompts", Field::flag),
@@ -379,7 +379,7 @@ fn expose(field: &Field<'_>, scope: &str, report: &Report) -> Result<Exposed, At
     Ok(exposed)
 }
 
-fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry, At<Fault>> {
+fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::TOOLS, scope, "tools.", report);
     let entry = PolicyEntry {
         allow: members.read("allow", Field::texts)?,
@@ -390,7 +390,7 @@ fn policy(field: &Field<'_>, scope: &str, report: &Report) -> Result<PolicyEntry
     Ok(entry)
 }
 
-fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> {
+fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<EntryError>> {
     let members = Members::new(field.object()?, &[], "mcpServers.", "", report);
     let named = |(name, field): (At<&str>, Field<'_>)| {
         let scope = format!("mcpServers.{}.", name.value);
@@ -402,12 +402,12 @@ fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<Fault>> 
     Ok(members.into_fields().map(named).collect())
 }
 
-fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fault>> {
+fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<EntryError>> {
     let object = field.object().map_err(|at| {
         let expected = "an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}";
         match at.value {
-            Fault::Value { found, .. } => {
-                At::new(at.offset, Fault::value("entry", expected, found))
+            EntryError::Value { found, .. } => {
+                At::new(at.offset, EntryError::value("entry", expected, found))
             }
             fault => At::new(at.offset, fault),
         }
@@ -443,7 +443,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<Fa
     Ok(entry)
 }
 
-fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, At<Fault>> {
+fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::OAUTH, scope, "oauth.", report);
     let entry = OAuthEntry {
         grant: members.read("grant", grant)?,
@@ -460,7 +460,7 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
 }
 
 /// What `mcpzip update` keeps there is for it alone to understand.
-fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<Fault>> {
+fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::ORIGIN, scope, "registry.", report);
     let missing =
         || field.wrong("an object with the `name` and `version` of a server in the registry");
@@ -479,7 +479,7 @@ fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<
     Ok(Origin { name, version })
 }
 
-fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {
+fn words(field: &Field<'_>) -> Result<Words, At<EntryError>> {
     if !field.is_list() {
         return field.text().map(Words::Line);
     }
@@ -490,14 +490,14 @@ fn words(field: &Field<'_>) -> Result<Words, At<Fault>> {
     Ok(Words::Program(program, words.collect()))
 }
 
-fn credentials(field: &Field<'_>) -> Result<Credentials, At<Fault>> {
+fn credentials(field: &Field<'_>) -> Result<Credentials, At<EntryError>> {
     field
         .word()
         .and_then(Credentials::parse)
         .ok_or_else(|| field.wrong(CREDENTIALS_EXPECTED))
 }
 
-fn grant(field: &Field<'_>) -> Result<Grant, At<Fault>> {
+fn grant(field: &Field<'_>) -> Result<Grant, At<EntryError>> {
     match field.word() {
         Some("authorization_code") => Ok(Grant::AuthorizationCode),
         Some("client_credentials") => Ok(Grant::ClientCredentials),
@@ -505,20 +505,20 @@ fn grant(field: &Field<'_>) -> Result<Grant, At<Fault>> {
     }
 }
 
-fn port(field: &Field<'_>) -> Result<u16, At<Fault>> {
+fn port(field: &Field<'_>) -> Result<u16, At<EntryError>> {
     let wrong = || field.wrong("a port from 1 to 65535");
     u16::try_from(field.count().map_err(|_| wrong())?.get()).map_err(|_| wrong())
 }
 
-fn command(field: &Field<'_>) -> Result<At<String>, At<Fault>> {
+fn command(field: &Field<'_>) -> Result<At<String>, At<EntryError>> {
     if field.is_list() {
-        Err(At::new(field.offset(), Fault::CommandList))
+        Err(At::new(field.offset(), EntryError::CommandList))
     } else {
         field.text()
     }
 }
 
-fn era(field: &Field<'_>) -> Result<Era, At<Fault>> {
+fn era(field: &Field<'_>) -> Result<Era, At<EntryError>> {
     match field.word() {
         Some("auto") => Ok(Era::Auto),
         Some("legacy") => Ok(Era::Legacy),
@@ -527,7 +527,7 @@ fn era(field: &Field<'_>) -> Result<Era, At<Fault>> {
     }
 }
 
-fn trust(field: &Field<'_>) -> Result<Trust, At<Fault>> {
+fn trust(field: &Field<'_>) -> Result<Trust, At<EntryError>> {
     match field.word() {
         Some("report") => Ok(Trust::Report),
         Some("pin") => Ok(Trust::Pin),
@@ -535,7 +535,7 @@ fn trust(field: &Field<'_>) -> Result<Trust, At<Fault>> {
     }
 }
 
-fn idle_timeout(field: &Field<'_>) -> Result<IdleTimeout, At<Fault>> {
+fn idle_timeout(field: &Field<'_>) -> Result<IdleTimeout, At<EntryError>> {
     match field.word() {
         Some("adaptive") => Ok(IdleTimeout::Adaptive),
         Some("never") => Ok(IdleTimeout::Never),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::env::{self, Variable};
-use super::error::Fault;
+use super::error::EntryError;
 use super::file::LlmEntry;
 use super::reader::At;
 use super::server::{Resolver, is_url};
@@ -88,13 +88,17 @@ impl Provider {
 
 impl Resolver<'_> {
     /// Makes a language model of `search.llm`.
-    pub(super) fn language_model(&mut self, entry: LlmEntry) -> Result<LanguageModel, At<Fault>> {
+    pub(super) fn language_model(
+        &mut self,
+        entry: LlmEntry,
+    ) -> Result<LanguageModel, At<EntryError>> {
         let offset = entry
             .model
             .as_ref()
             .map_or(entry.offset, |model| model.offset);
-        let missing =
-            |key: &str, expected: &str| At::new(offset, Fault::value(key, expected, "nothing"));
+        let missing = |key: &str, expected: &str| {
+            At::new(offset, EntryError::value(key, expected, "nothing"))
+        };
         let provider = entry
             .provider
             .ok_or_else(|| missing("llm.provider", "\"gemini\", \"anthropic\" or \"openai\""))?;
@@ -114,7 +118,7 @@ impl Resolver<'_> {
                     let problem = "must begin with `http://` or `https://` and name a host";
                     return Err(At::new(
                         written.offset,
-                        Fault::Unusable {
+                        EntryError::Unusable {
                             key: "llm.base_url".to_owned(),
                             problem,
                         },
@@ -144,7 +148,7 @@ impl Resolver<'_> {
                 let known = known.map(str::to_owned);
                 let problem = "is missing, and the provider's own variable is not set (GEMINI_API_KEY, ANTHROPIC_API_KEY or \
                                OPENAI_API_KEY)";
-                let fault = || Fault::Unusable {
+                let fault = || EntryError::Unusable {
                     key: "llm.api_key".to_owned(),
                     problem,
                 };

@@ -47,7 +47,7 @@ pub use edit::{EditError, FileLock, edit, link_target};
 pub use entry::{Era, Origin, Proxy, Remote, Server, Stdio, Transport, Trust};
 pub use entry_text::EntryText;
 pub use env::Environment;
-pub use error::{Error, Fault, Oddity, Position, ServerFault, Warning};
+pub use error::{EntryError, Error, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
 pub use llm::{LanguageModel, ModelKey, Provider};
 pub use management::Management;

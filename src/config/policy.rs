@@ -3,7 +3,7 @@
 //! Behind three tools a client's own rules no longer see which tool runs, so the rules are here.
 
 use super::BUILT_IN_SERVER;
-use super::error::Fault;
+use super::error::EntryError;
 use super::file::PolicyEntry;
 use super::reader::At;
 use crate::tool::{Hints, QualifiedName, SEPARATOR, ServerName};
@@ -54,14 +54,14 @@ enum Class {
 
 impl Policy {
     /// Reads what is written. A rule that is not understood is a fault, never left out.
-    pub(super) fn read(entry: PolicyEntry) -> Result<Self, At<Fault>> {
+    pub(super) fn read(entry: PolicyEntry) -> Result<Self, At<EntryError>> {
         let patterns = |key: &str, written: Option<Vec<At<String>>>| {
             let one = |(index, written): (usize, At<String>)| {
                 let offset = written.offset;
                 Pattern::parse(&written.value).ok_or_else(|| {
                     At::new(
                         offset,
-                        Fault::value(
+                        EntryError::value(
                             &format!("tools.{key}[{index}]"),
                             EXPECTED,
                             format!("`\"{}\"`", written.value),

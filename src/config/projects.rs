@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::Fault;
+use super::error::EntryError;
 use super::expand;
 use super::reader::At;
 
@@ -24,8 +24,8 @@ impl Projects {
     pub(super) fn read(
         written: Vec<At<String>>,
         home: impl Fn(&str) -> Option<String>,
-        mut fill_in: impl FnMut(&str, &At<String>) -> Result<String, At<Fault>>,
-    ) -> Result<Self, At<Fault>> {
+        mut fill_in: impl FnMut(&str, &At<String>) -> Result<String, At<EntryError>>,
+    ) -> Result<Self, At<EntryError>> {
         let mut projects = Self::default();
         for (index, written) in written.into_iter().enumerate() {
             let key = format!("projects[{index}]");
@@ -40,7 +40,7 @@ impl Projects {
                 Some(text.to_owned())
             };
             let path = path.map(PathBuf::from).filter(|path| path.is_absolute());
-            let wrong = || Fault::value(&key, EXPECTED, format!("`\"{}\"`", written.value));
+            let wrong = || EntryError::value(&key, EXPECTED, format!("`\"{}\"`", written.value));
             paths.push(real(&path.ok_or_else(|| At::new(written.offset, wrong()))?));
         }
         Ok(projects)

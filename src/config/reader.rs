@@ -12,7 +12,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 
 use super::duration;
-use super::error::{Fault, Oddity, Position, Warning};
+use super::error::{EntryError, Oddity, Position, Warning};
 use super::keys::Table;
 use super::nearest::nearest;
 
@@ -27,7 +27,7 @@ pub(super) struct At<T> {
 }
 
 /// What was read for a key: nothing when it is absent or `null`.
-pub(super) type Read<T> = Result<Option<T>, At<Fault>>;
+pub(super) type Read<T> = Result<Option<T>, At<EntryError>>;
 
 /// Gathers what is odd.
 #[derive(Debug, Default)]
@@ -125,7 +125,7 @@ impl<'a> Members<'a> {
     pub(super) fn read<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(&Field<'a>) -> Result<T, At<Fault>>,
+        read: impl FnOnce(&Field<'a>) -> Result<T, At<EntryError>>,
     ) -> Read<T> {
         debug_assert!(
             self.table.iter().any(|known| known.name == key),
@@ -196,24 +196,24 @@ impl<'a> Field<'a> {
         matches!(self.value, Value::NullKeyword(_))
     }
 
-    pub(super) fn object(&self) -> Result<&'a Object<'a>, At<Fault>> {
+    pub(super) fn object(&self) -> Result<&'a Object<'a>, At<EntryError>> {
         self.value
             .as_object()
             .ok_or_else(|| self.wrong_kind("an object like {\"key\": …}"))
     }
 
-    pub(super) fn text(&self) -> Result<At<String>, At<Fault>> {
+    pub(super) fn text(&self) -> Result<At<String>, At<EntryError>> {
         self.text_as("a text")
     }
 
-    pub(super) fn flag(&self) -> Result<bool, At<Fault>> {
+    pub(super) fn flag(&self) -> Result<bool, At<EntryError>> {
         self.value
             .as_boolean_lit()
             .map(|literal| literal.value)
             .ok_or_else(|| self.wrong_kind("true or false"))
     }
 
-    pub(super) fn texts(&self) -> Result<Vec<At<String>>, At<Fault>> {
+    pub(super) fn texts(&self) -> Result<Vec<At<String>>, At<EntryError>> {
         let array = self
             .value
             .as_array()
@@ -235,7 +235,7 @@ impl<'a> Field<'a> {
     }
 
     /// An object of texts.
-    pub(super) fn text_map(&self) -> Result<BTreeMap<String, At<String>>, At<Fault>> {
+    pub(super) fn text_map(&self) -> Result<BTreeMap<String, At<String>>, At<EntryError>> {
         let object = self
             .value
             .as_object()
@@ -252,7 +252,7 @@ impl<'a> Field<'a> {
     }
 
     /// A time that is more than none.
-    pub(super) fn positive_duration(&self) -> Result<Duration, At<Fault>> {
+    pub(super) fn positive_duration(&self) -> Result<Duration, At<EntryError>> {
         let time = self.duration(duration::EXPECTED)?;
         if time.is_zero() {
             Err(self.wrong("longer than 0"))
@@ -261,7 +261,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn duration(&self, expected: &str) -> Result<Duration, At<Fault>> {
+    pub(super) fn duration(&self, expected: &str) -> Result<Duration, At<EntryError>> {
         let written = match self.value {
             Value::StringLit(text) => text.value.as_ref(),
             Value::NumberLit(number) => number.value,
@@ -280,7 +280,7 @@ impl<'a> Field<'a> {
         Ok(time)
     }
 
-    pub(super) fn count(&self) -> Result<NonZeroUsize, At<Fault>> {
+    pub(super) fn count(&self) -> Result<NonZeroUsize, At<EntryError>> {
         let number = self
             .value
             .as_number_lit()
@@ -288,7 +288,7 @@ impl<'a> Field<'a> {
         number.ok_or_else(|| self.wrong("a whole number from 1"))
     }
 
-    pub(super) fn whole_number(&self) -> Result<usize, At<Fault>> {
+    pub(super) fn whole_number(&self) -> Result<usize, At<EntryError>> {
         let number = self
             .value
             .as_number_lit()
@@ -305,24 +305,24 @@ impl<'a> Field<'a> {
     }
 
     /// The fault that another value should stand here; quotes the one that does.
-    pub(super) fn wrong(&self, expected: impl Into<String>) -> At<Fault> {
+    pub(super) fn wrong(&self, expected: impl Into<String>) -> At<EntryError> {
         let found = match self.value {
             Value::StringLit(text) => format!("`\"{}\"`", text.value),
             Value::NumberLit(number) => format!("`{}`", number.value),
             _ => return self.wrong_kind(expected),
         };
-        At::new(self.offset(), Fault::value(&self.key, expected, found))
+        At::new(self.offset(), EntryError::value(&self.key, expected, found))
     }
 
     /// The fault that another kind of value should stand here. Quotes nothing: it may be a secret in the wrong place.
-    fn wrong_kind(&self, expected: impl Into<String>) -> At<Fault> {
+    fn wrong_kind(&self, expected: impl Into<String>) -> At<EntryError> {
         At::new(
             self.offset(),
-            Fault::value(&self.key, expected, kind(self.value)),
+            EntryError::value(&self.key, expected, kind(self.value)),
         )
     }
 
-    fn text_as(&self, expected: &str) -> Result<At<String>, At<Fault>> {
+    fn text_as(&self, expected: &str) -> Result<At<String>, At<EntryError>> {
         let text = self
             .value
             .as_string_lit()

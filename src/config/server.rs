@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf, is_separator};
 
 use super::env::{Environment, is_inherited};
-use super::error::{Fault, Oddity};
+use super::error::{EntryError, Oddity};
 use super::file::{Entry, OAuthEntry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::policy::Policy;
@@ -24,7 +24,7 @@ pub(super) struct Resolver<'a> {
     pub(super) report: &'a Report,
     pub(super) secrets: Vec<Secret<String>>,
     /// For servers that do not say; what is wrong with them costs only servers that need them.
-    proxy: Result<Proxy, At<Fault>>,
+    proxy: Result<Proxy, At<EntryError>>,
     certificates: Read<Certificates>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Resolver<'a> {
         name: &str,
         offset: usize,
         entry: Entry,
-    ) -> Result<Server, At<Fault>> {
+    ) -> Result<Server, At<EntryError>> {
         let kind = entry
             .kind?
             .map(|written| kind(&written).map(|kind| (kind, written.value)))
@@ -100,7 +100,7 @@ impl<'a> Resolver<'a> {
         let other = |(_, kind): (Kind, String), wanted, found| {
             Err(At::new(
                 offset,
-                Fault::OtherTarget {
+                EntryError::OtherTarget {
                     kind,
                     wanted,
                     found,
@@ -108,8 +108,8 @@ impl<'a> Resolver<'a> {
             ))
         };
         let transport = match (entry.command?, entry.url?) {
-            (Some(_), Some(_)) => return Err(At::new(offset, Fault::BothTargets)),
-            (None, None) => return Err(At::new(offset, Fault::NoTarget)),
+            (Some(_), Some(_)) => return Err(At::new(offset, EntryError::BothTargets)),
+            (None, None) => return Err(At::new(offset, EntryError::NoTarget)),
             (Some(command), None) => match kind {
                 Some(kind) if kind.0 != Kind::Stdio => return other(kind, "url", "command"),
                 _ => {
@@ -193,7 +193,7 @@ impl<'a> Resolver<'a> {
         args: Vec<At<String>>,
         env: Texts,
         cwd: Option<At<String>>,
-    ) -> Result<Transport, At<Fault>> {
+    ) -> Result<Transport, At<EntryError>> {
         let command = self.path("command", command)?;
         let named = args
             .into_iter()
@@ -231,11 +231,11 @@ impl<'a> Resolver<'a> {
         proxy: Option<At<String>>,
         ca_file: Option<At<String>>,
         oauth: OAuthEntry,
-    ) -> Result<Remote, At<Fault>> {
+    ) -> Result<Remote, At<EntryError>> {
         let offset = url.offset;
         let url = self.plain("url", url)?.trim().to_owned();
         if !is_url(&url, &["http", "https"]) {
-            return Err(At::new(offset, Fault::Url));
+            return Err(At::new(offset, EntryError::Url));
         }
         self.secrets.extend(secret_parameters(&url));
         let headers = self.values("headers", headers, header_problem)?;
@@ -259,13 +259,13 @@ impl<'a> Resolver<'a> {
     }
 
     /// A line is the shell's: it fills in variables itself.
-    fn headers_command(&mut self, words: Words) -> Result<HeadersCommand, At<Fault>> {
+    fn headers_command(&mut self, words: Words) -> Result<HeadersCommand, At<EntryError>> {
         let key = "headers_command";
         let (program, words) = match words {
             Words::Line(line) if line.value.trim().is_empty() => {
                 return Err(At::new(
                     line.offset,
-                    Fault::Empty {
+                    EntryError::Empty {
                         key: key.to_owned(),
                     },
                 ));
@@ -289,7 +289,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// `offset` is that of the entry's URL, for what is missing.
-    fn oauth(&mut self, entry: OAuthEntry, offset: usize) -> Result<OAuth, At<Fault>> {
+    fn oauth(&mut self, entry: OAuthEntry, offset: usize) -> Result<OAuth, At<EntryError>> {
         let mut text = |key: &str, written: Option<At<String>>| {
             let text = written
                 .map(|written| self.plain(&format!("oauth.{key}"), &written))
@@ -313,7 +313,7 @@ impl<'a> Resolver<'a> {
             let problem = "must be the issuer's URL, without a query or a fragment";
             return Err(At::new(
                 issuer_offset,
-                Fault::Unusable {
+                EntryError::Unusable {
                     key: "oauth.issuer".to_owned(),
                     problem,
                 },
@@ -326,7 +326,7 @@ impl<'a> Resolver<'a> {
             let problem = "must begin with `https://` and name a host";
             return Err(At::new(
                 metadata_offset,
-                Fault::Unusable {
+                EntryError::Unusable {
                     key: "oauth.client_metadata_url".to_owned(),
                     problem,
                 },
@@ -353,7 +353,7 @@ impl<'a> Resolver<'a> {
             let problem = "\"client_credentials\" needs a `client_id`, and a `client_secret` or a `private_key_file`";
             return Err(At::new(
                 offset,
-                Fault::Unusable {
+                EntryError::Unusable {
                     key: "oauth.grant".to_owned(),
                     problem,
                 },
@@ -371,16 +371,16 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    fn private_key(&mut self, written: &At<String>) -> Result<PrivateKey, At<Fault>> {
+    fn private_key(&mut self, written: &At<String>) -> Result<PrivateKey, At<EntryError>> {
         let path = PathBuf::from(
             self.path("oauth.private_key_file", written)
                 .map(|path| self.absolute(&path))?,
         );
         PrivateKey::read(&path)
-            .map_err(|problem| At::new(written.offset, Fault::PrivateKey { path, problem }))
+            .map_err(|problem| At::new(written.offset, EntryError::PrivateKey { path, problem }))
     }
 
-    fn proxy(&mut self, written: &At<String>) -> Result<Proxy, At<Fault>> {
+    fn proxy(&mut self, written: &At<String>) -> Result<Proxy, At<EntryError>> {
         let url = self.plain("proxy", written)?.trim().to_owned();
         if url == "none" {
             return Ok(Proxy::None);
@@ -389,13 +389,13 @@ impl<'a> Resolver<'a> {
             &url,
             &["http", "https", "socks4", "socks4a", "socks5", "socks5h"],
         ) {
-            return Err(At::new(written.offset, Fault::Proxy));
+            return Err(At::new(written.offset, EntryError::Proxy));
         }
         self.secrets.extend(secret_parameters(&url));
         Ok(Proxy::Url(url))
     }
 
-    fn certificates(&mut self, written: &At<String>) -> Result<Certificates, At<Fault>> {
+    fn certificates(&mut self, written: &At<String>) -> Result<Certificates, At<EntryError>> {
         let path = PathBuf::from(
             self.path("ca_file", written)
                 .map(|path| self.absolute(&path))?,
@@ -403,7 +403,7 @@ impl<'a> Resolver<'a> {
         let unusable = |problem| {
             At::new(
                 written.offset,
-                Fault::Certificates {
+                EntryError::Certificates {
                     path: path.clone(),
                     problem,
                 },
@@ -418,14 +418,14 @@ impl<'a> Resolver<'a> {
         key: &str,
         texts: Texts,
         problem: impl Fn(&str, &str) -> Option<&'static str>,
-    ) -> Result<Secrets, At<Fault>> {
+    ) -> Result<Secrets, At<EntryError>> {
         let mut values = BTreeMap::new();
         for (name, written) in texts {
             let (key, offset) = (format!("{key}.{name}"), written.offset);
             // What every process inherits, such as the home directory, is no secret.
             let text = self.fill_in(&key, &written, |variable| !is_inherited(variable))?;
             if let Some(problem) = problem(&name, &text) {
-                return Err(At::new(offset, Fault::Unusable { key, problem }));
+                return Err(At::new(offset, EntryError::Unusable { key, problem }));
             }
             if !is_inherited_alone(&written.value) {
                 self.secrets
@@ -437,17 +437,21 @@ impl<'a> Resolver<'a> {
     }
 
     /// A text that is shown as it is, unless a variable in it looks like a secret.
-    pub(super) fn plain(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
+    pub(super) fn plain(
+        &mut self,
+        key: &str,
+        written: &At<String>,
+    ) -> Result<String, At<EntryError>> {
         self.fill_in(key, written, is_secret_name)
     }
 
-    fn path(&mut self, key: &str, written: &At<String>) -> Result<String, At<Fault>> {
+    fn path(&mut self, key: &str, written: &At<String>) -> Result<String, At<EntryError>> {
         let offset = written.offset;
         let text = self.plain(key, written)?;
         if text.trim().is_empty() {
             return Err(At::new(
                 offset,
-                Fault::Empty {
+                EntryError::Empty {
                     key: key.to_owned(),
                 },
             ));
@@ -458,7 +462,7 @@ impl<'a> Resolver<'a> {
         let no_home = || {
             At::new(
                 offset,
-                Fault::NoHome {
+                EntryError::NoHome {
                     key: key.to_owned(),
                 },
             )
@@ -471,11 +475,11 @@ impl<'a> Resolver<'a> {
         key: &str,
         written: &At<String>,
         is_secret: impl Fn(&str) -> bool,
-    ) -> Result<String, At<Fault>> {
+    ) -> Result<String, At<EntryError>> {
         let at = |fault| At::new(written.offset, fault);
         let expanded = expand::variables(key, &written.value, self.environment).map_err(at)?;
         if expanded.text.contains('\0') {
-            return Err(at(Fault::Unusable {
+            return Err(at(EntryError::Unusable {
                 key: key.to_owned(),
                 problem: "has a NUL character",
             }));
@@ -509,7 +513,7 @@ fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-fn kind(written: &At<String>) -> Result<Kind, At<Fault>> {
+fn kind(written: &At<String>) -> Result<Kind, At<EntryError>> {
     let plain: String = written
         .value
         .chars()
@@ -523,7 +527,7 @@ fn kind(written: &At<String>) -> Result<Kind, At<Fault>> {
             let found = format!("`\"{}\"`", written.value);
             Err(At::new(
                 written.offset,
-                Fault::value("type", "\"stdio\", \"http\" or \"sse\"", found),
+                EntryError::value("type", "\"stdio\", \"http\" or \"sse\"", found),
             ))
         }
     }

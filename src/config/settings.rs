@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::error::{Error, Fault, Oddity, ServerFault, Warning};
+use super::error::{EntryError, Error, Oddity, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::reader::{At, Lines, Read, Report};
@@ -326,9 +326,9 @@ fn servers(
     (servers, renamed, faults)
 }
 
-fn server_name(written: &str, name: &str) -> Result<ServerName, Fault> {
+fn server_name(written: &str, name: &str) -> Result<ServerName, EntryError> {
     if written.eq_ignore_ascii_case(BUILT_IN_SERVER) {
-        return Err(Fault::Reserved);
+        return Err(EntryError::Reserved);
     }
     Ok(ServerName::new(name)?)
 }
@@ -451,7 +451,7 @@ fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) 
             let expected = "the URL of a registry, with `http://` or `https://`";
             Err(At::new(
                 offset,
-                Fault::value("registry", expected, format!("`\"{value}\"`")),
+                EntryError::value("registry", expected, format!("`\"{value}\"`")),
             ))
         }
         read => Ok(read.map(|at| at.value)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use super::env::{self, Environment, Variable};
-use super::error::{Fault, Oddity};
+use super::error::{EntryError, Oddity};
 use super::file::TracesEntry;
 use super::reader::{At, Read};
 use super::server::{Resolver, is_url};
@@ -233,7 +233,7 @@ impl Resolver<'_> {
         let filled = self.plain("otlp.endpoint", written).and_then(|url| {
             let url = format!("{}{PATH}", url.trim().trim_end_matches('/'));
             let unusable = || {
-                Fault::value(
+                EntryError::value(
                     "otlp.endpoint",
                     URL_EXPECTED,
                     format!("`\"{}\"`", written.value),
@@ -266,7 +266,7 @@ impl Resolver<'_> {
     fn trace_headers(
         &mut self,
         texts: BTreeMap<String, At<String>>,
-    ) -> Result<BTreeMap<String, Secret<String>>, At<Fault>> {
+    ) -> Result<BTreeMap<String, Secret<String>>, At<EntryError>> {
         let filled = texts.into_iter().map(|(name, written)| {
             let value = self.plain(&format!("otlp.headers.{name}"), &written)?;
             Ok((name, Secret::new(value)))

@@ -11,7 +11,7 @@ use crate::mcp::frame::quoted;
 use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision, headers};
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
-use crate::upstream::{Asking, Host, Question, Reply};
+use crate::upstream::{Asking, Host, Question, ServerReply};
 
 /// Who asks: what a request says of its session.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Caller {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) question: Question,
-    pub(super) answer: oneshot::Sender<Reply>,
+    pub(super) answer: oneshot::Sender<ServerReply>,
 }
 
 /// A caller as the server of its call sees it.

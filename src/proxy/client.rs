@@ -11,7 +11,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::audience::Listener;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
-use crate::upstream::Reply;
+use crate::upstream::ServerReply;
 
 /// One client, from its first message to its last.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Client {
     /// What it hears unasked, after a handshake.
     listener: Arc<Listener>,
     state: Mutex<State>,
-    questions: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
+    questions: Mutex<HashMap<u64, oneshot::Sender<ServerReply>>>,
     next_question: AtomicU64,
 }
 
@@ -176,7 +176,7 @@ impl Client {
     }
 
     /// Asks it over `outbox`, and waits for the answer. Dropping the future takes the question back.
-    pub(super) async fn ask(&self, outbox: &Outbox, method: &str, params: Bytes) -> Reply {
+    pub(super) async fn ask(&self, outbox: &Outbox, method: &str, params: Bytes) -> ServerReply {
         let id = self.next_question.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.questions().insert(id, answer);
@@ -208,9 +208,9 @@ impl Client {
         let copied =
             |raw: &serde_json::value::RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
         let answer = match outcome {
-            Outcome::Result(raw) if raw.get().starts_with('{') => Reply::Result(copied(raw)),
+            Outcome::Result(raw) if raw.get().starts_with('{') => ServerReply::Result(copied(raw)),
             Outcome::Result(_) => refusal("the client's answer is not an object"),
-            Outcome::Error(raw) => Reply::Error(copied(raw)),
+            Outcome::Error(raw) => ServerReply::Error(copied(raw)),
         };
         if let Some(question) = question {
             // Whoever asked may have gone in the meantime.
@@ -218,7 +218,7 @@ impl Client {
         }
     }
 
-    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Reply>>> {
+    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ServerReply>>> {
         self.questions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -249,12 +249,12 @@ impl Drop for OpenQuestion<'_> {
     }
 }
 
-fn gone() -> Reply {
+fn gone() -> ServerReply {
     refusal("the client is gone")
 }
 
 /// An error answer given on behalf of a client.
-pub(super) fn refusal(message: &str) -> Reply {
+pub(super) fn refusal(message: &str) -> ServerReply {
     let message = crate::mcp::frame::quoted(message);
-    Reply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into())
+    ServerReply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into())
 }

@@ -48,7 +48,7 @@ impl Proxy {
             .send_on(&server, "completion/complete", None, params, &context)
             .await
         {
-            Ok(upstream::Reply::Error(error))
+            Ok(upstream::ServerReply::Error(error))
                 if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) =>
             {
                 Reply::Result(NOTHING.into())

@@ -102,11 +102,11 @@ impl Proxy {
         if !context.caller.revision.is_modern() {
             let host = CallHost::new(&context.caller, None, Questions::Requested);
             return match host.ask(question).await {
-                upstream::Reply::Result(answer) if is_accepted(&answer) => {
+                upstream::ServerReply::Result(answer) if is_accepted(&answer) => {
                     Ok(Consent::Given(context.clone()))
                 }
-                upstream::Reply::Result(_) => refused("the user did not agree"),
-                upstream::Reply::Error(error) => refused(&format!(
+                upstream::ServerReply::Result(_) => refused("the user did not agree"),
+                upstream::ServerReply::Error(error) => refused(&format!(
                     "the client could not ask ({})",
                     upstream::message_of(&error)
                 )),
@@ -158,8 +158,13 @@ impl Proxy {
     }
 
     /// Notes what the client will repeat a call with that the user has agreed to.
-    pub(super) fn agreed(&self, name: &QualifiedName, arguments: &str, reply: &upstream::Reply) {
-        let upstream::Reply::Result(result) = reply else {
+    pub(super) fn agreed(
+        &self,
+        name: &QualifiedName,
+        arguments: &str,
+        reply: &upstream::ServerReply,
+    ) {
+        let upstream::ServerReply::Result(result) = reply else {
             return;
         };
         if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {

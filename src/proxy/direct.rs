@@ -190,17 +190,17 @@ impl Proxy {
             self.agreed(&name, sent, reply);
         }
         match outcome {
-            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
+            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
                 Reply::Relayed(result)
             }
-            Ok(upstream::Reply::Result(_)) => Reply::error(
+            Ok(upstream::ServerReply::Result(_)) => Reply::error(
                 ErrorCode::INTERNAL,
                 format!(
                     "the result of server `{}` is not a JSON object",
                     name.server
                 ),
             ),
-            Ok(upstream::Reply::Error(error)) => Reply::RelayedError(error),
+            Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
             Err(error) => Reply::tool_error(&self.masked(&failed_call(&name, &error))),
         }
     }

@@ -307,22 +307,22 @@ impl Proxy {
             self.agreed(&name, written, reply);
         }
         let result = match &answered {
-            Ok(upstream::Reply::Result(result)) => Some(&result[..]),
+            Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
             _ => None,
         };
         self.count_call(&name, start.elapsed(), sent, result);
         match answered {
-            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => Ok(Ran {
+            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => Ok(Ran {
                 name: Some(name),
                 reply: Reply::Relayed(result),
                 repairs,
             }),
-            Ok(upstream::Reply::Result(_)) => Err(Failure::Refused(refused_call(
+            Ok(upstream::ServerReply::Result(_)) => Err(Failure::Refused(refused_call(
                 &name,
                 "its result is not a JSON object",
                 None,
             ))),
-            Ok(upstream::Reply::Error(error))
+            Ok(upstream::ServerReply::Error(error))
                 if context.is_some_and(|context| context.concerns_client(&error)) =>
             {
                 Ok(Ran {
@@ -331,7 +331,7 @@ impl Proxy {
                     repairs,
                 })
             }
-            Ok(upstream::Reply::Error(error)) => {
+            Ok(upstream::ServerReply::Error(error)) => {
                 let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
                 let object = raw
                     .and_then(|raw| Object::parse(raw).ok())

@@ -12,7 +12,7 @@ use crate::mcp::ErrorCode;
 use crate::statistics::{End, Live};
 use crate::telemetry::trace::{Hop, Kind, Span, Trace, Tracer};
 use crate::tool::ServerName;
-use crate::upstream::{Call, CallError, Pool, Reply, code_of, message_of};
+use crate::upstream::{CallError, Pool, ServerCall, ServerReply, code_of, message_of};
 
 /// Who watches, and what requests go through.
 #[derive(Debug, Clone)]
@@ -51,10 +51,10 @@ impl Watched {
     pub(super) async fn call(
         &self,
         server: &ServerName,
-        mut call: Call<'_>,
+        mut call: ServerCall<'_>,
         trace: &Trace,
         is_repeatable: bool,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let log = tracing::debug_span!("call", %server, method = call.method, name = call.name);
         call.hop = Hop {
             context: trace.context().map(|context| &**context),
@@ -69,11 +69,11 @@ impl Watched {
     async fn call_watched(
         &self,
         server: &ServerName,
-        call: Call<'_>,
+        call: ServerCall<'_>,
         trace: &Trace,
         is_repeatable: bool,
         log: tracing::Span,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let counted = (self.live.counts_calls() && call.method == "tools/call")
             .then(|| self.live.begin(server.as_str(), call.params.len()));
         let mut span = self.span(server, &call, trace);
@@ -91,7 +91,7 @@ impl Watched {
         };
         let start = Instant::now();
         let outcome = {
-            let call = Call {
+            let call = ServerCall {
                 meta: &meta,
                 hop,
                 ..call
@@ -103,7 +103,7 @@ impl Watched {
         };
         let (time, end) = (start.elapsed(), end_of(&outcome));
         let received = match &outcome {
-            Ok(Reply::Result(bytes) | Reply::Error(bytes)) => bytes.len(),
+            Ok(ServerReply::Result(bytes) | ServerReply::Error(bytes)) => bytes.len(),
             Err(_) => 0,
         };
         log.in_scope(
@@ -119,7 +119,7 @@ impl Watched {
     }
 
     /// The span of a request that is a part of one of ours (semantic conventions for MCP, "Client").
-    fn span(&self, server: &ServerName, call: &Call<'_>, trace: &Trace) -> Option<Span> {
+    fn span(&self, server: &ServerName, call: &ServerCall<'_>, trace: &Trace) -> Option<Span> {
         let (Some(tracer), Trace::Ours(parent)) = (&self.tracer, trace) else {
             return None;
         };
@@ -170,12 +170,12 @@ pub(crate) fn describe(span: &mut Span, method: &str, name: Option<&str>) {
 }
 
 /// Says how a request to a server ended.
-fn note(span: &mut Span, outcome: &Result<Reply, CallError>, end: End) {
+fn note(span: &mut Span, outcome: &Result<ServerReply, CallError>, end: End) {
     match outcome {
-        Ok(Reply::Error(error)) => refused(span, code_of(error), message_of(error)),
+        Ok(ServerReply::Error(error)) => refused(span, code_of(error), message_of(error)),
         Err(error) => span.fail(end.as_str(), Some(error.to_string())),
-        Ok(Reply::Result(_)) if end == End::ToolError => span.fail(end.as_str(), None),
-        Ok(Reply::Result(_)) => span.succeed(),
+        Ok(ServerReply::Result(_)) if end == End::ToolError => span.fail(end.as_str(), None),
+        Ok(ServerReply::Result(_)) => span.succeed(),
     }
 }
 
@@ -201,11 +201,11 @@ fn refused(span: &mut Span, code: Option<ErrorCode>, message: String) {
     span.fail(&code, Some(message));
 }
 
-fn end_of(outcome: &Result<Reply, CallError>) -> End {
+fn end_of(outcome: &Result<ServerReply, CallError>) -> End {
     match outcome {
-        Ok(Reply::Result(result)) if is_error(result) => End::ToolError,
-        Ok(Reply::Result(_)) => End::Ok,
-        Ok(Reply::Error(_)) => End::Refused,
+        Ok(ServerReply::Result(result)) if is_error(result) => End::ToolError,
+        Ok(ServerReply::Result(_)) => End::Ok,
+        Ok(ServerReply::Error(_)) => End::Refused,
         Err(CallError::Timeout { .. } | CallError::Connecting { .. }) => End::TimedOut,
         Err(_) => End::Unavailable,
     }

@@ -89,7 +89,7 @@ impl Proxy {
         name: Option<&str>,
         params: Frame,
         context: &RequestContext,
-    ) -> Result<upstream::Reply, CallError> {
+    ) -> Result<upstream::ServerReply, CallError> {
         let limit = self
             .pool
             .timeout_of(server)
@@ -109,16 +109,20 @@ impl Proxy {
     }
 
     /// The answer to a request for `what`, from what came of it.
-    pub(super) fn relayed(&self, outcome: Result<upstream::Reply, CallError>, what: &str) -> Reply {
+    pub(super) fn relayed(
+        &self,
+        outcome: Result<upstream::ServerReply, CallError>,
+        what: &str,
+    ) -> Reply {
         match outcome {
-            Ok(upstream::Reply::Result(result)) if result.starts_with(b"{") => {
+            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
                 Reply::Relayed(result)
             }
-            Ok(upstream::Reply::Result(_)) => Reply::error(
+            Ok(upstream::ServerReply::Result(_)) => Reply::error(
                 ErrorCode::INTERNAL,
                 format!("the server's result for {what} is not a JSON object"),
             ),
-            Ok(upstream::Reply::Error(error)) => Reply::RelayedError(error),
+            Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
             Err(failure) => Reply::error(
                 ErrorCode::INTERNAL,
                 self.masked(&error::failed_request(what, &failure)),

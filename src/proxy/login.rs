@@ -198,7 +198,7 @@ impl Proxy {
                 _ = finished.wait_for(|phase| !matches!(phase, Phase::Waiting { .. })) => None,
             };
             if answer.is_some_and(
-                |answer| !matches!(answer, upstream::Reply::Result(json) if is_accepted(&json)),
+                |answer| !matches!(answer, upstream::ServerReply::Result(json) if is_accepted(&json)),
             ) {
                 attempt.stop.cancel();
                 return LoggedIn::No;

@@ -78,7 +78,7 @@ use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Vault;
-use crate::upstream::{Environment, Pool, State};
+use crate::upstream::{Pool, State, UpstreamContext};
 use audience::{Audience, Hearing};
 use consent::Consents;
 use index::Index;
@@ -185,7 +185,7 @@ impl Proxy {
             };
             let logins = directories.logins.as_ref().map(vault);
             let mut environment =
-                Environment::new(tasks.clone(), variables.clone(), directories.logs.clone());
+                UpstreamContext::new(tasks.clone(), variables.clone(), directories.logs.clone());
             environment.logins = logins;
             let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
             pool.configure(&config);

@@ -21,7 +21,7 @@ use crate::mcp::{ErrorCode, Object};
 use crate::secret::random_token;
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
-use crate::upstream::{self, Call, CallError, Host, Question, Reply};
+use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
 
 /// How long a modern client has to come back with answers; a person may be thinking.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
@@ -45,7 +45,7 @@ struct OpenCall {
     fingerprint: u64,
     host: Arc<CallHost>,
     questions: mpsc::UnboundedReceiver<Asked>,
-    outcome: oneshot::Receiver<Result<Reply, CallError>>,
+    outcome: oneshot::Receiver<Result<ServerReply, CallError>>,
     /// What the client has yet to answer, by the key it was asked under.
     pending: Vec<(String, Asked)>,
     /// Ends the call when nobody holds this any more.
@@ -67,7 +67,7 @@ impl Proxy {
         server: &ServerName,
         relayed: Relayed<'_>,
         context: &RequestContext,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let fingerprint = fingerprint(server, &relayed);
         let token: Option<String> = context
             .state
@@ -142,7 +142,7 @@ impl Proxy {
         self.tasks.spawn(async move {
             let host: Arc<dyn Host> = host;
             let (name, host, hop) = (name.as_deref(), Some(host), Hop::default());
-            let request = Call {
+            let request = ServerCall {
                 method: &method,
                 name,
                 params: &params,
@@ -167,7 +167,7 @@ impl Proxy {
         &self,
         server: &ServerName,
         mut open: OpenCall,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         // What the server has taken back meanwhile need not be answered.
         open.pending.retain(|(_, asked)| !asked.answer.is_closed());
         let is_waiting = !open.pending.is_empty();
@@ -209,7 +209,7 @@ impl Proxy {
         if !self.open_calls.keep(token.clone(), open) {
             let message =
                 quoted("too many requests wait for answers of clients already; try again later");
-            return Ok(Reply::Error(
+            return Ok(ServerReply::Error(
                 format!(
                     r#"{{"code":{},"message":{message}}}"#,
                     ErrorCode::TOO_MANY_REQUESTS
@@ -218,7 +218,7 @@ impl Proxy {
             ));
         }
         self.forget_later(token);
-        Ok(Reply::Result(result.into()))
+        Ok(ServerReply::Result(result.into()))
     }
 
     /// Gives up a call whose client does not come back.
@@ -282,7 +282,9 @@ impl OpenCall {
                     // The server may have taken the question back.
                     let _ = asked
                         .answer
-                        .send(Reply::Result(Bytes::copy_from_slice(raw.get().as_bytes())));
+                        .send(ServerReply::Result(Bytes::copy_from_slice(
+                            raw.get().as_bytes(),
+                        )));
                 }
                 None => self.pending.push((key, asked)),
             }
@@ -292,8 +294,8 @@ impl OpenCall {
 
 /// A legacy server's refusal until the user has been at a URL (2025-11-25, client/elicitation), as the question that it is
 /// in the modern era.
-fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
-    let Reply::Error(refusal) = reply else {
+fn sent_elsewhere(server: &ServerName, reply: &ServerReply) -> Option<ServerReply> {
+    let ServerReply::Error(refusal) = reply else {
         return None;
     };
     if upstream::code_of(refusal) != Some(ErrorCode::URL_ELICITATION_REQUIRED) {
@@ -325,12 +327,12 @@ fn sent_elsewhere(server: &ServerName, reply: &Reply) -> Option<Reply> {
         r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{MAKE_ANEW}"}}"#,
         requests.join(",")
     );
-    Some(Reply::Result(result.into()))
+    Some(ServerReply::Result(result.into()))
 }
 
 /// A modern server's questions, with the server named to the user.
-fn with_server_named(server: &ServerName, reply: Reply) -> Reply {
-    let Reply::Result(result) = &reply else {
+fn with_server_named(server: &ServerName, reply: ServerReply) -> ServerReply {
+    let ServerReply::Result(result) = &reply else {
         return reply;
     };
     let Some(object) = required_input(result) else {
@@ -364,7 +366,7 @@ fn with_server_named(server: &ServerName, reply: Reply) -> Reply {
             )
         })
         .collect();
-    Reply::Result(
+    ServerReply::Result(
         object
             .with("inputRequests", &format!("{{{}}}", members.join(",")))
             .into(),

@@ -19,7 +19,7 @@ use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::telemetry::trace::{Context, Hop, Trace};
 use crate::tool::ServerName;
-use crate::upstream::{self, Call, CallError, Host, Question, Reply};
+use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
 
 /// How often one request may ask back.
 const MOST_ROUNDS: usize = 16;
@@ -115,7 +115,7 @@ impl Proxy {
         server: &ServerName,
         relayed: Relayed<'_>,
         context: Option<&RequestContext>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let Some(able) = context.filter(|context| context.can_log_in()) else {
             return self.relay_once(server, relayed, context).await;
         };
@@ -127,7 +127,7 @@ impl Proxy {
         match Box::pin(self.relay_once(server, relayed.clone(), context)).await {
             Err(error) if error.wants_login() => match Box::pin(self.log_in(server, able)).await {
                 LoggedIn::Yes => Box::pin(self.relay_once(server, relayed, context)).await,
-                LoggedIn::Asked(result) => Ok(Reply::Result(result)),
+                LoggedIn::Asked(result) => Ok(ServerReply::Result(result)),
                 LoggedIn::No => Err(error),
             },
             outcome => outcome,
@@ -139,7 +139,7 @@ impl Proxy {
         server: &ServerName,
         relayed: Relayed<'_>,
         context: Option<&RequestContext>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         match context {
             Some(context) if !context.caller.revision.is_modern() => {
                 self.relay_rounds(server, relayed, context).await
@@ -167,7 +167,7 @@ impl Proxy {
         server: &ServerName,
         relayed: Relayed<'_>,
         context: &RequestContext,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let host = CallHost::new(
             &context.caller,
             context.progress_token.as_deref(),
@@ -190,7 +190,7 @@ impl Proxy {
         context: &RequestContext,
         host: Arc<CallHost>,
         mut needs: Needs,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let params = relayed.params.clone();
         for _ in 1..MOST_ROUNDS {
             let questions = needs.questions.into_iter().map(|(key, method, params)| {
@@ -214,11 +214,11 @@ impl Proxy {
             let mut responses = Vec::new();
             for (key, answer) in Box::pin(join_all(questions)).await {
                 match answer {
-                    Reply::Result(result) => {
+                    ServerReply::Result(result) => {
                         responses.push(format!("{key}:{}", String::from_utf8_lossy(&result)));
                     }
                     // There is no form in which a modern server could be told.
-                    refusal @ Reply::Error(_) => return Ok(refusal),
+                    refusal @ ServerReply::Error(_) => return Ok(refusal),
                 }
             }
             let responses = (!responses.is_empty()).then(|| format!("{{{}}}", responses.join(",")));
@@ -243,7 +243,7 @@ impl Proxy {
         relayed: &Relayed<'_>,
         context: Option<&RequestContext>,
         host: Option<Arc<CallHost>>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let Relayed {
             method,
             name,
@@ -255,7 +255,7 @@ impl Proxy {
         let (meta, trace) = context.map_or(("", &Trace::None), |context| {
             (&context.meta, &context.trace)
         });
-        let call = Call {
+        let call = ServerCall {
             method,
             name,
             params: &relayed.params,
@@ -268,7 +268,7 @@ impl Proxy {
             .watched()
             .call(server, call, trace, is_repeatable)
             .await;
-        if let Ok(Reply::Result(result)) = &reply {
+        if let Ok(ServerReply::Result(result)) = &reply {
             self.named_uris.note(server, result);
         }
         reply
@@ -284,8 +284,8 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(reply: &Reply) -> Option<Self> {
-        let Reply::Result(result) = reply else {
+    fn of(reply: &ServerReply) -> Option<Self> {
+        let ServerReply::Result(result) = reply else {
             return None;
         };
         let object = required_input(result)?;
@@ -320,8 +320,8 @@ pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
     is_required.then_some(object)
 }
 
-pub(super) fn error(code: ErrorCode, message: &str) -> Reply {
-    Reply::Error(format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)).into())
+pub(super) fn error(code: ErrorCode, message: &str) -> ServerReply {
+    ServerReply::Error(format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)).into())
 }
 
 /// Parameters with the answers that a server asked for; what was not there is not added.

@@ -18,7 +18,7 @@ use crate::catalog::Snapshot;
 use crate::config::{Config, real};
 use crate::mcp::{ClientCapabilities, Object, Outbox};
 use crate::tool::ServerName;
-use crate::upstream::Reply;
+use crate::upstream::ServerReply;
 
 /// How long a client has to say which directories it works in.
 const ROOTS_LIMIT: Duration = Duration::from_secs(3);
@@ -267,8 +267,8 @@ impl Proxy {
             .get_or_init(|| async {
                 let asked = client.ask(outbox, "roots/list", Bytes::from_static(b"{}"));
                 match tokio::time::timeout(ROOTS_LIMIT, asked).await {
-                    Ok(Reply::Result(result)) => directories(&result),
-                    Ok(Reply::Error(_)) => Vec::new(),
+                    Ok(ServerReply::Result(result)) => directories(&result),
+                    Ok(ServerReply::Error(_)) => Vec::new(),
                     Err(_) => {
                         tracing::warn!("the client does not say which directories it works in");
                         Vec::new()

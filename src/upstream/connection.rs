@@ -62,20 +62,20 @@ struct Requests {
     ended: Option<String>,
 }
 
-type Waiting = oneshot::Sender<Result<Reply, CallError>>;
+type Waiting = oneshot::Sender<Result<ServerReply, CallError>>;
 
-/// What a server answered.
+/// The answer of a server to a request.
 #[derive(Debug, Clone)]
-pub enum Reply {
+pub enum ServerReply {
     /// The result, in the server's own bytes.
     Result(Bytes),
     /// The JSON-RPC error object, in the server's own bytes.
     Error(Bytes),
 }
 
-/// A request that is made for a client.
+/// A request to a server on behalf of a client.
 #[derive(Clone)]
-pub struct Call<'a> {
+pub struct ServerCall<'a> {
     /// The method: `tools/call`, `prompts/get`, `resources/read` and the like.
     pub method: &'a str,
     /// The tool, prompt or resource it names, which HTTP repeats in a header (2026-07-28).
@@ -122,8 +122,8 @@ impl Connection {
     ///
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
-    pub async fn call(&self, call: &Call<'_>) -> Result<Reply, CallError> {
-        let Call {
+    pub async fn call(&self, call: &ServerCall<'_>) -> Result<ServerReply, CallError> {
+        let ServerCall {
             method,
             name,
             params,
@@ -177,8 +177,8 @@ impl Connection {
     }
 
     /// Whether a refusal for missing headers may be due to our not having listed the tools yet.
-    pub(super) fn lacks_headers(&self, refusal: &Reply) -> bool {
-        let Reply::Error(error) = refusal else {
+    pub(super) fn lacks_headers(&self, refusal: &ServerReply) -> bool {
+        let ServerReply::Error(error) = refusal else {
             return false;
         };
         self.wire
@@ -211,10 +211,10 @@ impl Connection {
         method: &str,
         members: &str,
         limit: Duration,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let params = Frame::from(format!("{{{members}"));
         let hop = Hop::default();
-        self.call(&Call {
+        self.call(&ServerCall {
             method,
             name: None,
             params: &params,
@@ -275,7 +275,7 @@ impl Link {
         params: impl FnOnce(u64) -> Frame,
         limit: Duration,
         host: Option<Arc<dyn Host>>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         {
@@ -427,8 +427,10 @@ impl Link {
         match message {
             Message::Response { id, outcome } => {
                 let reply = match outcome {
-                    Outcome::Result(raw) => Reply::Result(line.slice_ref(raw.get().as_bytes())),
-                    Outcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
+                    Outcome::Result(raw) => {
+                        ServerReply::Result(line.slice_ref(raw.get().as_bytes()))
+                    }
+                    Outcome::Error(raw) => ServerReply::Error(line.slice_ref(raw.get().as_bytes())),
                 };
                 match id.and_then(|id| id.as_integer()) {
                     Some(id) => {
@@ -459,7 +461,7 @@ impl Link {
     }
 
     /// Hands `reply` to whoever waits for it; nobody does when it comes late or twice.
-    pub(super) fn answer(&self, id: i64, reply: Result<Reply, CallError>) {
+    pub(super) fn answer(&self, id: i64, reply: Result<ServerReply, CallError>) {
         let waiting = u64::try_from(id)
             .ok()
             .and_then(|id| self.requests().waiting.remove(&id));

@@ -15,7 +15,7 @@ use super::transport::sse;
 use super::transport::stdio::{Process, Stderr, widen};
 use super::transport::streamable_http::Endpoint;
 use super::wire::Wire;
-use super::{CallError, ConnectError, Environment, Introduction, MESSAGE_LIMIT, ServerLog};
+use super::{CallError, ConnectError, Introduction, MESSAGE_LIMIT, ServerLog, UpstreamContext};
 use crate::config::{self, Era, Remote, Transport};
 use crate::mcp::{ClientCapabilities, LineReader, Outbox};
 use crate::tool::ServerName;
@@ -34,7 +34,7 @@ pub(super) struct Connector<'a> {
     /// Which headers its tools want, learnt before.
     pub(super) mirrors: &'a Arc<Mirrors>,
     /// Where tasks and clients come from.
-    pub(super) environment: &'a Arc<Environment>,
+    pub(super) environment: &'a Arc<UpstreamContext>,
     /// What a handshake declares.
     pub(super) capabilities: ClientCapabilities,
     /// Who hears what the server says by itself.

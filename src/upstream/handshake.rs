@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::CallError;
-use super::connection::Reply;
+use super::connection::ServerReply;
 use super::host::Host;
 use super::wire::Wire;
 use crate::mcp::frame::quoted;
@@ -185,12 +185,12 @@ fn modern_meta(capabilities: ClientCapabilities) -> String {
     )
 }
 
-fn answer(reply: Result<Reply, CallError>) -> Result<Box<RawValue>, Refusal> {
+fn answer(reply: Result<ServerReply, CallError>) -> Result<Box<RawValue>, Refusal> {
     let raw =
         |bytes: &Bytes| serde_json::from_slice(bytes).expect("a reply's payload was read as JSON");
     match reply {
-        Ok(Reply::Result(result)) => Ok(raw(&result)),
-        Ok(Reply::Error(error)) => {
+        Ok(ServerReply::Result(result)) => Ok(raw(&result)),
+        Ok(ServerReply::Error(error)) => {
             let error: Box<RawValue> = raw(&error);
             let error = object(&error)?;
             if error.get("code").and_then(|code| code.get().parse().ok())

@@ -18,7 +18,7 @@ use tokio::process::{Child, Command};
 
 use super::process_group::ProcessGroup;
 use super::program;
-use super::{Environment, ServerLog};
+use super::{ServerLog, UpstreamContext};
 use crate::config::HeadersCommand;
 use crate::config::env::TOKEN;
 use crate::secret::{Masker, Secret};
@@ -102,7 +102,7 @@ impl Helper {
     /// When the command gives none; it reads on after `its headers_command`.
     pub(super) async fn headers(
         &self,
-        environment: &Environment,
+        environment: &UpstreamContext,
         refused: Option<&Arc<CommandHeaders>>,
     ) -> Result<Arc<CommandHeaders>, String> {
         let usable = |given: &Arc<CommandHeaders>| {
@@ -144,7 +144,7 @@ impl Helper {
             .into_owned()
     }
 
-    async fn run(&self, environment: &Environment) -> Result<CommandHeaders, String> {
+    async fn run(&self, environment: &UpstreamContext) -> Result<CommandHeaders, String> {
         tracing::debug!(server = %self.server, program = self.command.program, "running its headers_command");
         let mut running = Running::start(self, environment)?;
         let log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
@@ -188,7 +188,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(helper: &Helper, environment: &Environment) -> Result<Self, String> {
+    fn start(helper: &Helper, environment: &UpstreamContext) -> Result<Self, String> {
         let mut command = Command::new(program::to_start(
             &helper.command.program,
             &environment.variables,

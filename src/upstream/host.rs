@@ -7,12 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{Listing, Reply};
+use super::{Listing, ServerReply};
 use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
 use crate::tool::ServerName;
 
 /// An answer that a client has yet to give.
-pub type Asking = Pin<Box<dyn Future<Output = Reply> + Send>>;
+pub type Asking = Pin<Box<dyn Future<Output = ServerReply> + Send>>;
 
 /// A comparison of a listing with what was first seen.
 pub type Comparing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Reply, code_of};
+use super::connection::{Connection, ServerReply, code_of};
 use super::list_limits::{self, Entries, Over, Taken};
 use super::{CallError, Introduction};
 use crate::mcp::frame::quoted;
@@ -57,7 +57,7 @@ struct Pages {
 pub enum ListError {
     /// A page did not come.
     #[error(transparent)]
-    Call(#[from] CallError),
+    ServerCall(#[from] CallError),
     /// The server has no such list.
     #[error("server `{server}` has no {list}")]
     Missing {
@@ -203,14 +203,16 @@ impl Connection {
                 .map(|cursor| format!(r#""cursor":{}"#, quoted(cursor)))
                 .unwrap_or_default();
             let page = match self.request(method, &members, limit).await? {
-                Reply::Result(page) => page,
-                Reply::Error(error) if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) => {
+                ServerReply::Result(page) => page,
+                ServerReply::Error(error)
+                    if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) =>
+                {
                     return Err(ListError::Missing {
                         server: server.clone(),
                         list,
                     });
                 }
-                Reply::Error(error) => return Err(refused(message_of(&error))),
+                ServerReply::Error(error) => return Err(refused(message_of(&error))),
             };
             taken.page(page.len()).map_err(over)?;
             let raw: &RawValue =

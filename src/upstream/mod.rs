@@ -35,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use connection::{Call, Connection, Reply, code_of};
+pub use connection::{Connection, ServerCall, ServerReply, code_of};
 pub use error::{CallError, ConnectError};
 #[cfg(unix)]
 pub use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
@@ -51,7 +51,7 @@ pub use transport::http::HttpError;
 pub use transport::http::mirrors::mirrored;
 
 use crate::config;
-use crate::config::env::Environment as Variables;
+use crate::config::env::Environment;
 use crate::shutdown::Tasks;
 use guard::Guard;
 use headers_command::HeadersCommands;
@@ -63,13 +63,13 @@ const INSTALLING: u32 = 6;
 /// The largest message that is taken from a server, in bytes.
 pub const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// What connections need of their surroundings.
+/// What all connections share: tasks, variables, directories, limits, HTTP clients.
 #[derive(Debug)]
-pub struct Environment {
+pub struct UpstreamContext {
     /// Where tasks are spawned.
     pub tasks: Tasks,
     /// The process's variables, of which servers inherit a few.
-    pub variables: Variables,
+    pub variables: Environment,
     /// Where the servers' stderr is kept; `None` keeps none.
     pub log_directory: Option<PathBuf>,
     /// Where logins are kept; without it there are none.
@@ -81,10 +81,10 @@ pub struct Environment {
     headers_commands: HeadersCommands,
 }
 
-impl Environment {
-    /// Surroundings with the usual limits.
+impl UpstreamContext {
+    /// A context with the usual limits.
     #[must_use]
-    pub fn new(tasks: Tasks, variables: Variables, log_directory: Option<PathBuf>) -> Self {
+    pub fn new(tasks: Tasks, variables: Environment, log_directory: Option<PathBuf>) -> Self {
         Self {
             tasks,
             variables,
@@ -108,7 +108,7 @@ impl Environment {
         }
     }
 
-    fn of_child(&self, transport: &config::Stdio) -> Variables {
+    fn of_child(&self, transport: &config::Stdio) -> Environment {
         let variables = config::env::child_environment(&self.variables, &transport.env);
         variables.into_iter().chain(self.guard.variable()).collect()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::connection::{Call, Connection, Reply};
+use super::connection::{Connection, ServerCall, ServerReply};
 use super::{backoff, message_of};
 use crate::mcp::Frame;
 use crate::mcp::frame::quoted;
@@ -39,7 +39,7 @@ pub(super) async fn hear(
         }
         let start = tokio::time::Instant::now();
         let params = Frame::from(format!(r#"{{"notifications":{{{filter}}}"#));
-        let subscription = Call {
+        let subscription = ServerCall {
             method: "subscriptions/listen",
             name: None,
             params: &params,
@@ -58,8 +58,8 @@ pub(super) async fn hear(
         }
         failures += 1;
         match outcome {
-            Ok(Reply::Result(_)) => tracing::debug!("the server has ended its subscription"),
-            Ok(Reply::Error(error)) => {
+            Ok(ServerReply::Result(_)) => tracing::debug!("the server has ended its subscription"),
+            Ok(ServerReply::Error(error)) => {
                 refusals += 1;
                 tracing::info!(
                     reason = message_of(&error),

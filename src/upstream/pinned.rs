@@ -1,7 +1,7 @@
 //! Tool calls of servers under `"trust": "pin"`.
 
 use super::slot::Lease;
-use super::{Call, CallError, Pool};
+use super::{CallError, Pool, ServerCall};
 use crate::tool::ServerName;
 
 impl Pool {
@@ -11,7 +11,7 @@ impl Pool {
         &self,
         server: &ServerName,
         lease: &Lease,
-        call: &Call<'_>,
+        call: &ServerCall<'_>,
     ) -> Result<(), CallError> {
         if call.method != "tools/call" || !lease.is_pinned() {
             return Ok(());

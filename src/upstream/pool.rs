@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::connection::{Call, Connection, Reply};
+use super::connection::{Connection, ServerCall, ServerReply};
 use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
 use super::oauth::Account;
 use super::slot::{Lease, Slot, State};
 use super::subscription::{self, Subscriptions};
-use super::{CallError, ConnectError, Environment};
+use super::{CallError, ConnectError, UpstreamContext};
 use crate::config::{Config, Transport};
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
 /// All configured servers and the connections to them.
 pub struct Pool {
-    environment: Arc<Environment>,
+    environment: Arc<UpstreamContext>,
     slots: RwLock<BTreeMap<ServerName, Slots>>,
     pub(super) audience: Arc<dyn Audience>,
     /// How many clients wait for a server to be connected.
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// A pool without servers; [`Pool::configure`] brings them. `audience` hears what servers say by themselves.
     #[must_use]
-    pub fn new(environment: Environment, audience: Arc<dyn Audience>) -> Self {
+    pub fn new(environment: UpstreamContext, audience: Arc<dyn Audience>) -> Self {
         Self {
             environment: Arc::new(environment),
             slots: RwLock::default(),
@@ -202,9 +202,9 @@ impl Pool {
     pub async fn call(
         &self,
         server: &ServerName,
-        call: &Call<'_>,
+        call: &ServerCall<'_>,
         repeatable: bool,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let slot = self.slot(server, call.host.as_deref())?;
         let _place = if slot.is_limited() {
             Box::pin(slot.place()).await?
@@ -228,11 +228,11 @@ impl Pool {
     async fn call_again(
         &self,
         server: &ServerName,
-        call: &Call<'_>,
+        call: &ServerCall<'_>,
         repeatable: bool,
         mut lease: Lease,
-        mut outcome: Result<Reply, CallError>,
-    ) -> Result<Reply, CallError> {
+        mut outcome: Result<ServerReply, CallError>,
+    ) -> Result<ServerReply, CallError> {
         let (mut may_resend, mut may_repeat) = (true, repeatable);
         loop {
             let error = match outcome {
@@ -256,7 +256,11 @@ impl Pool {
     }
 
     /// The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.
-    async fn lease_within(&self, server: &ServerName, call: &Call<'_>) -> Result<Lease, CallError> {
+    async fn lease_within(
+        &self,
+        server: &ServerName,
+        call: &ServerCall<'_>,
+    ) -> Result<Lease, CallError> {
         let _urgent = self.urgent();
         let lease =
             tokio::time::timeout(call.limit, self.lease(server, call.host.as_deref())).await;
@@ -280,7 +284,7 @@ impl Pool {
         let mut lease = self.lease(server, None).await.map_err(CallError::from)?;
         let mut listed = lease.list(server, limit).await;
         // A session that is gone, say.
-        if matches!(&listed, Err(ListError::Call(error)) if error.is_unsent()) {
+        if matches!(&listed, Err(ListError::ServerCall(error)) if error.is_unsent()) {
             lease = self.lease(server, None).await.map_err(CallError::from)?;
             listed = lease.list(server, limit).await;
         }

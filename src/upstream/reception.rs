@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::Reply;
+use super::ServerReply;
 use super::host::{Audience, Host, Notice, Question};
 use crate::mcp::{ErrorCode, Frame, Object, Outbox, Request, RequestId};
 use crate::shutdown::Tasks;
@@ -197,8 +197,8 @@ impl Reception {
             };
             reception.open().questions.remove(&id);
             match answer {
-                Some(Reply::Result(result)) => reply(Frame::result(&id, "", result)),
-                Some(Reply::Error(error)) => reply(Frame::relayed_error(&id, error)),
+                Some(ServerReply::Result(result)) => reply(Frame::result(&id, "", result)),
+                Some(ServerReply::Error(error)) => reply(Frame::relayed_error(&id, error)),
                 None => {}
             }
         });

@@ -12,7 +12,7 @@ use super::connector::Connector;
 use super::host::Audience;
 use super::places::Places;
 use super::transport::http::mirrors::Mirrors;
-use super::{CallError, ConnectError, Environment, backoff};
+use super::{CallError, ConnectError, UpstreamContext, backoff};
 use crate::config::{self, Era, IdleTimeout, Trust};
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
@@ -262,7 +262,7 @@ impl Slot {
     /// The attempt goes on for the others when the future is dropped.
     pub(super) async fn lease(
         self: &Arc<Self>,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
         capabilities: ClientCapabilities,
     ) -> Result<Lease, Arc<ConnectError>> {
         if self.entry.disabled {
@@ -296,7 +296,7 @@ impl Slot {
 
     fn lease_or_attempt(
         self: &Arc<Self>,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
         capabilities: ClientCapabilities,
     ) -> Result<Lease, watch::Receiver<Attempt>> {
         let mut link = self.link();
@@ -324,7 +324,7 @@ impl Slot {
 
     async fn attempt(
         self: Arc<Self>,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
         outcome: &watch::Sender<Attempt>,
     ) {
         let result = tokio::select! {
@@ -376,7 +376,10 @@ impl Slot {
         let _ = outcome.send(Some(result));
     }
 
-    async fn connect(&self, environment: &Arc<Environment>) -> Result<Connection, ConnectError> {
+    async fn connect(
+        &self,
+        environment: &Arc<UpstreamContext>,
+    ) -> Result<Connection, ConnectError> {
         let (is_modern, capabilities) = {
             let link = self.link();
             (link.is_modern, link.capabilities)
@@ -408,7 +411,7 @@ impl Slot {
     /// Closes `connection` once nobody has used it for its idle time.
     async fn close_when_idle(
         self: Arc<Self>,
-        environment: Arc<Environment>,
+        environment: Arc<UpstreamContext>,
         connection: Arc<Connection>,
     ) {
         loop {

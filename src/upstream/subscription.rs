@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
-use super::connection::{Connection, Reply};
+use super::connection::{Connection, ServerReply};
 use super::host::Audience;
 use super::slot::{Lease, Slot};
-use super::{CallError, Environment, backoff, message_of};
+use super::{CallError, UpstreamContext, backoff, message_of};
 use crate::mcp::frame::quoted;
 
 /// How long a server has for each subscription.
@@ -33,7 +33,7 @@ pub(super) struct Subscriptions {
 /// The task behind it.
 struct Keeper {
     slot: Arc<Slot>,
-    environment: Arc<Environment>,
+    environment: Arc<UpstreamContext>,
     audience: Arc<dyn Audience>,
     wanted: watch::Receiver<BTreeSet<String>>,
     outcomes: watch::Sender<Outcomes>,
@@ -43,7 +43,7 @@ impl Subscriptions {
     /// Nothing is wanted yet.
     pub(super) fn new(
         slot: Arc<Slot>,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
         audience: Arc<dyn Audience>,
     ) -> Self {
         let (sender, outcomes) = watch::channel(Outcomes::new());
@@ -157,8 +157,8 @@ impl Keeper {
                     Err(error) if error.is_lost() => return,
                     outcome => {
                         let outcome = match outcome {
-                            Ok(Reply::Result(_)) => Ok(()),
-                            Ok(Reply::Error(error)) => Err(message_of(&error)),
+                            Ok(ServerReply::Result(_)) => Ok(()),
+                            Ok(ServerReply::Error(error)) => Err(message_of(&error)),
                             Err(error) => Err(error.to_string()),
                         };
                         if let Err(reason) = &outcome {
@@ -183,9 +183,9 @@ impl Keeper {
 
 /// Subscribes or unsubscribes where there is a handshake; a modern server is told of all URIs at once, by what hears its
 /// news.
-async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<Reply, CallError> {
+async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<ServerReply, CallError> {
     if connection.introduction().revision.is_modern() {
-        return Ok(Reply::Result(b"{}"[..].into()));
+        return Ok(ServerReply::Result(b"{}"[..].into()));
     }
     connection
         .request(method, &format!(r#""uri":{}"#, quoted(uri)), LIMIT)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::CallError;
-use super::connection::{Link, Reply};
+use super::connection::{Link, ServerReply};
 use super::host::Host;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::streamable_http::Endpoint;
@@ -43,7 +43,7 @@ impl Wire {
         params: impl FnOnce(u64) -> Frame,
         limit: Duration,
         host: Option<Arc<dyn Host>>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         match self {
             Self::Stream(link) => link.request(target.method, params, limit, host).await,
             // Far larger, and it costs far more than a box; calls over a stream need not have the room for it.

@@ -4,7 +4,7 @@ use super::super::setup::Machine;
 use super::Examination;
 use super::finding::Finding;
 use super::kinds;
-use crate::config::{Config, Error, Fault, Oddity, older_config_file};
+use crate::config::{Config, EntryError, Error, Oddity, older_config_file};
 
 /// Reads the configuration; nothing where there is none that can be used.
 pub(super) fn examine(
@@ -50,7 +50,7 @@ pub(super) fn examine(
         .filter(|fault| only.is_none_or(|only| only == fault.name))
     {
         let kind = match fault.fault {
-            Fault::MissingVariable { .. } => &kinds::VARIABLE_MISSING,
+            EntryError::MissingVariable { .. } => &kinds::VARIABLE_MISSING,
             _ => &kinds::SERVER_ENTRY,
         };
         examination.add(Finding::new(

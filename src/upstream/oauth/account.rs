@@ -19,7 +19,7 @@ use super::token::{Token, TokenEndpoint};
 use crate::config::{self, Era, Grant, Remote, Transport};
 use crate::mcp::Revision;
 use crate::tool::ServerName;
-use crate::upstream::Environment;
+use crate::upstream::UpstreamContext;
 use crate::upstream::handshake::openings;
 use crate::upstream::transport::http::headers;
 
@@ -29,7 +29,7 @@ pub struct Account {
     pub(super) server: ServerName,
     pub(super) url: Url,
     pub(super) remote: Remote,
-    pub(super) environment: Arc<Environment>,
+    pub(super) environment: Arc<UpstreamContext>,
     pub(super) store: Store,
     era: Era,
     is_sse: bool,
@@ -71,7 +71,7 @@ impl Account {
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
     ) -> Result<Option<Self>, LoginError> {
         let is_configured = remote
             .headers
@@ -104,7 +104,7 @@ impl Account {
     pub fn of_entry(
         server: &ServerName,
         entry: &config::Server,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
     ) -> Result<Option<Self>, LoginError> {
         let (remote, is_sse) = match &entry.transport {
             Transport::Stdio(_) => return Ok(None),

@@ -13,7 +13,7 @@ use reqwest::{Method, StatusCode, Url};
 use super::address::is_public;
 use super::error::LoginError;
 use crate::config::{Proxy, Remote};
-use crate::upstream::Environment;
+use crate::upstream::UpstreamContext;
 use crate::upstream::transport::http::body::{Broken, whole};
 use crate::upstream::transport::http::reason;
 
@@ -26,7 +26,7 @@ const SIZE_LIMIT: usize = 256 * 1024;
 /// Sends the login requests for one server, and refuses addresses that the server must not make us reach.
 pub(super) struct MetadataFetcher<'a> {
     remote: &'a Remote,
-    environment: &'a Environment,
+    environment: &'a UpstreamContext,
     own: Url,
     /// Whether the server is one of the internet, and sends us nowhere else. What turns out to be one stays one.
     is_public: AtomicBool,
@@ -42,7 +42,11 @@ pub(super) struct Answer {
 
 impl<'a> MetadataFetcher<'a> {
     /// The fetcher for the server at `own`.
-    pub(super) async fn of(own: &Url, remote: &'a Remote, environment: &'a Environment) -> Self {
+    pub(super) async fn of(
+        own: &Url,
+        remote: &'a Remote,
+        environment: &'a UpstreamContext,
+    ) -> Self {
         Self {
             remote,
             environment,
@@ -287,7 +291,7 @@ mod tests {
     fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
         let remote = remote(own);
         let environment =
-            Environment::new(Tasks::new(), crate::config::Environment::default(), None);
+            UpstreamContext::new(Tasks::new(), crate::config::Environment::default(), None);
         let fetcher = MetadataFetcher {
             remote: &remote,
             environment: &environment,
@@ -342,7 +346,7 @@ mod tests {
         fn check(own: &str, peer: Option<&str>, expected: bool) {
             let (remote, url) = (remote(own), Url::parse(own).unwrap());
             let environment =
-                Environment::new(Tasks::new(), crate::config::Environment::default(), None);
+                UpstreamContext::new(Tasks::new(), crate::config::Environment::default(), None);
             let fetcher = MetadataFetcher {
                 remote: &remote,
                 environment: &environment,

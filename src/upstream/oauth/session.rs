@@ -14,7 +14,7 @@ use super::token::Token;
 use crate::config::{Grant, Remote};
 use crate::secret::Masker;
 use crate::tool::ServerName;
-use crate::upstream::Environment;
+use crate::upstream::UpstreamContext;
 
 /// The interval at which the stored login is read again: another process may have logged in or out.
 const CHECK: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ impl Session {
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
     ) -> Option<Arc<Self>> {
         // A URL that cannot be used is told by whoever connects to it.
         let account = Account::of(server, remote, environment).ok()??;

@@ -12,7 +12,7 @@ use crate::config;
 use crate::tool::ServerName;
 use crate::upstream::process_group::ProcessGroup;
 use crate::upstream::program;
-use crate::upstream::{ConnectError, Environment, ServerLog};
+use crate::upstream::{ConnectError, ServerLog, UpstreamContext};
 
 /// The room of a pipe, in bytes: the most that Linux gives to every user, and what it gives without being asked.
 #[cfg(target_os = "linux")]
@@ -81,7 +81,7 @@ impl Process {
     pub(in crate::upstream) fn start(
         server: &ServerName,
         transport: &config::Stdio,
-        environment: &Environment,
+        environment: &UpstreamContext,
         log: ServerLog,
     ) -> Result<(Self, ChildStdin, ChildStdout), ConnectError> {
         let variables = environment.of_child(transport);

@@ -17,7 +17,7 @@ use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream::headers_command::{CommandHeaders, Helper};
 use crate::upstream::oauth::{AuthRequired, Session};
-use crate::upstream::{CallError, ConnectError, Environment};
+use crate::upstream::{CallError, ConnectError, UpstreamContext};
 
 /// An answer that took so long probably waited for a delayed acknowledgement; so many in a row surely did.
 const DELAYED: RangeInclusive<Duration> = Duration::from_millis(38)..=Duration::from_millis(52);
@@ -40,7 +40,7 @@ pub(in crate::upstream) struct HttpPeer {
     /// The configured headers; ours go before them.
     headers: HeaderMap,
     /// A command that gives more of them, and what it runs in.
-    helper: Option<(Arc<Helper>, Arc<Environment>)>,
+    helper: Option<(Arc<Helper>, Arc<UpstreamContext>)>,
     /// The login, where the configured headers have none.
     login: Option<Arc<Session>>,
 }
@@ -50,7 +50,7 @@ impl HttpPeer {
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
-        environment: &Arc<Environment>,
+        environment: &Arc<UpstreamContext>,
     ) -> Result<Self, ConnectError> {
         let configuration = |reason| ConnectError::Configuration {
             server: server.to_string(),

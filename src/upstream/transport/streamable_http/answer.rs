@@ -12,7 +12,7 @@ use super::{Endpoint, joined};
 use crate::mcp::frame::one_line;
 use crate::mcp::{Envelope, Message, Outcome, Request};
 use crate::telemetry;
-use crate::upstream::connection::Reply;
+use crate::upstream::connection::ServerReply;
 use crate::upstream::transport::http::body::{self, Broken, Content};
 use crate::upstream::transport::http::events::{Event, EventStream, Resumption};
 use crate::upstream::transport::http::{HttpError, headers};
@@ -36,7 +36,7 @@ impl Endpoint {
         id: u64,
         target: Target<'_>,
         body: Bytes,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         let start = Instant::now();
         let response = self.post(Some(target), body).await?;
         if !response.status().is_success() {
@@ -71,7 +71,11 @@ impl Endpoint {
     }
 
     /// The answer from a stream of events, which is taken up again where it breaks off and the server offers to.
-    async fn streamed(self: &Arc<Self>, id: u64, response: Response) -> Result<Reply, CallError> {
+    async fn streamed(
+        self: &Arc<Self>,
+        id: u64,
+        response: Response,
+    ) -> Result<ServerReply, CallError> {
         let mut events = EventStream::new(response, MESSAGE_LIMIT, Resumption::default());
         let mut fruitless = 0;
         loop {
@@ -120,7 +124,7 @@ impl Endpoint {
     }
 
     /// An answer that is no success: a session that is gone, a JSON-RPC error, or a server in trouble.
-    async fn refused(&self, response: Response) -> Result<Reply, CallError> {
+    async fn refused(&self, response: Response) -> Result<ServerReply, CallError> {
         let status = response.status();
         let has_session = self.session.get().is_some();
         let gone = || {
@@ -144,7 +148,7 @@ impl Endpoint {
             return if is_gone {
                 Err(gone())
             } else {
-                Ok(Reply::Error(refusal))
+                Ok(ServerReply::Error(refusal))
             };
         }
         Err(self.peer.error(error))
@@ -155,7 +159,7 @@ impl Endpoint {
         self: &Arc<Self>,
         event: Event,
         id: Option<u64>,
-    ) -> Option<Result<Reply, CallError>> {
+    ) -> Option<Result<ServerReply, CallError>> {
         match event {
             Event::Message { kind, data } if kind.is_empty() || kind == "message" => {
                 self.heard(&data, id)
@@ -174,7 +178,11 @@ impl Endpoint {
     }
 
     /// Takes a message, or several; gives the answer to request `id` if it is among them.
-    fn heard(self: &Arc<Self>, json: &Bytes, id: Option<u64>) -> Option<Result<Reply, CallError>> {
+    fn heard(
+        self: &Arc<Self>,
+        json: &Bytes,
+        id: Option<u64>,
+    ) -> Option<Result<ServerReply, CallError>> {
         telemetry::frame(Some(&self.peer.server), "received", &[json]);
         match Envelope::parse(json) {
             Ok(Envelope::Single(message)) => self.dispatch(json, message, id).map(Ok),
@@ -204,7 +212,7 @@ impl Endpoint {
         json: &Bytes,
         message: Message<'_>,
         ours: Option<u64>,
-    ) -> Option<Reply> {
+    ) -> Option<ServerReply> {
         match message {
             Message::Response { id, outcome } => {
                 let theirs = id.map(|id| id.as_integer().and_then(|id| u64::try_from(id).ok()));
@@ -214,8 +222,10 @@ impl Endpoint {
                     None => ours.is_some() && matches!(outcome, Outcome::Error(_)),
                 };
                 let reply = match outcome {
-                    Outcome::Result(raw) => Reply::Result(json.slice_ref(raw.get().as_bytes())),
-                    Outcome::Error(raw) => Reply::Error(json.slice_ref(raw.get().as_bytes())),
+                    Outcome::Result(raw) => {
+                        ServerReply::Result(json.slice_ref(raw.get().as_bytes()))
+                    }
+                    Outcome::Error(raw) => ServerReply::Error(json.slice_ref(raw.get().as_bytes())),
                 };
                 return is_ours.then_some(reply);
             }

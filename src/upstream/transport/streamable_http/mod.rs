@@ -23,7 +23,7 @@ use crate::mcp::{Frame, Revision};
 use crate::shutdown::Tasks;
 use crate::telemetry;
 use crate::upstream::CallError;
-use crate::upstream::connection::Reply;
+use crate::upstream::connection::ServerReply;
 use crate::upstream::host::Host;
 use crate::upstream::reception::Reception;
 use crate::upstream::wire::Target;
@@ -95,7 +95,7 @@ impl Endpoint {
         params: impl FnOnce(u64) -> Frame,
         limit: Duration,
         host: Option<Arc<dyn Host>>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<ServerReply, CallError> {
         if self.is_ended() {
             return Err(self.peer.lost("the connection was closed", false));
         }
