@@ -79,8 +79,8 @@ impl Session {
     }
 
     /// From now on, what the client is told unasked goes to `outbox`.
-    pub fn hear_on(&self, outbox: Outbox) {
-        self.client.listener().hear_on(outbox);
+    pub fn attach(&self, outbox: Outbox) {
+        self.client.listener().attach(outbox);
     }
 
     /// The client is where this process was started: it started it.

@@ -34,7 +34,7 @@ pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     let (input, output) = pipes::open()?;
     let outbox = Outbox::of_only_client();
     let session = Session::new(proxy.clone(), tasks.clone());
-    session.hear_on(outbox.clone());
+    session.attach(outbox.clone());
     session.stands_here();
     let exchange = Exchange::Shared(outbox.clone());
     // A task of its own, so that an answer leaves before the runtime looks for anything new to do. It ends with this future, which

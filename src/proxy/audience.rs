@@ -98,7 +98,7 @@ impl Listener {
     }
 
     /// From now on, messages go to `outbox`.
-    pub fn hear_on(&self, outbox: Outbox) {
+    pub fn attach(&self, outbox: Outbox) {
         *self.outbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(outbox);
     }
 
@@ -254,9 +254,9 @@ impl Audience {
 }
 
 /// The proxy as its servers' audience.
-pub(super) struct Hearing(pub(super) Weak<Proxy>);
+pub(super) struct AudienceBridge(pub(super) Weak<Proxy>);
 
-impl upstream::Audience for Hearing {
+impl upstream::Audience for AudienceBridge {
     fn capabilities(&self) -> ClientCapabilities {
         let proxy = self.0.upgrade();
         proxy.map_or(ClientCapabilities::NONE, |proxy| {

@@ -109,7 +109,7 @@ impl Host for CallHost {
         self.line().caller.client.number()
     }
 
-    fn way_back(&self) -> Option<Outbox> {
+    fn response_outbox(&self) -> Option<Outbox> {
         Some(self.line().caller.outbox.clone()).filter(Outbox::is_alone)
     }
 

@@ -79,7 +79,7 @@ use crate::telemetry::trace::Tracer;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Vault;
 use crate::upstream::{Pool, State, UpstreamContext};
-use audience::{Audience, Hearing};
+use audience::{Audience, AudienceBridge};
 use consent::Consents;
 use index::Index;
 use instructions::Topics;
@@ -187,7 +187,10 @@ impl Proxy {
             let mut environment =
                 UpstreamContext::new(tasks.clone(), variables.clone(), directories.logs.clone());
             environment.logins = logins;
-            let pool = Arc::new(Pool::new(environment, Arc::new(Hearing(proxy.clone()))));
+            let pool = Arc::new(Pool::new(
+                environment,
+                Arc::new(AudienceBridge(proxy.clone())),
+            ));
             pool.configure(&config);
             let refresh = Refresh::new(
                 refresh::Parts {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::CallError;
 use super::handshake::Introduction;
 use super::host::Host;
-use super::reception::Reception;
+use super::inbound::InboundRouter;
 use super::wire::{Target, Wire};
 use crate::mcp::{
     Envelope, ErrorCode, Frame, Line, LineReader, LogLevel, Message, Object, Outbox, Outcome,
@@ -52,7 +52,7 @@ pub(super) struct Link {
     close: CancellationToken,
     /// Cancelled when it is over, for whatever reason.
     over: CancellationToken,
-    reception: Arc<Reception>,
+    inbound: Arc<InboundRouter>,
 }
 
 #[derive(Debug, Default)]
@@ -233,7 +233,7 @@ impl Link {
         server: ServerName,
         outbox: Outbox,
         message_limit: usize,
-        reception: Arc<Reception>,
+        inbound: Arc<InboundRouter>,
     ) -> Arc<Self> {
         let close = CancellationToken::new();
         Arc::new(Self {
@@ -244,7 +244,7 @@ impl Link {
             message_limit,
             over: close.child_token(),
             close,
-            reception,
+            inbound,
         })
     }
 
@@ -285,7 +285,7 @@ impl Link {
             }
             requests.waiting.insert(id, answer);
         }
-        let _under_way = self.reception.begin(id, host);
+        let _under_way = self.inbound.begin(id, host);
         let mut unanswered = Unanswered {
             link: self,
             id,
@@ -310,7 +310,7 @@ impl Link {
                 answer => answer,
             }
         };
-        let outcome = self.reception.within(id, limit, exchange).await;
+        let outcome = self.inbound.within(id, limit, exchange).await;
         unanswered.reason = outcome.is_none().then_some("it took too long");
         outcome.unwrap_or_else(|| {
             Err(CallError::Timeout {
@@ -376,10 +376,10 @@ impl Link {
     /// Takes a message, or several. Where it is a large answer for a client that takes none, this waits until that changes, so
     /// that the server is not read from meanwhile.
     pub(super) async fn take(&self, line: Bytes) {
-        let way_back = self.receive(&line);
+        let response_outbox = self.receive(&line);
         drop(line);
-        if let Some(way_back) = way_back.filter(Outbox::is_congested) {
-            Box::pin(async move { way_back.relieved().await }).await;
+        if let Some(response_outbox) = response_outbox.filter(Outbox::is_congested) {
+            Box::pin(async move { response_outbox.relieved().await }).await;
         }
     }
 
@@ -423,7 +423,7 @@ impl Link {
     }
 
     fn dispatch(&self, line: &Bytes, message: Message<'_>) -> Option<Outbox> {
-        let mut way_back = None;
+        let mut response_outbox = None;
         match message {
             Message::Response { id, outcome } => {
                 let reply = match outcome {
@@ -435,9 +435,9 @@ impl Link {
                 match id.and_then(|id| id.as_integer()) {
                     Some(id) => {
                         if line.len() >= LARGE {
-                            way_back = u64::try_from(id)
+                            response_outbox = u64::try_from(id)
                                 .ok()
-                                .and_then(|id| self.reception.way_back(id));
+                                .and_then(|id| self.inbound.response_outbox(id));
                         }
                         self.answer(id, Ok(reply));
                     }
@@ -449,15 +449,15 @@ impl Link {
             Message::Request(request) => {
                 let outbox = self.outbox.clone();
                 // A server that asks on and on without reading would otherwise fill the memory with answers.
-                self.reception.asked(&request, None, move |frame| {
+                self.inbound.asked(&request, None, move |frame| {
                     outbox.push_unless_congested(frame);
                 });
             }
             Message::Notification { method, params } => {
-                self.reception.notified(&method, params, None);
+                self.inbound.notified(&method, params, None);
             }
         }
-        way_back
+        response_outbox
     }
 
     /// Hands `reply` to whoever waits for it; nobody does when it comes late or twice.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, Link};
 use super::handshake::Refusal;
 use super::host::Audience;
-use super::reception::Reception;
+use super::inbound::InboundRouter;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, HttpPeer};
 use super::transport::sse;
@@ -119,7 +119,7 @@ impl Connector<'_> {
         peer: HttpPeer,
     ) -> Result<(Wire, Result<Introduction, Refusal>), ConnectError> {
         let server = self.server.clone();
-        let opening = sse::open(peer, &self.environment.tasks, self.reception());
+        let opening = sse::open(peer, &self.environment.tasks, self.inbound());
         let link = match tokio::time::timeout(self.limit(), opening).await {
             Ok(Ok(link)) => link,
             Ok(Err(error)) => return Err(self.refused(Refusal::NoAnswer(error), "")),
@@ -201,12 +201,12 @@ impl Connector<'_> {
             peer,
             &self.environment.tasks,
             self.mirrors.clone(),
-            self.reception(),
+            self.inbound(),
         )
     }
 
-    fn reception(&self) -> Arc<Reception> {
-        Reception::new(
+    fn inbound(&self) -> Arc<InboundRouter> {
+        InboundRouter::new(
             self.server.clone(),
             self.audience.clone(),
             self.environment.tasks.clone(),
@@ -228,7 +228,7 @@ impl Connector<'_> {
             self.server.clone(),
             outbox.clone(),
             MESSAGE_LIMIT,
-            self.reception(),
+            self.inbound(),
         );
         let unwritable = CancellationToken::new();
         let broken = unwritable.clone();

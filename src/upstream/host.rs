@@ -42,7 +42,7 @@ pub trait Host: Send + Sync {
     fn client(&self) -> u64;
 
     /// Where what it asked for goes, if it is the only client: a server whose answers it does not take is not read from.
-    fn way_back(&self) -> Option<Outbox> {
+    fn response_outbox(&self) -> Option<Outbox> {
         None
     }
 

@@ -57,7 +57,7 @@ struct Pages {
 pub enum ListError {
     /// A page did not come.
     #[error(transparent)]
-    ServerCall(#[from] CallError),
+    Call(#[from] CallError),
     /// The server has no such list.
     #[error("server `{server}` has no {list}")]
     Missing {

@@ -5,6 +5,7 @@
 //!
 //! *Invariant*: nothing here knows what a tool means, nor the client that asked. No lock is held across an await.
 
+mod concurrency;
 mod connection;
 mod connector;
 mod error;
@@ -14,18 +15,17 @@ mod guard;
 mod handshake;
 mod headers_command;
 mod host;
+mod inbound;
 mod list_limits;
 mod listing;
 mod log;
-mod news;
 pub mod oauth;
 mod pinned;
-mod places;
 mod pool;
 mod process_group;
 mod program;
-mod reception;
 mod retry;
+mod server_events;
 mod slot;
 mod subscription;
 mod transport;

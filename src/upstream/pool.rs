@@ -206,8 +206,8 @@ impl Pool {
         repeatable: bool,
     ) -> Result<ServerReply, CallError> {
         let slot = self.slot(server, call.host.as_deref())?;
-        let _place = if slot.is_limited() {
-            Box::pin(slot.place()).await?
+        let _permit = if slot.is_limited() {
+            Box::pin(slot.permit()).await?
         } else {
             None
         };
@@ -284,7 +284,7 @@ impl Pool {
         let mut lease = self.lease(server, None).await.map_err(CallError::from)?;
         let mut listed = lease.list(server, limit).await;
         // A session that is gone, say.
-        if matches!(&listed, Err(ListError::ServerCall(error)) if error.is_unsent()) {
+        if matches!(&listed, Err(ListError::Call(error)) if error.is_unsent()) {
             lease = self.lease(server, None).await.map_err(CallError::from)?;
             listed = lease.list(server, limit).await;
         }

@@ -1,4 +1,4 @@
-//! One server's place in the pool: its connection, or how it came to have none.
+//! One server's entry in the pool: its connection, or the reason that it has none.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{SemaphorePermit, watch};
 
+use super::concurrency::ConcurrencyLimit;
 use super::connection::Connection;
 use super::connector::Connector;
 use super::host::Audience;
-use super::places::Places;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, UpstreamContext, backoff};
 use crate::config::{self, Era, IdleTimeout, Trust};
@@ -50,7 +50,7 @@ pub(super) struct Slot {
     idle_timeout: IdleTimeout,
     link: Mutex<LinkState>,
     /// Shared by all slots of the server.
-    places: Option<Arc<Places>>,
+    limit: Option<Arc<ConcurrencyLimit>>,
     audience: Arc<dyn Audience>,
     mirrors: Arc<Mirrors>,
     /// The resources that somebody follows, by the server's own URIs.
@@ -126,18 +126,11 @@ impl Slot {
         default_idle: IdleTimeout,
         audience: Arc<dyn Audience>,
     ) -> Arc<Self> {
-        let places = entry
+        let limit = entry
             .max_concurrent
-            .map(|total| Arc::new(Places::new(total.get())));
+            .map(|total| Arc::new(ConcurrencyLimit::new(total.get())));
         let idle_timeout = entry.idle_timeout.unwrap_or(default_idle);
-        Self::with(
-            server,
-            entry,
-            idle_timeout,
-            places,
-            audience,
-            Arc::default(),
-        )
+        Self::with(server, entry, idle_timeout, limit, audience, Arc::default())
     }
 
     /// Another slot of the same server, for clients that can be asked other things.
@@ -146,7 +139,7 @@ impl Slot {
             self.server.clone(),
             self.entry.clone(),
             self.idle_timeout,
-            self.places.clone(),
+            self.limit.clone(),
             self.audience.clone(),
             self.mirrors.clone(),
         )
@@ -156,7 +149,7 @@ impl Slot {
         server: ServerName,
         entry: config::Server,
         idle_timeout: IdleTimeout,
-        places: Option<Arc<Places>>,
+        limit: Option<Arc<ConcurrencyLimit>>,
         audience: Arc<dyn Audience>,
         mirrors: Arc<Mirrors>,
     ) -> Arc<Self> {
@@ -177,7 +170,7 @@ impl Slot {
             entry,
             idle_timeout,
             link,
-            places,
+            limit,
             audience,
             mirrors,
             followed,
@@ -230,13 +223,13 @@ impl Slot {
 
     /// Whether only so many calls may be under way.
     pub(super) fn is_limited(&self) -> bool {
-        self.places.is_some()
+        self.limit.is_some()
     }
 
-    /// Takes one of the server's places, if it has a limit; waits in a bounded queue.
-    pub(super) async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
-        match &self.places {
-            Some(places) => places.take(&self.server).await.map(Some),
+    /// Takes one of the server's permits, if it has a limit; waits in a bounded queue.
+    pub(super) async fn permit(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
+        match &self.limit {
+            Some(limit) => limit.take(&self.server).await.map(Some),
             None => Ok(None),
         }
     }
@@ -345,11 +338,14 @@ impl Slot {
                             .close_when_idle(environment.clone(), connection.clone()),
                     );
                     if connection.introduction().revision.is_modern() {
-                        let news = super::news::hear(connection.clone(), self.followed.subscribe());
+                        let events = super::server_events::listen(
+                            connection.clone(),
+                            self.followed.subscribe(),
+                        );
                         let stop = environment.tasks.stop().clone();
                         environment
                             .tasks
-                            .spawn(stop.run_until_cancelled_owned(news));
+                            .spawn(stop.run_until_cancelled_owned(events));
                     }
                     if let Some(level) = self.audience.log_level() {
                         let connection = connection.clone();

@@ -149,7 +149,7 @@ impl Place {
     /// read, because a client may lose a connection without our noticing.
     pub(super) fn listen(&self) -> Outbox {
         let outbox = Outbox::within(self.room.clone());
-        self.session.hear_on(outbox.clone());
+        self.session.attach(outbox.clone());
         let before = self
             .stream
             .lock()

@@ -145,13 +145,13 @@ async fn resource_metadata(
     let path = own.path().trim_end_matches('/');
     let well_known =
         |path: &str| located(own, &format!("/.well-known/oauth-protected-resource{path}"));
-    let mut places: Vec<Url> = pointer
+    let mut locations: Vec<Url> = pointer
         .into_iter()
         .chain([well_known(path), well_known("")])
         .collect();
-    places.dedup();
-    for place in places {
-        let Some(document) = fetcher.document(&place).await? else {
+    locations.dedup();
+    for location in locations {
+        let Some(document) = fetcher.document(&location).await? else {
             continue;
         };
         let Ok(metadata) = serde_json::from_value::<ResourceMetadata>(document) else {
@@ -160,7 +160,7 @@ async fn resource_metadata(
         if !covers(&metadata.resource, own) {
             return Err(unusable(format!(
                 "the metadata at `{}` is that of another server, `{}`",
-                shown(&place),
+                shown(&location),
                 metadata.resource
             )));
         }
@@ -195,15 +195,15 @@ async fn authority_metadata(
         return Err(unusable(reason));
     }
     let path = base.path().trim_end_matches('/');
-    let mut places = vec![
+    let mut locations = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
         format!("/.well-known/openid-configuration{path}"),
         format!("{path}/.well-known/openid-configuration"),
     ];
-    places.dedup();
-    for place in places {
-        let place = located(&base, &place);
-        let Some(document) = fetcher.document(&place).await? else {
+    locations.dedup();
+    for location in locations {
+        let location = located(&base, &location);
+        let Some(document) = fetcher.document(&location).await? else {
             continue;
         };
         let Ok(metadata) = serde_json::from_value::<AuthorityMetadata>(document) else {
@@ -214,7 +214,7 @@ async fn authority_metadata(
         if !is_same(&metadata.issuer, issuer) {
             return Err(unusable(format!(
                 "`{}` says that it is `{}`, not `{issuer}`",
-                shown(&place),
+                shown(&location),
                 metadata.issuer
             )));
         }

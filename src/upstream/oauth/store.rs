@@ -169,7 +169,7 @@ impl Store {
                 url,
                 sealed: Some(sealed),
                 ..
-            }) if url == self.url => match self.vault.open(&self.place(), &sealed).await {
+            }) if url == self.url => match self.vault.open(&self.context(), &sealed).await {
                 Ok(json) => serde_json::from_slice(&json).ok().map(|record| Record {
                     is_sealed: true,
                     ..record
@@ -205,7 +205,7 @@ impl Store {
             None => json,
             Some(key) => {
                 let (server, url) = (self.server.to_string(), self.url.clone());
-                let sealed = Some(key.seal(&self.place(), &json));
+                let sealed = Some(key.seal(&self.context(), &json));
                 serde_json::to_vec_pretty(&Envelope {
                     version: SEALED,
                     server,
@@ -227,7 +227,7 @@ impl Store {
     }
 
     /// What a sealed record is bound to.
-    fn place(&self) -> String {
+    fn context(&self) -> String {
         format!("{SEALED}\n{}\n{}", self.server, self.url)
     }
 

@@ -1,6 +1,6 @@
 //! What logins are sealed with: one key, which the keychain of the system has.
 //!
-//! The logins themselves stay files. A keychain is slow, may be locked at any moment, holds as little as 2,560 bytes in one place
+//! The logins themselves stay files. A keychain is slow, may be locked at any moment, holds as little as 2,560 bytes in one item
 //! (Windows), and tells no other process that something changed; a file is replaced whole under its lock. So the keychain is asked
 //! once per process, and what it protects is the same: without it the files say nothing.
 
@@ -114,13 +114,13 @@ impl Vault {
         }
     }
 
-    /// Opens what was sealed for `place`.
+    /// Opens what was sealed for `context`.
     ///
     /// # Errors
     /// With why it cannot be opened now, or ever; then it says `None`.
     pub(super) async fn open(
         &self,
-        place: &str,
+        context: &str,
         sealed: &Sealed,
     ) -> Result<Vec<u8>, Option<String>> {
         let key = self.key(false).await.map_err(Some)?;
@@ -129,7 +129,7 @@ impl Vault {
                 "the keychain has another key than it was sealed with".to_owned(),
             ));
         }
-        key.open(place, sealed).ok_or(None)
+        key.open(context, sealed).ok_or(None)
     }
 
     /// The key, made if there is none and `may_make`.
@@ -220,11 +220,11 @@ impl Key {
         )
     }
 
-    /// Seals `plain` so that it opens at `place` only.
+    /// Seals `plain` so that it opens at `context` only.
     ///
     /// # Panics
     /// When the system has no randomness to give.
-    pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Sealed {
+    pub(super) fn seal(&self, context: &str, plain: &[u8]) -> Sealed {
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new()
             .fill(&mut nonce)
@@ -233,7 +233,7 @@ impl Key {
         self.cipher()
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(place),
+                Aad::from(context),
                 &mut text,
             )
             .expect("what is kept is far smaller than the cipher can take");
@@ -244,7 +244,7 @@ impl Key {
         }
     }
 
-    fn open(&self, place: &str, sealed: &Sealed) -> Option<Vec<u8>> {
+    fn open(&self, context: &str, sealed: &Sealed) -> Option<Vec<u8>> {
         let nonce: [u8; NONCE_LEN] = URL_SAFE_NO_PAD
             .decode(&sealed.nonce)
             .ok()?
@@ -254,7 +254,7 @@ impl Key {
         let nonce = Nonce::assume_unique_for_key(nonce);
         let plain = self
             .cipher()
-            .open_in_place(nonce, Aad::from(place), &mut text)
+            .open_in_place(nonce, Aad::from(context), &mut text)
             .ok()?;
         Some(plain.to_vec())
     }
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_opens_with_its_key_at_its_place_only() {
+    fn what_is_sealed_opens_with_its_key_for_its_context_only() {
         let key = |byte: u8| Key::parse(URL_SAFE_NO_PAD.encode([byte; 32]).as_bytes()).unwrap();
         let sealed = key(1).seal("a", b"the-access-token");
         assert_eq!(key(1).open("a", &sealed).unwrap(), b"the-access-token");

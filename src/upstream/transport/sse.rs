@@ -18,7 +18,7 @@ use super::http::{HttpError, HttpPeer};
 use crate::mcp::{Envelope, Line, LineReader, Message, Outbox};
 use crate::shutdown::Tasks;
 use crate::upstream::connection::Link;
-use crate::upstream::reception::Reception;
+use crate::upstream::inbound::InboundRouter;
 use crate::upstream::{CallError, MESSAGE_LIMIT};
 
 /// What lies between the outbox and the posts, in bytes.
@@ -31,7 +31,7 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 pub(in crate::upstream) async fn open(
     peer: HttpPeer,
     tasks: &Tasks,
-    reception: Arc<Reception>,
+    inbound: Arc<InboundRouter>,
 ) -> Result<Arc<Link>, CallError> {
     let accept = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
     let response = peer
@@ -48,12 +48,7 @@ pub(in crate::upstream) async fn open(
     let mut events = EventStream::new(response, MESSAGE_LIMIT, Resumption::default());
     let target = post_url(&peer, &mut events).await?;
     let outbox = Outbox::new();
-    let link = Link::new(
-        peer.server.clone(),
-        outbox.clone(),
-        MESSAGE_LIMIT,
-        reception,
-    );
+    let link = Link::new(peer.server.clone(), outbox.clone(), MESSAGE_LIMIT, inbound);
     let (near, far) = tokio::io::duplex(PIPE);
     tasks.spawn(async move {
         // The far end goes with the link, which says why by itself.

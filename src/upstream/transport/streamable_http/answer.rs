@@ -231,7 +231,7 @@ impl Endpoint {
             }
             Message::Request(request) => self.asked(&request, ours),
             Message::Notification { method, params } => {
-                self.reception.notified(&method, params, ours);
+                self.inbound.notified(&method, params, ours);
             }
         }
         None
@@ -240,7 +240,7 @@ impl Endpoint {
     /// Takes a request of the server, which came on the stream of request `id`, and posts the answer.
     fn asked(self: &Arc<Self>, request: &Request<'_>, id: Option<u64>) {
         let endpoint = self.clone();
-        self.reception.asked(request, id, move |frame| {
+        self.inbound.asked(request, id, move |frame| {
             let Ok(permit) = endpoint.answers.clone().try_acquire_owned() else {
                 tracing::debug!(server = %endpoint.peer.server, "too many requests of the server");
                 return;

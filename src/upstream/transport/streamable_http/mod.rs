@@ -25,7 +25,7 @@ use crate::telemetry;
 use crate::upstream::CallError;
 use crate::upstream::connection::ServerReply;
 use crate::upstream::host::Host;
-use crate::upstream::reception::Reception;
+use crate::upstream::inbound::InboundRouter;
 use crate::upstream::wire::Target;
 
 /// How long a server may take to accept what needs no answer.
@@ -52,7 +52,7 @@ pub(in crate::upstream) struct Endpoint {
     close: CancellationToken,
     /// Nothing more can be sent: it is closed, or its session is gone.
     ended: CancellationToken,
-    reception: Arc<Reception>,
+    inbound: Arc<InboundRouter>,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -69,7 +69,7 @@ impl Endpoint {
         peer: HttpPeer,
         tasks: &Tasks,
         mirrors: Arc<Mirrors>,
-        reception: Arc<Reception>,
+        inbound: Arc<InboundRouter>,
     ) -> Arc<Self> {
         let close = CancellationToken::new();
         let endpoint = Arc::new(Self {
@@ -82,7 +82,7 @@ impl Endpoint {
             mirrors,
             ended: close.child_token(),
             close,
-            reception,
+            inbound,
         });
         tasks.spawn(endpoint.clone().see_to_its_end());
         endpoint
@@ -100,7 +100,7 @@ impl Endpoint {
             return Err(self.peer.lost("the connection was closed", false));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let _under_way = self.reception.begin(id, host);
+        let _under_way = self.inbound.begin(id, host);
         let body = joined(&Frame::request(id, target.method, params(id)));
         let mut unanswered = Unanswered {
             endpoint: self,
@@ -115,7 +115,7 @@ impl Endpoint {
                 () = self.close.cancelled() => Err(self.peer.lost("the connection was closed", true)),
             }
         };
-        let outcome = self.reception.within(id, limit, exchange).await;
+        let outcome = self.inbound.within(id, limit, exchange).await;
         unanswered.reason = outcome.is_none().then_some("it took too long");
         outcome.unwrap_or_else(|| {
             Err(CallError::Timeout {

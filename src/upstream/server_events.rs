@@ -1,5 +1,5 @@
-//! What a modern server says unasked: a subscription of its own on each connection, opened again when it ends, and when
-//! other resources are followed (2026-07-28, basic/patterns/subscriptions).
+//! The subscription to a modern server's events: one per connection, opened again when it ends and when the set of
+//! followed resources changes (2026-07-28, basic/patterns/subscriptions).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// Refusals in a row after which a server is not asked again.
 const MOST_REFUSALS: u32 = 3;
 
-/// Hears what the server of `connection` has to say until the connection ends; `followed` are its resources that
-/// somebody follows, by its own URIs.
-pub(super) async fn hear(
+/// Keeps the subscription of `connection` open until the connection ends; `followed` are the resources that clients
+/// follow, by the server's own URIs.
+pub(super) async fn listen(
     connection: Arc<Connection>,
     mut followed: watch::Receiver<BTreeSet<String>>,
 ) {
@@ -75,7 +75,7 @@ pub(super) async fn hear(
     }
 }
 
-/// What to subscribe to: the changes that the server declares, and `followed`.
+/// The filter of the subscription: the changes that the server declares, and `followed`.
 fn filter(connection: &Connection, followed: &BTreeSet<String>) -> String {
     let declared = &connection.introduction().capabilities;
     let lists = [

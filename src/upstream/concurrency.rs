@@ -1,4 +1,4 @@
-//! `max_concurrent`: how many calls a server gets side by side, and how many may wait for that.
+//! The limit `max_concurrent`: permits for calls that run at one server in parallel, and a bounded queue for them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,18 +7,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::CallError;
 use crate::tool::ServerName;
 
-/// Calls that may wait, per place.
-const QUEUE_PER_PLACE: usize = 16;
+/// Calls that may wait, per permit.
+const QUEUE_PER_PERMIT: usize = 16;
 
-/// The places of one server, and the queue for them.
+/// The permits of one server, and the queue for them.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConcurrencyLimit {
     semaphore: Semaphore,
     total: usize,
     waiting: AtomicUsize,
 }
 
-impl Places {
+impl ConcurrencyLimit {
     pub(super) fn new(total: usize) -> Self {
         Self {
             semaphore: Semaphore::new(total),
@@ -27,10 +27,10 @@ impl Places {
         }
     }
 
-    /// Takes a place, when there is one.
+    /// Takes a permit, and waits in the queue until one is free.
     ///
     /// # Errors
-    /// When too many wait already.
+    /// [`CallError::Busy`] if the queue is full.
     pub(super) async fn take(&self, server: &ServerName) -> Result<SemaphorePermit<'_>, CallError> {
         if let Ok(permit) = self.semaphore.try_acquire() {
             return Ok(permit);
@@ -44,17 +44,17 @@ impl Places {
     }
 }
 
-/// A place in the queue.
-struct Queued<'a>(&'a Places);
+/// A position in the queue, given back on drop.
+struct Queued<'a>(&'a ConcurrencyLimit);
 
 impl<'a> Queued<'a> {
-    fn behind(places: &'a Places, server: &ServerName) -> Result<Self, CallError> {
-        let waiting = places.waiting.fetch_add(1, Ordering::Relaxed);
-        let queued = Self(places);
-        if waiting >= places.total * QUEUE_PER_PLACE {
+    fn behind(limit: &'a ConcurrencyLimit, server: &ServerName) -> Result<Self, CallError> {
+        let waiting = limit.waiting.fetch_add(1, Ordering::Relaxed);
+        let queued = Self(limit);
+        if waiting >= limit.total * QUEUE_PER_PERMIT {
             return Err(CallError::Busy {
                 server: server.clone(),
-                running: places.total,
+                running: limit.total,
                 waiting,
             });
         }

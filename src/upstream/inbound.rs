@@ -1,8 +1,8 @@
-//! What a server says by itself over a connection, its notifications and requests, and whom each concerns.
+//! Routes the notifications and requests that a server sends to the clients that they concern.
 //!
-//! Over HTTP a message comes on the stream of the request it belongs to. Over one stream for everything nothing tells
-//! whose request it belongs to, so it goes to the only client that has requests under way, and a question to nobody when
-//! there are several: the wrong user must not be asked.
+//! Over HTTP a message comes on the stream of the request it belongs to. A transport with one stream does not say which
+//! request a message belongs to. It goes to the client if only one has requests under way; if several have, a question is
+//! refused, because the wrong user must not be asked.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,8 +25,8 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(60 * 60);
 /// Questions of one server that may be open at once.
 const MOST_QUESTIONS: usize = 64;
 
-/// Takes what a server says by itself.
-pub(super) struct Reception {
+/// The notifications and requests of one connection's server, and the requests under way that they may belong to.
+pub(super) struct InboundRouter {
     server: ServerName,
     audience: Arc<dyn Audience>,
     tasks: Tasks,
@@ -47,22 +47,22 @@ struct Asked {
     within: Option<u64>,
 }
 
-/// Whom a question is for.
+/// The client that a question is for.
 enum Addressee {
     One(Arc<dyn Host>, Option<u64>),
     Nobody,
     Several,
 }
 
-impl std::fmt::Debug for Reception {
+impl std::fmt::Debug for InboundRouter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reception")
+        f.debug_struct("InboundRouter")
             .field("server", &self.server)
             .finish_non_exhaustive()
     }
 }
 
-impl Reception {
+impl InboundRouter {
     pub(super) fn new(server: ServerName, audience: Arc<dyn Audience>, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
             server,
@@ -77,15 +77,12 @@ impl Reception {
         if let Some(host) = host {
             self.open().hosts.insert(id, host);
         }
-        UnderWay {
-            reception: self,
-            id,
-        }
+        UnderWay { inbound: self, id }
     }
 
     /// Where the answer to request `id` goes, if that is known.
-    pub(super) fn way_back(&self, id: u64) -> Option<Outbox> {
-        self.open().hosts.get(&id)?.way_back()
+    pub(super) fn response_outbox(&self, id: u64) -> Option<Outbox> {
+        self.open().hosts.get(&id)?.response_outbox()
     }
 
     /// Runs the exchange of request `id` for at most `limit`, not counting the time in which the server itself waits for
@@ -188,14 +185,14 @@ impl Reception {
                 .params
                 .map(|raw| Bytes::copy_from_slice(raw.get().as_bytes())),
         };
-        let (reception, id) = (self.clone(), request.id.clone());
+        let (inbound, id) = (self.clone(), request.id.clone());
         self.tasks.spawn(async move {
             let answer = tokio::select! {
                 answer = host.ask(question) => Some(answer),
                 () = taken_back.cancelled() => None,
-                () = reception.tasks.stopped() => None,
+                () = inbound.tasks.stopped() => None,
             };
-            reception.open().questions.remove(&id);
+            inbound.open().questions.remove(&id);
             match answer {
                 Some(ServerReply::Result(result)) => reply(Frame::result(&id, "", result)),
                 Some(ServerReply::Error(error)) => reply(Frame::relayed_error(&id, error)),
@@ -253,13 +250,13 @@ impl Reception {
 
 /// A request under way; with it end the questions that came up in it.
 pub(super) struct UnderWay<'a> {
-    reception: &'a Reception,
+    inbound: &'a InboundRouter,
     id: u64,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        let mut open = self.reception.open();
+        let mut open = self.inbound.open();
         if open.hosts.remove(&self.id).is_some() && !open.questions.is_empty() {
             open.questions.retain(|_, asked| {
                 let stays = asked.within != Some(self.id);
