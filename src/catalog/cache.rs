@@ -10,12 +10,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
-
 use super::header::Header;
-use super::server_tools::{Body, ServerTools};
+use super::server_tools::{Body, Listed, ServerTools};
 use crate::files;
-use crate::mcp::{Revision, ServerCapabilities};
 use crate::tool::{ServerName, ToolHash};
 
 /// Where, below the cache directory, the lists are: a directory for each format.
@@ -44,29 +41,6 @@ pub struct Key {
     pub server: ServerName,
     /// The hash of its configuration entry, safe in a file name.
     pub configuration: String,
-}
-
-/// What a server has, as it said it; each entry of a list in its own bytes.
-#[derive(Debug, Clone, Default)]
-pub struct Listed {
-    /// The entries of `tools/list`.
-    pub tools: Vec<Bytes>,
-    /// The entries of `prompts/list`.
-    pub prompts: Vec<Bytes>,
-    /// The entries of `resources/list`.
-    pub resources: Vec<Bytes>,
-    /// The entries of `resources/templates/list`.
-    pub templates: Vec<Bytes>,
-    /// The server's name and version for itself.
-    pub software: Option<String>,
-    /// What it tells agents about itself.
-    pub instructions: Option<String>,
-    /// What it offers.
-    pub capabilities: ServerCapabilities,
-    /// The revision it speaks.
-    pub revision: Option<Revision>,
-    /// How long all of it stays fresh.
-    pub fresh_for: Option<Duration>,
 }
 
 impl Cache {
@@ -296,8 +270,11 @@ fn set_aside(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::catalog::Kind;
+    use crate::mcp::{Revision, ServerCapabilities};
     use crate::tool::ToolName;
     use serde_json::value::RawValue;
 

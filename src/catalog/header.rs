@@ -8,9 +8,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::cache::Listed;
 use super::entries::{Entries, Entry, Kind};
-use super::server_tools::{Body, Flaw, ServerTools, ToolEntry};
+use super::server_tools::{Body, Flaw, Listed, ServerTools, ToolEntry};
 use crate::mcp::{Object, Revision, ServerCapabilities};
 use crate::tool::{Definition, Hints, ServerName, ToolHash, ToolName};
 

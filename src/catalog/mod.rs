@@ -21,11 +21,11 @@ mod server_tools;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub use cache::{Cache, DIRECTORY, FORMAT, Key, Listed};
+pub use cache::{Cache, DIRECTORY, FORMAT, Key};
 pub use entries::{Entries, Entry, Kind};
 pub use names::Resolution;
 pub use pins::{Change, Changes, Pins};
-pub use server_tools::{Flaw, ReadError, ServerTools, ToolEntry};
+pub use server_tools::{Flaw, Listed, ReadError, ServerTools, ToolEntry};
 
 use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};
 

@@ -34,6 +34,29 @@ pub struct ServerTools {
     pub(super) fresh_for: Option<Duration>,
 }
 
+/// The lists of a server as they came; each entry in its own bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Listed {
+    /// The entries of `tools/list`.
+    pub tools: Vec<Bytes>,
+    /// The entries of `prompts/list`.
+    pub prompts: Vec<Bytes>,
+    /// The entries of `resources/list`.
+    pub resources: Vec<Bytes>,
+    /// The entries of `resources/templates/list`.
+    pub templates: Vec<Bytes>,
+    /// The server's name and version for itself.
+    pub software: Option<String>,
+    /// What it tells agents about itself.
+    pub instructions: Option<String>,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// The revision it speaks.
+    pub revision: Option<Revision>,
+    /// How long all of it stays fresh.
+    pub fresh_for: Option<Duration>,
+}
+
 /// One tool: what is needed to find, check and call it.
 #[derive(Debug, Clone)]
 pub struct ToolEntry {

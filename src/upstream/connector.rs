@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Link};
+use super::connection::Connection;
 use super::handshake::Refusal;
 use super::host::Audience;
 use super::inbound::InboundRouter;
+use super::link::Link;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, HttpPeer};
 use super::transport::sse;

@@ -6,24 +6,12 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::CallError;
-use super::connection::ServerReply;
 use super::host::Host;
+use super::introduction::Introduction;
+use super::opening::{initialize_params, modern_meta};
+use super::reply::ServerReply;
 use super::wire::Wire;
-use crate::mcp::frame::quoted;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, Object, Revision, ServerCapabilities};
-
-/// What a server said of itself when the connection was opened.
-#[derive(Debug, Clone)]
-pub struct Introduction {
-    /// The protocol revision that is spoken with it.
-    pub revision: Revision,
-    /// `serverInfo.name` and `.version`, for display only.
-    pub software: Option<String>,
-    /// What it tells agents about itself.
-    pub instructions: Option<String>,
-    /// What it offers.
-    pub capabilities: ServerCapabilities,
-}
 
 /// How the opening of a connection failed.
 #[derive(Debug)]
@@ -34,35 +22,6 @@ pub(super) enum Refusal {
     Refused(String),
     /// No answer came.
     NoAnswer(CallError),
-}
-
-/// Who we are, as JSON.
-#[must_use]
-pub(super) fn client_info() -> String {
-    format!(
-        r#"{{"name":"mcpzip","version":{}}}"#,
-        quoted(env!("CARGO_PKG_VERSION"))
-    )
-}
-
-/// The requests that open a connection in either era, whole: their revision, method and body.
-pub(super) fn openings() -> [(Revision, &'static str, String); 2] {
-    let whole = |method: &str, params: String| {
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{params}}}"#)
-    };
-    let (legacy, modern) = ("initialize", "server/discover");
-    let discover = format!(
-        r#"{{"_meta":{{{}}}}}"#,
-        modern_meta(ClientCapabilities::NONE)
-    );
-    [
-        (
-            Revision::NEWEST_LEGACY,
-            legacy,
-            whole(legacy, initialize_params(ClientCapabilities::NONE)),
-        ),
-        (Revision::V2026_07_28, modern, whole(modern, discover)),
-    ]
 }
 
 impl Introduction {
@@ -167,22 +126,6 @@ impl Introduction {
             capabilities,
         }
     }
-}
-
-fn initialize_params(capabilities: ClientCapabilities) -> String {
-    format!(
-        r#"{{"protocolVersion":"{}","capabilities":{capabilities},"clientInfo":{}}}"#,
-        Revision::NEWEST_LEGACY,
-        client_info()
-    )
-}
-
-fn modern_meta(capabilities: ClientCapabilities) -> String {
-    format!(
-        r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{capabilities}"#,
-        Revision::V2026_07_28,
-        client_info()
-    )
 }
 
 fn answer(reply: Result<ServerReply, CallError>) -> Result<Box<RawValue>, Refusal> {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::connection::{Connection, ServerCall, ServerReply};
+use super::connection::{Connection, ServerCall};
 use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
 use super::oauth::Account;
+use super::reply::ServerReply;
 use super::slot::{Lease, Slot, State};
 use super::subscription::{self, Subscriptions};
 use super::{CallError, ConnectError, UpstreamContext};

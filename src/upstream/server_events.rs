@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::connection::{Connection, ServerCall, ServerReply};
+use super::connection::{Connection, ServerCall};
+use super::reply::ServerReply;
 use super::{backoff, message_of};
 use crate::mcp::Frame;
 use crate::mcp::frame::quoted;

@@ -10,8 +10,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
-use super::connection::{Connection, ServerReply};
+use super::connection::Connection;
 use super::host::Audience;
+use super::reply::ServerReply;
 use super::slot::{Lease, Slot};
 use super::{CallError, UpstreamContext, backoff, message_of};
 use crate::mcp::frame::quoted;

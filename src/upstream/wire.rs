@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{HeaderName, HeaderValue};
-
 use super::CallError;
-use super::connection::{Link, ServerReply};
 use super::host::Host;
+use super::link::Link;
+use super::reply::ServerReply;
+use super::transport::Target;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::streamable_http::Endpoint;
 use crate::mcp::{Frame, Revision};
-use crate::telemetry::trace::Context;
 
 /// How messages reach a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -20,19 +19,6 @@ pub(super) enum Wire {
     Stream(Arc<Link>),
     /// Each request with an answer of its own: Streamable HTTP.
     Http(Arc<Endpoint>),
-}
-
-/// What a request is about.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target<'a> {
-    /// The method.
-    pub(super) method: &'a str,
-    /// The tool, prompt or resource it names, which HTTP repeats in a header.
-    pub(super) name: Option<&'a str>,
-    /// More headers, where it goes over HTTP.
-    pub(super) headers: &'a [(HeaderName, HeaderValue)],
-    /// The trace that it is a part of, which HTTP names in headers.
-    pub(super) context: Option<&'a Context>,
 }
 
 impl Wire {
@@ -103,17 +89,6 @@ impl Wire {
         match self {
             Self::Stream(link) => link.close_requested().await,
             Self::Http(endpoint) => endpoint.close_requested().await,
-        }
-    }
-}
-
-impl<'a> From<&'a str> for Target<'a> {
-    fn from(method: &'a str) -> Self {
-        Self {
-            method,
-            name: None,
-            headers: &[],
-            context: None,
         }
     }
 }

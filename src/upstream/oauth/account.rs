@@ -9,18 +9,19 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValu
 use serde::Serialize;
 
 use super::challenge::Challenge;
-use super::client::{Client, add_scopes};
+use super::client::Client;
 use super::discovery::Authority;
 use super::error::LoginError;
 use super::fetcher::{MetadataFetcher, wrong};
 use super::issuer::IssuerChange;
+use super::scopes::add_scopes;
 use super::store::{Login, Record, Store};
 use super::token::{Token, TokenEndpoint};
 use crate::config::{self, Era, Grant, Remote, Transport};
 use crate::mcp::Revision;
 use crate::tool::ServerName;
 use crate::upstream::UpstreamContext;
-use crate::upstream::handshake::openings;
+use crate::upstream::opening::openings;
 use crate::upstream::transport::http::headers;
 
 /// The login at one server, present or not. Commands and requests work on this.

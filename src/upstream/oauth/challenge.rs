@@ -31,7 +31,7 @@ impl Challenge {
         Self {
             resource_metadata: take("resource_metadata"),
             scopes: take("scope")
-                .map(|text| super::client::scopes_in(&text))
+                .map(|text| super::scopes::scopes_in(&text))
                 .unwrap_or_default(),
             error: take("error"),
             peer: None,

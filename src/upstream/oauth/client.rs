@@ -13,7 +13,8 @@ use super::discovery::Authority;
 use super::error::LoginError;
 use super::fetcher::MetadataFetcher;
 use super::now;
-use super::store::hidden;
+use super::refusal::refusal;
+use super::stored_secret::hidden;
 use crate::config::{OAuth, PrivateKey};
 use crate::secret::Secret;
 
@@ -104,7 +105,7 @@ impl Client {
         });
         let answer = fetcher.json(endpoint, &description).await?;
         if !answer.status.is_success() {
-            return Err(super::token::refusal(&authority.issuer, &answer, &[]));
+            return Err(refusal(&authority.issuer, &answer, &[]));
         }
         let Ok(response) = serde_json::from_slice::<Registration>(&answer.body) else {
             return Err(super::fetcher::wrong(
@@ -229,25 +230,6 @@ impl Authority {
         match self.takes(AuthMethod::None) {
             Some(false) => self.method_of_secret(),
             _ => AuthMethod::None,
-        }
-    }
-}
-
-/// The scopes in a text, each once.
-pub(super) fn scopes_in(text: &str) -> Vec<String> {
-    let mut scopes = Vec::new();
-    add_scopes(&mut scopes, text.split_whitespace());
-    scopes
-}
-
-/// Adds those that are not there.
-pub(super) fn add_scopes<S: AsRef<str>>(
-    scopes: &mut Vec<String>,
-    more: impl IntoIterator<Item = S>,
-) {
-    for scope in more {
-        if !scopes.iter().any(|known| known == scope.as_ref()) {
-            scopes.push(scope.as_ref().to_owned());
         }
     }
 }

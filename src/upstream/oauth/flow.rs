@@ -12,13 +12,14 @@ use sha2::{Digest as _, Sha256};
 use super::account::{Account, LoginStatus};
 use super::callback::{Callback, Visitor, port_of};
 use super::challenge::Challenge;
-use super::client::{Client, add_scopes};
+use super::client::Client;
 use super::discovery::Authority;
 use super::error::LoginError;
 use super::fetcher::MetadataFetcher;
 use super::issuer::IssuerChange;
+use super::refusal::refused;
+use super::scopes::add_scopes;
 use super::store::Record;
-use super::token::refused;
 use crate::config::Grant;
 use crate::secret::{Secret, is_same_secret, random_token};
 

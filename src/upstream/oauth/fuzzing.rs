@@ -8,8 +8,9 @@ use reqwest::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use super::challenge::Challenge;
 use super::discovery::{AuthorityMetadata, ResourceMetadata, authority, covers, resource_of};
 use super::fetcher::{permitted, shown};
+use super::refusal::refused;
 use super::store::Record;
-use super::token::{Token, refused};
+use super::token::Token;
 
 /// The first byte says what the rest is: a challenge, metadata, a URL that one is led to, a token, a kept login.
 pub(crate) fn oauth(data: &[u8]) {

@@ -14,10 +14,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::account::{Account, LoginStatus};
-use super::client::{Client, scopes_in};
+use super::client::Client;
 use super::error::LoginError;
 use super::issuer::IssuerChange;
-use super::store::hidden;
+use super::scopes::scopes_in;
+use super::stored_secret::hidden;
 use super::token::Token;
 use crate::config::env::{Environment, MCP_REMOTE_CONFIG_DIR};
 use crate::config::{Grant, Remote};

@@ -13,6 +13,7 @@
 mod account;
 mod address;
 mod assertion;
+mod auth_required;
 mod callback;
 mod challenge;
 mod client;
@@ -23,20 +24,25 @@ mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
 mod issuer;
+mod lock;
 mod mcp_remote;
 mod older;
+mod pinning;
+mod refusal;
+mod scopes;
 mod session;
 mod store;
+mod stored_secret;
 mod token;
 mod vault;
 
 pub use account::{Account, LoginStatus};
 pub(super) use address::Guard;
+pub use auth_required::AuthRequired;
 pub use error::LoginError;
 pub use flow::{Answer, Flow, LoginRequest};
 pub use issuer::IssuerChange;
 pub use mcp_remote::Inherited;
-pub use session::AuthRequired;
 pub(super) use session::Session;
 pub use vault::Vault;
 

@@ -8,6 +8,7 @@ use reqwest::Response;
 use reqwest::header::HeaderValue;
 
 use super::account::Account;
+use super::auth_required::AuthRequired;
 use super::challenge::Challenge;
 use super::issuer::IssuerChange;
 use super::token::Token;
@@ -34,28 +35,6 @@ struct State {
     sealed: Option<String>,
     /// The step that the last refusal asks for.
     need: AuthRequired,
-}
-
-/// The step that is missing before a server accepts a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum AuthRequired {
-    /// Credentials of the configuration, which has them or must get them.
-    #[default]
-    Credentials,
-    /// Credentials that its `headers_command` must give, and gave none that are good.
-    Command,
-    /// A login, as there is none.
-    Login,
-    /// The login that there is to be opened, which the keychain does not do; or a new one.
-    Sealed(String),
-    /// A new login, as the one there was is over.
-    Renewal,
-    /// A login that is good for more.
-    Scopes(Vec<String>),
-    /// Nothing that we could do: the login is good for all that was asked for.
-    Rights,
-    /// The login to be renewed, which did not work just now.
-    Patience(String),
 }
 
 /// A token on its way.

@@ -6,17 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::client::Client;
 use super::error::LoginError;
+use super::lock::{Lock, lock_file};
 use super::token::Token;
 use super::vault::{Sealed, Vault};
 use crate::files;
@@ -25,10 +24,6 @@ use crate::tool::ServerName;
 /// The versions of the form, in the file: plain, and sealed. Another one is no login of ours.
 const PLAIN: u32 = 1;
 const SEALED: u32 = 2;
-
-/// How long another process may be busy with a login.
-const LOCK_LIMIT: Duration = Duration::from_secs(30);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// One server's file.
 #[derive(Debug, Clone)]
@@ -88,12 +83,6 @@ pub(super) struct Login {
     pub(super) client: Option<Client>,
     #[serde(default)]
     pub(super) token: Option<Token>,
-}
-
-/// The right to renew, until it is dropped.
-#[derive(Debug)]
-pub(super) struct Lock {
-    _file: File,
 }
 
 impl Record {
@@ -260,72 +249,10 @@ impl Store {
     }
 }
 
-/// Locks the file at `path`, made where needed, against every other process and task.
-///
-/// # Errors
-/// When it cannot be made, or `TimedOut` when somebody holds it for too long.
-pub(super) async fn lock_file(path: &Path) -> io::Result<Lock> {
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    files::private(&mut options);
-    files::create_private_directory(directory)?;
-    let file = options.open(path)?;
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => {
-                tokio::time::sleep(LOCK_PAUSE).await;
-            }
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-}
-
-/// A secret as the file has it, which is the only place that shows it.
-pub(super) mod plain {
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    use crate::secret::Secret;
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        secret: &Secret<String>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.serialize_str(secret.expose())
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Secret<String>, D::Error> {
-        String::deserialize(from).map(Secret::new)
-    }
-}
-
-/// The same for one that may be absent.
-pub(super) mod hidden {
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    use crate::secret::Secret;
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        secret: &Option<Secret<String>>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        secret.as_ref().map(Secret::expose).serialize(to)
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Secret<String>>, D::Error> {
-        Ok(Option::<String>::deserialize(from)?.map(Secret::new))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn vault(directory: &Path) -> Arc<Vault> {

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Mutex, oneshot};
 
 use super::error::LoginError;
-use super::store::lock_file;
+use super::lock::lock_file;
 use crate::config::{Credentials, Environment};
 use crate::keychain::Keychain;
 use crate::secret::Secret;

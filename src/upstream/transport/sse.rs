@@ -17,8 +17,8 @@ use super::http::headers::origin;
 use super::http::{HttpError, HttpPeer};
 use crate::mcp::{Envelope, Line, LineReader, Message, Outbox};
 use crate::shutdown::Tasks;
-use crate::upstream::connection::Link;
 use crate::upstream::inbound::InboundRouter;
+use crate::upstream::link::Link;
 use crate::upstream::{CallError, MESSAGE_LIMIT};
 
 /// What lies between the outbox and the posts, in bytes.

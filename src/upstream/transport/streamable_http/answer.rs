@@ -12,12 +12,12 @@ use super::{Endpoint, joined};
 use crate::mcp::frame::one_line;
 use crate::mcp::{Envelope, Message, Outcome, Request};
 use crate::telemetry;
-use crate::upstream::connection::ServerReply;
+use crate::upstream::reply::{ServerReply, message_of};
+use crate::upstream::transport::Target;
 use crate::upstream::transport::http::body::{self, Broken, Content};
 use crate::upstream::transport::http::events::{Event, EventStream, Resumption};
 use crate::upstream::transport::http::{HttpError, headers};
-use crate::upstream::wire::Target;
-use crate::upstream::{CallError, MESSAGE_LIMIT, message_of};
+use crate::upstream::{CallError, MESSAGE_LIMIT};
 
 /// The pause before a stream is taken up again, where the server names none; and the shortest there is.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);

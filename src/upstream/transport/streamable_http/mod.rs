@@ -17,16 +17,16 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::Target;
 use super::http::mirrors::Mirrors;
 use super::http::{HttpPeer, headers};
 use crate::mcp::{Frame, Revision};
 use crate::shutdown::Tasks;
 use crate::telemetry;
 use crate::upstream::CallError;
-use crate::upstream::connection::ServerReply;
 use crate::upstream::host::Host;
 use crate::upstream::inbound::InboundRouter;
-use crate::upstream::wire::Target;
+use crate::upstream::reply::ServerReply;
 
 /// How long a server may take to accept what needs no answer.
 const NOTICE_LIMIT: Duration = Duration::from_secs(10);

@@ -1,0 +1,16 @@
+//! A server's answer to the opening of a connection.
+
+use crate::mcp::{Revision, ServerCapabilities};
+
+/// The server's description of itself when the connection was opened.
+#[derive(Debug, Clone)]
+pub struct Introduction {
+    /// The protocol revision that is spoken with it.
+    pub revision: Revision,
+    /// `serverInfo.name` and `.version`, for display only.
+    pub software: Option<String>,
+    /// Its instructions for agents.
+    pub instructions: Option<String>,
+    /// The features that it offers.
+    pub capabilities: ServerCapabilities,
+}

@@ -1,0 +1,336 @@
+//! One stream of messages each way, and the requests under way on it: stdio and HTTP+SSE. Requests go out side by side,
+//! answers come back in any order.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use memchr::memmem;
+use tokio::io::AsyncRead;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::error::CallError;
+use super::host::Host;
+use super::inbound::InboundRouter;
+use super::reply::ServerReply;
+use crate::mcp::{Envelope, Frame, Line, LineReader, Message, Outbox, Outcome, RequestId};
+use crate::telemetry;
+use crate::tool::ServerName;
+
+/// An answer from this size on is looked after: whether its client takes such.
+const LARGE: usize = 64 * 1024;
+
+/// A stream each way and the requests under way on it.
+pub(super) struct Link {
+    server: ServerName,
+    outbox: Outbox,
+    requests: Mutex<Requests>,
+    next_id: AtomicU64,
+    message_limit: usize,
+    /// Cancelled to close the link.
+    close: CancellationToken,
+    /// Cancelled when the link has ended, for any reason.
+    over: CancellationToken,
+    inbound: Arc<InboundRouter>,
+}
+
+#[derive(Debug, Default)]
+struct Requests {
+    waiting: HashMap<u64, Waiting>,
+    /// Why the link is over, once it is.
+    ended: Option<String>,
+}
+
+type Waiting = oneshot::Sender<Result<ServerReply, CallError>>;
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// A link that writes to `outbox`; [`Link::read`] is to be run by one task.
+    pub(super) fn new(
+        server: ServerName,
+        outbox: Outbox,
+        message_limit: usize,
+        inbound: Arc<InboundRouter>,
+    ) -> Arc<Self> {
+        let close = CancellationToken::new();
+        Arc::new(Self {
+            server,
+            outbox,
+            requests: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            message_limit,
+            over: close.child_token(),
+            close,
+            inbound,
+        })
+    }
+
+    /// Whether the link is over.
+    pub(super) fn is_ended(&self) -> bool {
+        self.requests().ended.is_some()
+    }
+
+    /// Asks for the end of the link; requests under way fail.
+    pub(super) fn close(&self) {
+        self.close.cancel();
+    }
+
+    /// Resolves when the link is to be closed.
+    pub(super) async fn close_requested(&self) {
+        self.close.cancelled().await;
+    }
+
+    /// Resolves when the link is over.
+    pub(super) async fn ended(&self) {
+        self.over.cancelled().await;
+    }
+
+    /// Sends a request and waits for its answer, at most for `limit`. Dropping the future cancels the request.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        method: &str,
+        params: impl FnOnce(u64) -> Frame,
+        limit: Duration,
+        host: Option<Arc<dyn Host>>,
+    ) -> Result<ServerReply, CallError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut requests = self.requests();
+            if let Some(reason) = &requests.ended {
+                return Err(self.lost(reason, false));
+            }
+            requests.waiting.insert(id, answer);
+        }
+        let _under_way = self.inbound.begin(id, host);
+        let mut unanswered = Unanswered {
+            link: self,
+            id,
+            reason: Some("the caller cancelled it"),
+        };
+        let exchange = async {
+            let frame = Frame::request(id, method, params(id));
+            telemetry::frame(
+                Some(&self.server),
+                "sent",
+                &[&frame.head, &frame.body, &frame.tail],
+            );
+            let sent = self.outbox.send(frame).await;
+            let answer = answered
+                .await
+                .unwrap_or_else(|_| Err(self.lost("the connection was closed", true)));
+            match answer {
+                // It never left, which the end of the link cannot know.
+                Err(CallError::Lost { reason, .. }) if sent.is_err() => {
+                    Err(self.lost(&reason, false))
+                }
+                answer => answer,
+            }
+        };
+        let outcome = self.inbound.within(id, limit, exchange).await;
+        unanswered.reason = outcome.is_none().then_some("it took too long");
+        outcome.unwrap_or_else(|| {
+            Err(CallError::Timeout {
+                server: self.server.clone(),
+                limit,
+            })
+        })
+    }
+
+    /// Sends a notification without parameters.
+    pub(super) fn notify(&self, method: &str) {
+        // Where the peer is gone, the next request says so.
+        let _ = self.outbox.push(Frame::from(format!(
+            r#"{{"jsonrpc":"2.0","method":"{method}"}}"#
+        )));
+    }
+
+    /// Reads messages until the stream ends; `Err` says how it broke.
+    pub(super) async fn read(
+        &self,
+        lines: &mut LineReader<impl AsyncRead + Unpin>,
+    ) -> std::io::Result<()> {
+        while let Some(line) = lines.next().await? {
+            match line {
+                Line::Message(line) => self.take(line).await,
+                Line::TooLong { length, id } => self.too_long(length, id.as_ref()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails every request under way, and all that will come, with `reason`.
+    pub(super) fn end(&self, reason: &str) {
+        let waiting = {
+            let mut requests = self.requests();
+            requests.ended.get_or_insert_with(|| reason.to_owned());
+            std::mem::take(&mut requests.waiting)
+        };
+        self.outbox.close();
+        self.over.cancel();
+        for (_, request) in waiting {
+            // Its caller may have gone in the meantime.
+            let _ = request.send(Err(self.lost(reason, true)));
+        }
+    }
+
+    /// A message of `length` bytes was dropped; fails the request it was to answer, if that is known.
+    pub(super) fn too_long(&self, length: u64, id: Option<&RequestId>) {
+        tracing::warn!(server = %self.server, length, "a message over the size limit was dropped");
+        if let Some(id) = id.and_then(RequestId::as_integer) {
+            let limit = self.message_limit;
+            self.answer(
+                id,
+                Err(CallError::TooLarge {
+                    server: self.server.clone(),
+                    length,
+                    limit,
+                }),
+            );
+        }
+    }
+
+    /// Takes a message, or several. Where it is a large answer for a client that takes none, this waits until that changes, so
+    /// that the server is not read from meanwhile.
+    pub(super) async fn take(&self, line: Bytes) {
+        let response_outbox = self.receive(&line);
+        drop(line);
+        if let Some(response_outbox) = response_outbox.filter(Outbox::is_congested) {
+            Box::pin(async move { response_outbox.relieved().await }).await;
+        }
+    }
+
+    /// Takes a message, or several; says where it goes from here, if it is a large answer.
+    fn receive(&self, line: &Bytes) -> Option<Outbox> {
+        telemetry::frame(Some(&self.server), "received", &[line]);
+        match Envelope::parse(line) {
+            Ok(Envelope::Single(message)) => return self.dispatch(line, message),
+            Ok(Envelope::Batch(batch)) => {
+                for raw in batch {
+                    match Message::parse(raw) {
+                        Ok(message) => _ = self.dispatch(line, message),
+                        Err(malformed) => {
+                            tracing::debug!(server = %self.server, %malformed, "in a batch");
+                        }
+                    }
+                }
+            }
+            Err(malformed) => {
+                tracing::warn!(server = %self.server, %malformed, "an unreadable message");
+                // Programs print all kinds of things; only what was meant as a message can be somebody's answer.
+                let was_message = memmem::find(line, b"\"jsonrpc\"").is_some();
+                if let Some(id) = malformed
+                    .id
+                    .as_ref()
+                    .filter(|_| was_message)
+                    .and_then(|id| id.as_integer())
+                {
+                    let reason = malformed.reason;
+                    self.answer(
+                        id,
+                        Err(CallError::Malformed {
+                            server: self.server.clone(),
+                            reason,
+                        }),
+                    );
+                }
+            }
+        }
+        None
+    }
+
+    fn dispatch(&self, line: &Bytes, message: Message<'_>) -> Option<Outbox> {
+        let mut response_outbox = None;
+        match message {
+            Message::Response { id, outcome } => {
+                let reply = match outcome {
+                    Outcome::Result(raw) => {
+                        ServerReply::Result(line.slice_ref(raw.get().as_bytes()))
+                    }
+                    Outcome::Error(raw) => ServerReply::Error(line.slice_ref(raw.get().as_bytes())),
+                };
+                match id.and_then(|id| id.as_integer()) {
+                    Some(id) => {
+                        if line.len() >= LARGE {
+                            response_outbox = u64::try_from(id)
+                                .ok()
+                                .and_then(|id| self.inbound.response_outbox(id));
+                        }
+                        self.answer(id, Ok(reply));
+                    }
+                    None => {
+                        tracing::debug!(server = %self.server, "an answer to no request of ours");
+                    }
+                }
+            }
+            Message::Request(request) => {
+                let outbox = self.outbox.clone();
+                // A server that asks on and on without reading would otherwise fill the memory with answers.
+                self.inbound.asked(&request, None, move |frame| {
+                    outbox.push_unless_congested(frame);
+                });
+            }
+            Message::Notification { method, params } => {
+                self.inbound.notified(&method, params, None);
+            }
+        }
+        response_outbox
+    }
+
+    /// Hands `reply` to whoever waits for it; nobody does when it comes late or twice.
+    pub(super) fn answer(&self, id: i64, reply: Result<ServerReply, CallError>) {
+        let waiting = u64::try_from(id)
+            .ok()
+            .and_then(|id| self.requests().waiting.remove(&id));
+        match waiting {
+            // The caller may have gone in the meantime.
+            Some(waiting) => drop(waiting.send(reply)),
+            None => tracing::debug!(server = %self.server, id, "an answer nobody waits for"),
+        }
+    }
+
+    fn lost(&self, reason: &str, may_have_acted: bool) -> CallError {
+        CallError::Lost {
+            server: self.server.clone(),
+            reason: reason.to_owned(),
+            may_have_acted,
+        }
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        // Each change is a single step, so the table is whole even where a panic would strike.
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the server that nobody waits for a request any more, unless it was answered.
+struct Unanswered<'a> {
+    link: &'a Link,
+    id: u64,
+    /// For the server's log; `None` once there is an answer.
+    reason: Option<&'static str>,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let was_waiting = self.link.requests().waiting.remove(&self.id).is_some();
+        if let Some(reason) = self.reason.filter(|_| was_waiting) {
+            let params = format!(r#"{{"requestId":{},"reason":"{reason}"}}"#, self.id);
+            // A server that is gone needs no telling.
+            let _ = self
+                .link
+                .outbox
+                .push(Frame::notification("notifications/cancelled", &params));
+        }
+    }
+}

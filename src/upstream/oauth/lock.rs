@@ -1,0 +1,42 @@
+//! Locks between processes, as files beside those that they protect.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::files;
+
+/// The longest wait for another process that holds the lock.
+const LOCK_LIMIT: Duration = Duration::from_secs(30);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The right to renew, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+/// Locks the file at `path`, made where needed, against every other process and task.
+///
+/// # Errors
+/// When it cannot be made, or `TimedOut` when it is held for too long.
+pub(super) async fn lock_file(path: &Path) -> io::Result<Lock> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    files::private(&mut options);
+    files::create_private_directory(directory)?;
+    let file = options.open(path)?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => {
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}

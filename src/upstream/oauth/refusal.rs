@@ -1,0 +1,77 @@
+//! The refusals of an authorization server, as errors that hold no secret.
+
+use serde::Deserialize;
+
+use super::error::LoginError;
+use super::fetcher::Answer;
+use crate::secret::{Masker, Secret};
+
+/// An error's words are quoted up to so many characters.
+const QUOTED: usize = 200;
+
+/// RFC 6749, section 5.2.
+#[derive(Deserialize)]
+struct Problem {
+    error: String,
+    error_description: Option<String>,
+}
+
+/// The error for the answer `answer` of an authorization server, without the `secrets` that were sent.
+pub(super) fn refusal(issuer: &str, answer: &Answer, secrets: &[Secret<String>]) -> LoginError {
+    let (code, words) = match serde_json::from_slice::<Problem>(&answer.body) {
+        Ok(Problem {
+            error,
+            error_description,
+        }) => (error, error_description.unwrap_or_default()),
+        Err(_) if answer.status.is_success() => (String::new(), "it gave no token".to_owned()),
+        Err(_) => (String::new(), format!("HTTP {}", answer.status.as_u16())),
+    };
+    refused(issuer, &code, &words, secrets)
+}
+
+/// The error for a refusal with `code` and `words`, which came by the redirect.
+pub(super) fn refused(
+    issuer: &str,
+    code: &str,
+    words: &str,
+    secrets: &[Secret<String>],
+) -> LoginError {
+    let masker = Masker::new(secrets.iter().cloned());
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let colon = if code.is_empty() || words.is_empty() {
+        ""
+    } else {
+        ": "
+    };
+    let reason = format!("{code}{colon}{}", words.join(" "));
+    let reason: String = masker
+        .mask(&reason)
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(QUOTED)
+        .collect();
+    LoginError::Refused {
+        issuer: issuer.to_owned(),
+        code: code.to_owned(),
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_tells_no_secret() {
+        let error = refused(
+            "https://a",
+            "invalid_grant",
+            "token  hunter2-and-more\nis bad",
+            &["hunter2-and-more".to_owned().into()],
+        );
+        assert_eq!(
+            error.to_string(),
+            "`https://a` refuses: invalid_grant: token *** is bad"
+        );
+    }
+}

@@ -1,0 +1,20 @@
+//! Lists of scopes, each scope once.
+
+/// The scopes in a text, each once.
+pub(super) fn scopes_in(text: &str) -> Vec<String> {
+    let mut scopes = Vec::new();
+    add_scopes(&mut scopes, text.split_whitespace());
+    scopes
+}
+
+/// Adds those that are not there.
+pub(super) fn add_scopes<S: AsRef<str>>(
+    scopes: &mut Vec<String>,
+    more: impl IntoIterator<Item = S>,
+) {
+    for scope in more {
+        if !scopes.iter().any(|known| known == scope.as_ref()) {
+            scopes.push(scope.as_ref().to_owned());
+        }
+    }
+}
