@@ -103,7 +103,7 @@ impl App {
 
     /// Takes over from the configuration what only those who serve need: how much is logged, and where traces go.
     fn observe(&self) -> Option<Arc<Tracer>> {
-        let config = self.proxy.config();
+        let config = self.proxy.unscoped().config();
         telemetry::configure(config.log);
         let tracer = config
             .traces
@@ -237,7 +237,7 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
                 tracing::info!(path = %paths.config_file.display(), "configuration read again");
                 report(&config);
                 telemetry::configure(config.log);
-                if proxy.config().traces != config.traces {
+                if proxy.unscoped().config().traces != config.traces {
                     tracing::warn!("where traces go has changed; it counts from the next start on");
                 }
                 proxy.configure(config);

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     proxy.refresh().loaded().await;
-    let config = proxy.config();
+    let config = proxy.unscoped().config();
     if let Some(fault) = config
         .faults
         .iter()

@@ -50,11 +50,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         .map(std::time::Duration::try_from_secs_f64)
         .transpose()
         .context("the timeout must be a positive number of seconds")?;
+    let view = app.proxy().unscoped();
     let call = |is_agreed| Call {
         name: &arguments.name,
         arguments: json.as_deref(),
         line: None,
         limit,
+        view: &view,
         context: None,
         is_agreed,
     };

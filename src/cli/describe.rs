@@ -22,7 +22,8 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let described = {
         let _spinner = output.spinner("looking it up");
-        app.proxy().describe(&arguments.name).await
+        let proxy = app.proxy();
+        proxy.describe(&proxy.unscoped(), &arguments.name).await
     };
     let (tool, json) = described?;
     if output.is_json() {

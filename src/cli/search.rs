@@ -38,9 +38,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
-    let limit = arguments
-        .limit
-        .map_or(app.proxy().config().search.default_limit, usize::from);
+    let limit = arguments.limit.map_or(
+        app.proxy().unscoped().config().search.default_limit,
+        usize::from,
+    );
     let query = arguments.query.join(" ");
     let server = arguments.server.as_deref();
     let answer = {
@@ -49,7 +50,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         // One that is written otherwise than it is configured is found among all.
         let named = server
             .and_then(|server| ServerName::new(server).ok())
-            .filter(|server| app.proxy().config().servers.contains_key(server));
+            .filter(|server| app.proxy().unscoped().config().servers.contains_key(server));
         app.proxy()
             .refresh()
             .known(named.as_ref(), LIST_LIMIT)
@@ -58,13 +59,15 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         if arguments.explain {
             let explanation = app
                 .proxy()
-                .explain(&query, limit, server)
+                .explain(&app.proxy().unscoped(), &query, limit, server)
                 .await
                 .map_err(Exit::failed)?;
             explanation::show(&explanation, output);
             return Ok(());
         }
-        app.proxy().search(&query, limit, server).await
+        app.proxy()
+            .search(&app.proxy().unscoped(), &query, limit, server)
+            .await
     };
     let answer = answer.map_err(Exit::failed)?;
     if output.is_json() {

@@ -12,6 +12,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     {
         let count = proxy
+            .unscoped()
             .config()
             .servers
             .values()
@@ -20,7 +21,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         let _spinner = output.spinner(format!("connecting to {count} servers"));
         proxy.refresh().list(None, LIST_LIMIT).await;
     }
-    let status = proxy.status();
+    let status = proxy.status(&proxy.unscoped());
     if output.is_json() {
         output.json(&status);
         return Ok(());

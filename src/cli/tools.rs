@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             Some(Err(_)) => proxy.refresh().loaded().await,
         }
     }
-    let snapshot = proxy.snapshot();
+    let snapshot = proxy.unscoped().snapshot();
     let wanted = |name: &str| {
         arguments
             .server
@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .find(|(name, _)| name.as_str() == server);
         return Err(match failed {
             Some((_, Progress::Failed(reason))) => {
-                Exit::unavailable(proxy.config().masker.mask(&reason))
+                Exit::unavailable(proxy.unscoped().config().masker.mask(&reason))
             }
             Some(_) => Exit::unavailable(format!(
                 "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
@@ -101,7 +101,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         {
             output.line(bad(format!(
                 "{server}: {}",
-                proxy.config().masker.mask(&reason)
+                proxy.unscoped().config().masker.mask(&reason)
             )));
         }
     }

@@ -100,7 +100,7 @@ impl Trial {
 /// Tries the server `name` of a run.
 pub(super) async fn of(name: &str, app: &App) -> Trial {
     let proxy = app.proxy();
-    let config = proxy.config();
+    let config = proxy.unscoped().config();
     if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
         return match &fault.fault {
             EntryError::MissingVariable { variable, .. } => Trial::Unset {
@@ -127,6 +127,7 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
     match proxy.refresh().progress().remove(&server) {
         Some(Progress::Listed) => {
             let tools = proxy
+                .unscoped()
                 .snapshot()
                 .server(&server)
                 .map_or(0, |known| known.entries().len());

@@ -85,7 +85,7 @@ impl Session {
 
     /// The client is where this process was started: it started it.
     pub fn stands_here(&self) {
-        self.client.set_workspace(self.proxy.home());
+        self.client.set_workspace(self.proxy.workspace());
     }
 
     /// Its filters count as those of all clients of this name that have no session.

@@ -10,6 +10,7 @@ use super::content::{HEAD, Looked, head, text_of};
 use super::duplicate::{Kept, without_duplicate};
 use super::projection::shape_of;
 use super::relay::required_input;
+use super::view::View;
 use super::{Caller, Proxy, Reply};
 use crate::config::Lifetime;
 use crate::results::{ResultId, Shelf};
@@ -29,6 +30,7 @@ pub(super) struct Asked<'a> {
     pub(super) name: &'a QualifiedName,
     pub(super) select: Option<&'a str>,
     pub(super) caller: &'a Caller,
+    pub(super) view: &'a View,
 }
 
 impl Proxy {
@@ -37,7 +39,7 @@ impl Proxy {
         if required_input(&result).is_some() {
             return Reply::Relayed(result);
         }
-        let options = self.config().results;
+        let options = asked.view.config().results;
         let budget = if options.budget == 0 {
             usize::MAX
         } else {
@@ -61,13 +63,13 @@ impl Proxy {
         budget: usize,
         kept: Option<Kept>,
     ) -> Reply {
-        let options = self.config().results;
+        let options = asked.view.config().results;
         let looked = self.looked_into(&result, asked.select.is_some()).await;
         let shelf = shelf_of(options.kept_for, asked.caller);
         let (reply, is_stored) = match asked.select {
             // What went wrong must not be filtered away.
             Some(filter) if !looked.failed => (
-                self.projected(&result, &looked, filter, budget, asked.caller)
+                self.projected(&result, &looked, filter, budget, asked)
                     .await,
                 false,
             ),
@@ -116,10 +118,10 @@ impl Proxy {
         looked: &Looked,
         filter: &str,
         budget: usize,
-        caller: &Caller,
+        asked: &Asked<'_>,
     ) -> Reply {
-        let shelf = shelf_of(self.config().results.kept_for, caller);
-        let share = caller.client.share();
+        let shelf = shelf_of(asked.view.config().results.kept_for, asked.caller);
+        let share = asked.caller.client.share();
         let Some(data) = &looked.data else {
             let (whole, shown) = self.kept_or_shown(shelf, result, &looked.head).await;
             let text =

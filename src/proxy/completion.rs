@@ -1,6 +1,7 @@
 //! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
 
 use super::prompts::Prompt;
+use super::view::View;
 use super::{Caller, Proxy, Reply, RequestContext, lists};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object, Revision};
@@ -13,7 +14,12 @@ const NOTHING: &[u8] = br#"{"completion":{"values":[],"total":0,"hasMore":false}
 
 impl Proxy {
     /// Answers `completion/complete`.
-    pub(super) async fn complete(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+    pub(super) async fn complete(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
         let invalid = |reason: &str| Reply::error(ErrorCode::INVALID_PARAMS, reason.to_owned());
         let Some(reference) = params.get("ref").and_then(|raw| Object::parse(raw).ok()) else {
             return invalid("`ref` must be an object");
@@ -23,7 +29,7 @@ impl Proxy {
                 let Some(name) = reference.text("name") else {
                     return invalid("`ref.name` must be a string");
                 };
-                match self.prompt(&name).await {
+                match self.prompt(view, &name).await {
                     Ok(Prompt { server, name }) => (server, "name", name),
                     Err(reason) => return invalid(&reason),
                 }
@@ -32,17 +38,17 @@ impl Proxy {
                 let Some(uri) = reference.text("uri") else {
                     return invalid("`ref.uri` must be a string");
                 };
-                match self.template(&uri).await {
+                match self.template(view, &uri).await {
                     Ok((server, own)) => (server, "uri", own),
                     Err(reason) => return invalid(&reason),
                 }
             }
             _ => return invalid("`ref.type` must be `ref/prompt` or `ref/resource`"),
         };
-        if !self.completes(&server) {
+        if !completes(view, &server) {
             return Reply::Result(NOTHING.into());
         }
-        let context = RequestContext::of(caller, params);
+        let context = RequestContext::of(caller, view, params);
         let params = lists::parameters(params, "ref", &reference.with(key, &quoted(&own)));
         match self
             .send_on(&server, "completion/complete", None, params, &context)
@@ -53,15 +59,14 @@ impl Proxy {
             {
                 Reply::Result(NOTHING.into())
             }
-            outcome => self.relayed(outcome, &format!("the completion of `{own}`")),
+            outcome => self.relayed(view, outcome, &format!("the completion of `{own}`")),
         }
     }
+}
 
-    /// Whether a server may have completions; the first revision had no word for it.
-    fn completes(&self, server: &ServerName) -> bool {
-        self.snapshot().server(server).is_some_and(|known| {
-            known.capabilities().has("completions")
-                || known.revision() == Some(Revision::V2024_11_05)
-        })
-    }
+/// Whether a server may have completions; the first revision had no word for it.
+fn completes(view: &View, server: &ServerName) -> bool {
+    view.snapshot().server(server).is_some_and(|known| {
+        known.capabilities().has("completions") || known.revision() == Some(Revision::V2024_11_05)
+    })
 }

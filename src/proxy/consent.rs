@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::caller::{CallHost, Questions, named};
 use super::question::question;
 use super::relay::{RequestContext, required_input};
+use super::view::View;
 use super::{Failure, Proxy, Reply};
 use crate::catalog::Tool;
 use crate::config::Verdict;
@@ -58,8 +59,8 @@ pub(super) enum Consent {
 
 impl Proxy {
     /// Whether the rules want the user's word before a call of this tool.
-    pub(super) fn wants_consent(&self, name: &QualifiedName, tool: &Tool) -> bool {
-        self.config().judge(name, tool.entry().hints) == Verdict::Asked
+    pub(super) fn wants_consent(&self, view: &View, name: &QualifiedName, tool: &Tool) -> bool {
+        view.config().judge(name, tool.entry().hints) == Verdict::Asked
     }
 
     /// Whether a call may go out; the user is asked where the rules want it. Nothing was sent when it may not.
@@ -68,12 +69,13 @@ impl Proxy {
     /// When it may not, with the reason.
     pub(super) async fn consent(
         &self,
+        view: &View,
         tool: &Tool,
         arguments: &str,
         context: Option<&RequestContext>,
     ) -> Result<Consent, Failure> {
         let name = tool.qualified_name();
-        if !self.wants_consent(&name, tool) {
+        if !self.wants_consent(view, &name, tool) {
             return Ok(Consent::Needless);
         }
         let question = question(name.tool.as_str(), arguments).map_err(Failure::Refused)?;

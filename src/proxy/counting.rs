@@ -7,6 +7,7 @@ use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::projection::texts_of;
+use super::view::View;
 use super::{Caller, DEFINITIONS, Proxy, Reply};
 use crate::mcp::Object;
 pub(super) use crate::statistics::Answer;
@@ -21,15 +22,15 @@ impl Proxy {
     }
 
     /// Counts a client that asks for the tools for the first time, and the servers that it is spared.
-    pub(super) fn count_listing(&self, caller: &Caller) {
+    pub(super) fn count_listing(&self, view: &View, caller: &Caller) {
         if caller.client.lists() {
-            let config = self.config();
+            let config = view.config();
             let servers = config.servers.iter().filter(|(_, entry)| !entry.disabled);
             self.statistics
                 .listed(servers.map(|(name, _)| name.as_str()));
             self.statistics.answered(
                 Answer::Own,
-                tokens_of(DEFINITIONS) + tokens_of(&self.instructions()),
+                tokens_of(DEFINITIONS) + tokens_of(&self.instructions(view)),
             );
         }
     }

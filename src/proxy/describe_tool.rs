@@ -3,6 +3,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::error::{app_only_tool, denied_tool, held_tool, unknown_tool, unpinned_tool};
+use super::view::View;
 use super::{Failure, Proxy, Reply};
 use crate::catalog::{Resolution, Snapshot, Tool};
 use crate::config::{Config, Verdict};
@@ -18,7 +19,7 @@ const FIRST_LISTING: Duration = Duration::from_secs(30);
 
 impl Proxy {
     /// Says all that is known of tools: `{name}` or `{names}`.
-    pub(super) async fn describe_tool(&self, arguments: &Object<'_>) -> Reply {
+    pub(super) async fn describe_tool(&self, view: &View, arguments: &Object<'_>) -> Reply {
         let mut names: Vec<String> = arguments.text("name").into_iter().collect();
         if let Some(raw) = arguments.get("names") {
             match serde_json::from_str::<Vec<String>>(raw.get()) {
@@ -35,7 +36,7 @@ impl Proxy {
         let mut failed = 0;
         let mut introduced: Vec<ServerName> = Vec::new();
         for name in &names {
-            match self.describe(name).await {
+            match self.describe(view, name).await {
                 Ok((tool, json)) => {
                     let server = tool.server();
                     let name = on_one_line(&tool.qualified_name().to_string());
@@ -71,8 +72,12 @@ impl Proxy {
     ///
     /// # Errors
     /// With a text for whoever asked, when there is none.
-    pub async fn describe(&self, name: &str) -> Result<(Tool, Box<RawValue>), Failure> {
-        let tool = self.find(name).await?;
+    pub async fn describe(
+        &self,
+        view: &View,
+        name: &str,
+    ) -> Result<(Tool, Box<RawValue>), Failure> {
+        let tool = self.find(view, name).await?;
         let json = self.definition(&tool).ok_or_else(|| {
             Failure::Unavailable(format!(
                 "the definition of `{name}` was lost from the cache and is fetched again; try again in a moment"
@@ -82,36 +87,41 @@ impl Proxy {
     }
 
     /// The tool that `name` means. Where its server was never listed, that is waited for.
-    pub(super) async fn find(&self, name: &str) -> Result<Tool, Failure> {
-        self.find_within(name, FIRST_LISTING).await
+    pub(super) async fn find(&self, view: &View, name: &str) -> Result<Tool, Failure> {
+        self.find_within(view, name, FIRST_LISTING).await
     }
 
     /// The tool that `name` means, where nothing has to be waited for to know that.
-    pub(super) fn known_tool(&self, name: &str) -> Option<Tool> {
+    pub(super) fn known_tool(&self, view: &View, name: &str) -> Option<Tool> {
         if !self.refresh.is_loaded() {
             return None;
         }
-        match self.snapshot().resolve(name) {
+        match view.snapshot().resolve(name) {
             Resolution::Tool(tool) => Some(tool),
             Resolution::Ambiguous(_) | Resolution::Unknown => None,
         }
     }
 
     /// The same for whoever has no more time than `limit`.
-    pub(super) async fn find_within(&self, name: &str, limit: Duration) -> Result<Tool, Failure> {
+    pub(super) async fn find_within(
+        &self,
+        view: &View,
+        name: &str,
+        limit: Duration,
+    ) -> Result<Tool, Failure> {
         self.refresh.loaded().await;
         // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.
-        let snapshot = self.snapshot();
+        let snapshot = view.snapshot();
         let mut resolution = snapshot.resolve(name);
         if !matches!(resolution, Resolution::Tool(_)) {
-            let server = self.unlisted_server(&snapshot, name);
+            let server = self.unlisted_server(view, &snapshot, name);
             if server.is_some() || snapshot.servers().count() <= 1 {
                 Box::pin(
                     self.refresh
                         .known_now(server.as_ref(), limit.min(FIRST_LISTING)),
                 )
                 .await;
-                resolution = self.snapshot().resolve(name);
+                resolution = view.snapshot().resolve(name);
             }
         }
         match resolution {
@@ -120,13 +130,18 @@ impl Proxy {
                 "`{name}` could be {}: say which",
                 names[..names.len().min(10)].join(" or ")
             ))),
-            Resolution::Unknown => Err(Box::pin(self.explain_unknown(name)).await),
+            Resolution::Unknown => Err(Box::pin(self.explain_unknown(view, name)).await),
         }
     }
 
     /// The configured server whose tool `name` would be, if its tools are not known.
-    pub(super) fn unlisted_server(&self, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
-        let config = self.config();
+    pub(super) fn unlisted_server(
+        &self,
+        view: &View,
+        snapshot: &Snapshot,
+        name: &str,
+    ) -> Option<ServerName> {
+        let config = view.config();
         snapshot
             .addressed(name)
             .iter()
@@ -148,9 +163,9 @@ impl Proxy {
         }
     }
 
-    async fn explain_unknown(&self, name: &str) -> Failure {
-        let config = self.config();
-        if let Some(server) = self.unlisted_server(&self.snapshot(), name) {
+    async fn explain_unknown(&self, view: &View, name: &str) -> Failure {
+        let config = view.config();
+        if let Some(server) = self.unlisted_server(view, &view.snapshot(), name) {
             let reason = match self.refresh.progress().remove(&server) {
                 Some(super::Progress::Failed(reason)) => config.masker.mask(&reason).into_owned(),
                 Some(_) => "it is still being listed".to_owned(),
@@ -163,10 +178,10 @@ impl Proxy {
                 "the tools of server `{server}` are not known: {reason}"
             ));
         }
-        if let Resolution::Tool(tool) = self.snapshot().unrestricted().resolve(name) {
+        if let Resolution::Tool(tool) = view.snapshot().unrestricted().resolve(name) {
             return Failure::Refused(self.withheld_text(&config, &tool));
         }
-        let addressed = self.snapshot().addressed(name);
+        let addressed = view.snapshot().addressed(name);
         if let Some(fault) = config
             .faults
             .iter()
@@ -179,7 +194,7 @@ impl Proxy {
         }
         self.index.wait(Duration::from_secs(1)).await;
         // Without an index there is nothing to suggest.
-        let without = self.hidden_servers();
+        let without = view.hidden_servers();
         let hits = self
             .index
             .search(&Request {

@@ -13,6 +13,7 @@ use super::consent::Consent;
 use super::error::failed_call;
 use super::page::{Cursor, FIRST_LISTING, PAGE};
 use super::relay::{Relayed, RequestContext};
+use super::view::View;
 use super::{Caller, Failure, Proxy, Reply};
 use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
@@ -74,14 +75,19 @@ impl DirectNames {
 
 impl Proxy {
     /// A page of all tools of all servers, each entry in its server's own bytes but for the name.
-    pub(super) async fn direct_tools(&self, params: &Object<'_>, modern: bool) -> Reply {
+    pub(super) async fn direct_tools(
+        &self,
+        view: &View,
+        params: &Object<'_>,
+        modern: bool,
+    ) -> Reply {
         let cursor = match Cursor::of(params) {
             Ok(cursor) => cursor,
             Err(refusal) => return refusal,
         };
         self.refresh.known(None, FIRST_LISTING).await;
         self.refresh.renew();
-        let snapshot = self.snapshot();
+        let snapshot = view.snapshot();
         let start = |server: &ServerTools| match &cursor {
             None => Some(0),
             Some(cursor) => cursor.start(server.name(), |key| {
@@ -133,6 +139,7 @@ impl Proxy {
     /// Calls a tool with what the client gave, and brings what its server answers.
     pub(super) async fn direct_call(
         &self,
+        view: &View,
         caller: &Caller,
         params: &Object<'_>,
         line: &Bytes,
@@ -143,7 +150,7 @@ impl Proxy {
                 "`name` must be a string".to_owned(),
             );
         };
-        let tool = match self.direct_tool(&name).await {
+        let tool = match self.direct_tool(view, &name).await {
             Ok(tool) => tool,
             Err(failure @ Failure::Unknown(_)) => {
                 return Reply::error(ErrorCode::INVALID_PARAMS, failure.text().to_owned());
@@ -155,8 +162,8 @@ impl Proxy {
         }
         let name = tool.qualified_name();
         let sent = params.get("arguments").map_or("{}", RawValue::get);
-        let context = RequestContext::of(caller, params);
-        let consent = match self.consent(&tool, sent, Some(&context)).await {
+        let context = RequestContext::of(caller, view, params);
+        let consent = match self.consent(view, &tool, sent, Some(&context)).await {
             Ok(Consent::Asked(reply)) => return reply,
             Ok(consent) => consent,
             Err(failure) => return Reply::tool_error(failure.text()),
@@ -182,7 +189,7 @@ impl Proxy {
             limit: self
                 .pool
                 .timeout_of(&name.server)
-                .unwrap_or(self.config().call_timeout),
+                .unwrap_or(view.config().call_timeout),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
         let outcome = self.relay(&name.server, relayed, Some(context)).await;
@@ -201,7 +208,7 @@ impl Proxy {
                 ),
             ),
             Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
-            Err(error) => Reply::tool_error(&self.masked(&failed_call(&name, &error))),
+            Err(error) => Reply::tool_error(&view.masked(&failed_call(&name, &error))),
         }
     }
 
@@ -225,13 +232,13 @@ impl Proxy {
     }
 
     /// The tool that clients see as `name`, or mean by it.
-    async fn direct_tool(&self, name: &str) -> Result<Tool, Failure> {
+    async fn direct_tool(&self, view: &View, name: &str) -> Result<Tool, Failure> {
         self.refresh.loaded().await;
-        let listed = || self.direct_names.of(&self.snapshot()).get(name).cloned();
+        let listed = || self.direct_names.of(&view.snapshot()).get(name).cloned();
         match listed() {
             Some(tool) => Ok(tool),
             // It may be of a server that was never listed, or a bare name.
-            None => match self.find(name).await {
+            None => match self.find(view, name).await {
                 Ok(tool) if tool.server().name().as_str() != BUILT_IN_SERVER => Ok(tool),
                 Ok(_) => Err(Failure::Unknown(format!("there is no tool `{name}`"))),
                 Err(failure) => listed().ok_or(failure),

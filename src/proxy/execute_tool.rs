@@ -11,6 +11,7 @@ use super::consent::Consent;
 use super::duplicate::repeats;
 use super::error::{failed_call, refused_call, unfit_arguments};
 use super::relay::Relayed;
+use super::view::View;
 use super::{Caller, Proxy, Reply, RequestContext, builtin, join_all};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
@@ -55,6 +56,8 @@ pub struct Call<'a> {
     pub line: Option<&'a Bytes>,
     /// The time it may take, if not the configured one.
     pub limit: Option<Duration>,
+    /// What the caller may see.
+    pub view: &'a View,
     /// The request it is made in, if there is one.
     pub context: Option<&'a RequestContext>,
     /// The user, who calls in person, has agreed to this very call.
@@ -94,6 +97,7 @@ impl Proxy {
     /// Calls a tool, `{name, arguments?, select?, timeout?}`, or several, `{calls: [{name, arguments?, select?}]}`.
     pub(super) async fn execute_tool(
         &self,
+        view: &View,
         caller: &Caller,
         arguments: &Object<'_>,
         params: &Object<'_>,
@@ -115,7 +119,7 @@ impl Proxy {
                 }
             },
         };
-        let context = RequestContext::of(caller, params);
+        let context = RequestContext::of(caller, view, params);
         match arguments.get("calls").filter(|raw| raw.get() != "null") {
             Some(calls) => {
                 Box::pin(self.execute_all(
@@ -156,6 +160,7 @@ impl Proxy {
             arguments: call.get("arguments"),
             line: Some(shared.line),
             limit: shared.limit,
+            view: &shared.context.view,
             context: Some(&shared.context),
             is_agreed: false,
         };
@@ -173,6 +178,7 @@ impl Proxy {
                     name,
                     select: select.as_deref(),
                     caller: &shared.context.caller,
+                    view: &shared.context.view,
                 };
                 self.answer(result, &asked).await
             }
@@ -215,10 +221,13 @@ impl Proxy {
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        let tool = match self.known_tool(call.name) {
+        let view = call.view;
+        let tool = match self.known_tool(view, call.name) {
             Some(tool) => tool,
             None => {
-                match Box::pin(self.find_logged_in(call.name, call.limit, call.context)).await? {
+                match Box::pin(self.find_logged_in(view, call.name, call.limit, call.context))
+                    .await?
+                {
                     Ok(tool) => tool,
                     Err(question) => {
                         return Ok(Ran {
@@ -246,10 +255,10 @@ impl Proxy {
         };
         let name = tool.qualified_name();
         let written = arguments;
-        let consent = if call.is_agreed || !self.wants_consent(&name, &tool) {
+        let consent = if call.is_agreed || !self.wants_consent(view, &name, &tool) {
             Consent::Needless
         } else {
-            Box::pin(self.consent(&tool, written, call.context)).await?
+            Box::pin(self.consent(view, &tool, written, call.context)).await?
         };
         let context = match &consent {
             Consent::Needless => call.context,
@@ -266,9 +275,13 @@ impl Proxy {
             let raw: &RawValue =
                 serde_json::from_str(arguments).expect("checked arguments are JSON");
             let caller = context.map(|context| &context.caller);
-            let reply =
-                Box::pin(self.builtin(builtin, &Object::parse(raw).unwrap_or_default(), caller))
-                    .await;
+            let reply = Box::pin(self.builtin(
+                view,
+                builtin,
+                &Object::parse(raw).unwrap_or_default(),
+                caller,
+            ))
+            .await;
             return Ok(Ran {
                 name: Some(name),
                 reply,
@@ -281,7 +294,7 @@ impl Proxy {
         let limit = call
             .limit
             .or_else(|| self.pool.timeout_of(&name.server))
-            .unwrap_or(self.config().call_timeout);
+            .unwrap_or(view.config().call_timeout);
         let arguments = match call
             .line
             .filter(|line| line.as_ptr_range().contains(&arguments.as_ptr()))
@@ -337,14 +350,14 @@ impl Proxy {
                     .and_then(|raw| Object::parse(raw).ok())
                     .unwrap_or_default();
                 let data = object.get("data").map(RawValue::get);
-                Err(Failure::Refused(self.masked(&refused_call(
+                Err(Failure::Refused(view.masked(&refused_call(
                     &name,
                     &message_of(&error),
                     data,
                 ))))
             }
             Err(error) => Err(Failure::Unavailable(
-                self.masked(&failed_call(&name, &error)),
+                view.masked(&failed_call(&name, &error)),
             )),
         }
     }
@@ -387,11 +400,6 @@ impl Proxy {
                 &signature.unwrap_or_default(),
             )
         })
-    }
-
-    /// A text without the secrets of the configuration.
-    pub(super) fn masked(&self, text: &str) -> String {
-        self.config().masker.mask(text).into_owned()
     }
 }
 

@@ -5,6 +5,7 @@ use super::page::List;
 use super::prompts::PROMPTS;
 use super::relay::Relayed;
 use super::resources::{RESOURCES, TEMPLATES};
+use super::view::View;
 use super::{Caller, Change, Mode, Proxy, Reply, RequestContext, error};
 use crate::config::Config;
 use crate::mcp::{ErrorCode, Frame, Object};
@@ -16,27 +17,28 @@ impl Proxy {
     /// shows none of them.
     pub(super) async fn answer_list(
         &self,
+        view: &View,
         caller: &Caller,
         method: &str,
         params: &Object<'_>,
     ) -> Option<Reply> {
-        let exposed = self.config().exposes_any();
+        let exposed = view.config().exposes_any();
         let legacy = !caller.revision.is_modern();
-        let list = |list: List| self.page(caller, params, list);
+        let list = |list: List| self.page(view, caller, params, list);
         Some(match method {
             "prompts/list" if exposed.prompts => list(PROMPTS).await,
-            "prompts/get" if exposed.prompts => self.get_prompt(caller, params).await,
+            "prompts/get" if exposed.prompts => self.get_prompt(view, caller, params).await,
             "resources/list" if exposed.resources => list(RESOURCES).await,
             "resources/templates/list" if exposed.resources => list(TEMPLATES).await,
-            "resources/read" if exposed.resources => self.read_resource(caller, params).await,
+            "resources/read" if exposed.resources => self.read_resource(view, caller, params).await,
             "resources/subscribe" if exposed.resources && legacy => {
-                self.subscribe(caller, params).await
+                self.subscribe(view, caller, params).await
             }
             "resources/unsubscribe" if exposed.resources && legacy => {
                 self.unsubscribe(caller, params)
             }
             "completion/complete" if exposed.prompts || exposed.resources => {
-                self.complete(caller, params).await
+                self.complete(view, caller, params).await
             }
             _ => return None,
         })
@@ -44,7 +46,7 @@ impl Proxy {
 
     /// Tells the clients which of the lists that they see have changed, and has what they follow looked up anew.
     pub(super) fn lists_changed(&self, changes: &[Change]) {
-        let exposed = self.config().exposes_any();
+        let exposed = self.unscoped().config().exposes_any();
         for change in changes {
             let is_shown = match change {
                 Change::Tools => self.mode == Mode::Direct,
@@ -61,24 +63,27 @@ impl Proxy {
     /// Sends a request on to its server, with one of its parameters replaced, and answers with what comes back.
     pub(super) async fn forward(
         &self,
-        caller: &Caller,
+        context: &RequestContext,
         server: &ServerName,
         method: &str,
         name: Option<&str>,
         params: &Object<'_>,
         (key, value): (&str, String),
     ) -> Reply {
-        let context = RequestContext::of(caller, params);
         let outcome = self
             .send_on(
                 server,
                 method,
                 name,
                 parameters(params, key, &value),
-                &context,
+                context,
             )
             .await;
-        self.relayed(outcome, &format!("`{}`", name.unwrap_or(method)))
+        self.relayed(
+            &context.view,
+            outcome,
+            &format!("`{}`", name.unwrap_or(method)),
+        )
     }
 
     /// Sends a request on that only reads, so that it may be sent again when the connection is lost under it.
@@ -93,7 +98,7 @@ impl Proxy {
         let limit = self
             .pool
             .timeout_of(server)
-            .unwrap_or(self.config().call_timeout);
+            .unwrap_or(context.view.config().call_timeout);
         self.relay(
             server,
             Relayed {
@@ -111,6 +116,7 @@ impl Proxy {
     /// The answer to a request for `what`, from what came of it.
     pub(super) fn relayed(
         &self,
+        view: &View,
         outcome: Result<upstream::ServerReply, CallError>,
         what: &str,
     ) -> Reply {
@@ -125,7 +131,7 @@ impl Proxy {
             Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
             Err(failure) => Reply::error(
                 ErrorCode::INTERNAL,
-                self.masked(&error::failed_request(what, &failure)),
+                view.masked(&error::failed_request(what, &failure)),
             ),
         }
     }

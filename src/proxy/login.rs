@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::caller::{CallHost, Questions, named};
 use super::relay::RequestContext;
+use super::view::View;
 use super::{Failure, Proxy, Reply};
 use crate::catalog::Tool;
 use crate::mcp::frame::quoted;
@@ -114,16 +115,17 @@ impl Proxy {
     /// As [`Proxy::find`].
     pub(super) async fn find_logged_in(
         &self,
+        view: &View,
         name: &str,
         limit: Option<Duration>,
         context: Option<&RequestContext>,
     ) -> Result<Result<Tool, Reply>, Failure> {
-        let failure = match self.find_within(name, limit.unwrap_or(LISTING)).await {
+        let failure = match self.find_within(view, name, limit.unwrap_or(LISTING)).await {
             Ok(tool) => return Ok(Ok(tool)),
             Err(failure) => failure,
         };
         let server = self
-            .unlisted_server(&self.snapshot(), name)
+            .unlisted_server(view, &view.snapshot(), name)
             .filter(|server| self.pool.wants_login(server));
         let (Some(server), Some(context)) =
             (server, context.filter(|context| context.can_log_in()))
@@ -139,7 +141,7 @@ impl Proxy {
             LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
             LoggedIn::Yes => {
                 Box::pin(self.refresh.list_now(&server, LISTING)).await;
-                Box::pin(self.find(name)).await.map(Ok)
+                Box::pin(self.find(view, name)).await.map(Ok)
             }
         }
     }

@@ -42,15 +42,16 @@ mod relay;
 mod reply;
 mod reranking;
 mod resources;
-mod scope;
 mod search_tools;
 mod status;
 mod subscriptions;
 mod uri;
 mod vectors;
+mod view;
+mod workspace;
 
 use std::future::Future;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -67,8 +68,9 @@ pub use reply::Reply;
 pub use search_tools::{Answer, Found};
 pub use status::{ServerReport, Status};
 pub use vectors::Coverage;
+pub use view::View;
 
-use crate::catalog::{Cache, Catalog, Changes, Pins, Snapshot};
+use crate::catalog::{Cache, Catalog, Changes, Pins};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
@@ -88,7 +90,7 @@ use named_uris::NamedUris;
 use open_calls::OpenCalls;
 use projection::Projection;
 use reranking::Reranking;
-use scope::ProjectScope;
+use view::{Views, Workspace};
 
 /// What clients see of the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,7 +106,9 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct Proxy {
     mode: Mode,
-    config: RwLock<Arc<Config>>,
+    views: Arc<Views>,
+    /// The directories this process was started in, if its only client shares them.
+    workspace: Mutex<Workspace>,
     catalog: Arc<Catalog>,
     pins: Arc<Pins>,
     pool: Arc<Pool>,
@@ -120,7 +124,6 @@ pub struct Proxy {
     variables: crate::config::Environment,
     direct_names: direct::DirectNames,
     audience: Audience,
-    scope: ProjectScope,
     named_uris: NamedUris,
     open_calls: Arc<OpenCalls>,
     consents: Consents,
@@ -205,11 +208,12 @@ impl Proxy {
                 },
                 start,
             );
-            // Nobody is anywhere yet.
-            refresh.configure(&ProjectScope::default().reachable(&config));
+            let views = Views::new(config, catalog.clone());
+            refresh.configure(&views.reachable(&views.unscoped().config()));
             Self {
                 mode,
-                config: RwLock::new(Arc::new(config)),
+                views,
+                workspace: Mutex::default(),
                 catalog,
                 pins,
                 pool,
@@ -230,7 +234,6 @@ impl Proxy {
                 variables,
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
-                scope: ProjectScope::default(),
                 named_uris: NamedUris::default(),
                 open_calls: Arc::default(),
                 consents: Consents::default(),
@@ -251,17 +254,14 @@ impl Proxy {
         self.catalog.reserve(config.names.iter().cloned());
         self.pins.require(policy::pinned(&config));
         self.pool.configure(&config);
-        self.refresh.configure(&self.scope.reachable(&config));
+        self.refresh.configure(&self.views.reachable(&config));
         self.index.configure(&config.search);
         self.statistics.live().count_calls(config.metrics);
         self.catalog
             .restrict(Some(policy::rules(&config, &self.pins, self.mode)));
         self.index.catalog_changed();
         let config = Arc::new(config);
-        let before = std::mem::replace(
-            &mut *self.config.write().unwrap_or_else(PoisonError::into_inner),
-            config.clone(),
-        );
+        let before = self.views.replace(config.clone());
         self.lists_changed(lists::changes(&before, &config));
         if before.tools != config.tools || before.servers != config.servers {
             self.lists_changed(&[Change::Tools]);
@@ -271,7 +271,7 @@ impl Proxy {
     /// Takes over what another process has noticed or approved of changed tools, if it has.
     pub fn read_pins(&self) {
         if self.refresh.read_pins() {
-            self.tools_restricted(&self.config());
+            self.tools_restricted(&self.unscoped().config());
         }
     }
 
@@ -287,7 +287,7 @@ impl Proxy {
     /// When that cannot be kept.
     pub fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
         self.refresh.approve(server, seen)?;
-        self.tools_restricted(&self.config());
+        self.tools_restricted(&self.unscoped().config());
         Ok(())
     }
 
@@ -299,25 +299,11 @@ impl Proxy {
         self.lists_changed(&[Change::Tools]);
     }
 
-    /// The configuration in force, as the client of this request sees it.
+    /// The view of every server: for commands of the user in person, and for what belongs to no client. What works for a
+    /// client gets its view with the request.
     #[must_use]
-    pub fn config(&self) -> Arc<Config> {
-        self.scope.config(self.whole_config())
-    }
-
-    /// The configuration in force, all of it.
-    fn whole_config(&self) -> Arc<Config> {
-        self.config
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// What is known of the servers' tools now, as the client of this request sees it.
-    #[must_use]
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.scope
-            .snapshot(&self.whole_config(), self.catalog.snapshot())
+    pub fn unscoped(&self) -> View {
+        self.views.unscoped()
     }
 
     /// The listing of servers.
@@ -357,12 +343,10 @@ impl Proxy {
         capabilities: ClientCapabilities,
     ) -> Reply {
         self.audience.joined(client, capabilities);
-        scope::scoped_now(client.workspace(), || {
-            let exposed = self.config().exposes_any();
-            Reply::Result(
-                definitions::initialize(revision, self.mode, exposed, &self.instructions()).into(),
-            )
-        })
+        let view = self.views.from(client.workspace());
+        let exposed = view.config().exposes_any();
+        let instructions = self.instructions(&view);
+        Reply::Result(definitions::initialize(revision, self.mode, exposed, &instructions).into())
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.
@@ -386,17 +370,20 @@ impl Proxy {
             self.audience.seen(caller.capabilities);
         }
         // What is the same for everybody is answered at once.
-        let workspace = match method {
-            "tools/list" if self.mode == Mode::MetaTools => caller.client.workspace(),
-            "server/discover" | "ping" | "logging/setLevel" => caller.client.workspace(),
-            _ if self.may_fetch_roots(caller) => Box::pin(self.workspace_of(caller)).await,
-            _ => self.known_workspace(caller),
+        let known = || self.views.from(caller.client.workspace());
+        let view = match method {
+            "tools/list" if self.mode == Mode::MetaTools => known(),
+            "server/discover" | "ping" | "logging/setLevel" => known(),
+            _ if self.may_fetch_roots(caller) => Box::pin(self.view_with_roots(caller)).await,
+            _ => self.view_of(caller),
         };
-        scope::scoped(workspace, self.answer_method(caller, method, params, line)).await
+        self.answer_method(&view, caller, method, params, line)
+            .await
     }
 
     async fn answer_method(
         &self,
+        view: &View,
         caller: &Caller,
         method: &str,
         params: &Object<'_>,
@@ -405,14 +392,14 @@ impl Proxy {
         let modern = caller.revision.is_modern();
         match method {
             "tools/list" if self.mode == Mode::Direct => {
-                Box::pin(self.direct_tools(params, modern)).await
+                Box::pin(self.direct_tools(view, params, modern)).await
             }
             "tools/list" => {
-                self.count_listing(caller);
+                self.count_listing(view, caller);
                 Reply::constant(DEFINITIONS.into(), modern)
             }
-            "tools/call" => self.call(caller, params, line).await,
-            "server/discover" => Reply::constant(self.discover().into(), true),
+            "tools/call" => self.call(view, caller, params, line).await,
+            "server/discover" => Reply::constant(self.discover(view).into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => {
@@ -422,20 +409,24 @@ impl Proxy {
                         format!("unknown method `{method}`"),
                     )
                 };
-                Box::pin(self.answer_list(caller, method, params))
+                Box::pin(self.answer_list(view, caller, method, params))
                     .await
                     .unwrap_or_else(unknown)
             }
         }
     }
 
-    fn discover(&self) -> String {
-        definitions::discover(self.mode, self.config().exposes_any(), &self.instructions())
+    fn discover(&self, view: &View) -> String {
+        definitions::discover(
+            self.mode,
+            view.config().exposes_any(),
+            &self.instructions(view),
+        )
     }
 
-    async fn call(&self, caller: &Caller, params: &Object<'_>, line: &Bytes) -> Reply {
+    async fn call(&self, view: &View, caller: &Caller, params: &Object<'_>, line: &Bytes) -> Reply {
         if self.mode == Mode::Direct {
-            return Box::pin(self.direct_call(caller, params, line)).await;
+            return Box::pin(self.direct_call(view, caller, params, line)).await;
         }
         let Some(name) = params.text("name") else {
             return Reply::error(
@@ -457,17 +448,21 @@ impl Proxy {
         match name.as_str() {
             "search_tools" => self.counted(
                 counting::Answer::Search,
-                Box::pin(self.search_tools(&arguments)).await,
+                Box::pin(self.search_tools(view, &arguments)).await,
             ),
             "describe_tool" => self.counted(
                 counting::Answer::Description,
-                Box::pin(self.describe_tool(&arguments)).await,
+                Box::pin(self.describe_tool(view, &arguments)).await,
             ),
             // In a box too: it is moved once, and not again with each of the futures around it.
-            "execute_tool" => Box::pin(self.execute_tool(caller, &arguments, params, line)).await,
-            "proxy_status" => Box::pin(self.older(builtin::Tool::Status, &arguments, caller)).await,
+            "execute_tool" => {
+                Box::pin(self.execute_tool(view, caller, &arguments, params, line)).await
+            }
+            "proxy_status" => {
+                Box::pin(self.older(view, builtin::Tool::Status, &arguments, caller)).await
+            }
             "proxy_refresh" => {
-                Box::pin(self.older(builtin::Tool::Refresh, &arguments, caller)).await
+                Box::pin(self.older(view, builtin::Tool::Refresh, &arguments, caller)).await
             }
             _ => Reply::error(
                 ErrorCode::INVALID_PARAMS,
@@ -494,8 +489,8 @@ impl Proxy {
         Reply::Result(Bytes::from_static(b"{}"))
     }
 
-    fn instructions(&self) -> String {
-        self.topics.instructions(&self.config(), self.mode)
+    fn instructions(&self, view: &View) -> String {
+        self.topics.instructions(&view.config(), self.mode)
     }
 }
 

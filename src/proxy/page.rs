@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::RawValue;
 
+use super::view::View;
 use super::{Caller, Proxy, Reply};
 use crate::catalog::{Entries, ServerTools};
 use crate::config::Exposure;
@@ -98,26 +99,21 @@ impl Cursor {
 }
 
 impl Proxy {
-    /// The servers of which clients see what `is_exposed` says, by name.
-    pub(super) fn exposing(&self, is_exposed: fn(Exposure) -> bool) -> Vec<Arc<ServerTools>> {
-        let config = self.config();
-        let snapshot = self.snapshot();
-        snapshot
-            .servers()
-            .filter(|server| is_exposed(config.exposes(server.name())))
-            .cloned()
-            .collect()
-    }
-
     /// Answers a request for a page of `list`.
-    pub(super) async fn page(&self, caller: &Caller, params: &Object<'_>, list: List) -> Reply {
+    pub(super) async fn page(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+        list: List,
+    ) -> Reply {
         let cursor = match Cursor::of(params) {
             Ok(cursor) => cursor,
             Err(refusal) => return refusal,
         };
         self.refresh.known(None, FIRST_LISTING).await;
         self.refresh.renew();
-        let servers = self.exposing(list.is_exposed);
+        let servers = view.exposing(list.is_exposed);
         let (positions, next) = page(&servers, list, cursor.as_ref());
         let fresh_for = fresh_for(&servers);
         let shown = self

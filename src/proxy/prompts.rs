@@ -1,7 +1,8 @@
 //! The prompts of all servers, each by the name `server__prompt`.
 
 use super::page::{FIRST_LISTING, List};
-use super::{Caller, Proxy, Reply, error};
+use super::view::View;
+use super::{Caller, Proxy, Reply, RequestContext, error};
 use crate::catalog::ServerTools;
 use crate::config::distance;
 use crate::mcp::frame::quoted;
@@ -31,18 +32,31 @@ pub(super) struct Prompt {
 
 impl Proxy {
     /// Answers `prompts/get`.
-    pub(super) async fn get_prompt(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+    pub(super) async fn get_prompt(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
         let Some(name) = params.text("name") else {
             return Reply::error(
                 ErrorCode::INVALID_PARAMS,
                 "`name` must be a string".to_owned(),
             );
         };
-        match self.prompt(&name).await {
+        match self.prompt(view, &name).await {
             Ok(Prompt { server, name: own }) => {
                 let replaced = ("name", quoted(&own));
-                self.forward(caller, &server, "prompts/get", Some(&own), params, replaced)
-                    .await
+                let context = RequestContext::of(caller, view, params);
+                self.forward(
+                    &context,
+                    &server,
+                    "prompts/get",
+                    Some(&own),
+                    params,
+                    replaced,
+                )
+                .await
             }
             Err(reason) => Reply::error(ErrorCode::INVALID_PARAMS, reason),
         }
@@ -52,11 +66,11 @@ impl Proxy {
     ///
     /// # Errors
     /// With the names that could be meant.
-    pub(super) async fn prompt(&self, name: &str) -> Result<Prompt, String> {
+    pub(super) async fn prompt(&self, view: &View, name: &str) -> Result<Prompt, String> {
         self.refresh.loaded().await;
         let find = || {
-            let addressed = self.snapshot().addressed(name);
-            find(&self.exposing(PROMPTS.is_exposed), &addressed, name)
+            let addressed = view.snapshot().addressed(name);
+            find(&view.exposing(PROMPTS.is_exposed), &addressed, name)
         };
         let mut found = find();
         if found.is_empty() {
@@ -67,7 +81,7 @@ impl Proxy {
             1 => Ok(found.remove(0)),
             0 => Err(error::unknown_prompt(
                 name,
-                &nearest(&self.exposing(PROMPTS.is_exposed), name),
+                &nearest(&view.exposing(PROMPTS.is_exposed), name),
             )),
             _ => {
                 let names: Vec<String> = found

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::answer::shelf_of;
 use super::content::{Content, HEAD, head};
 use super::projection::{data_of, shape_of};
+use super::view::View;
 use super::{Caller, Proxy, Reply};
 use crate::mcp::Object;
 use crate::results::Shelf;
@@ -31,14 +32,15 @@ impl Proxy {
     /// Reads a stored result: `{id, select | offset, limit | grep}`.
     pub(super) async fn read_result(
         &self,
+        view: &View,
         arguments: &Object<'_>,
         caller: Option<&Caller>,
     ) -> Reply {
-        let reply = self.part(arguments, caller).await;
+        let reply = self.part(view, arguments, caller).await;
         self.counted(Answer::Part, reply)
     }
 
-    async fn part(&self, arguments: &Object<'_>, caller: Option<&Caller>) -> Reply {
+    async fn part(&self, view: &View, arguments: &Object<'_>, caller: Option<&Caller>) -> Reply {
         let Some(id) = arguments.text("id") else {
             return Reply::tool_error("read_result needs the `id` of a stored result");
         };
@@ -57,7 +59,7 @@ impl Proxy {
             }
         };
         let shelf = caller.map_or(Shelf::Run, |caller| {
-            shelf_of(self.config().results.kept_for, caller)
+            shelf_of(view.config().results.kept_for, caller)
         });
         let results = self.results.clone();
         let read = self
@@ -72,17 +74,23 @@ impl Proxy {
             Err(_) => return Reply::tool_error("the stored result cannot be read"),
         };
         match filter {
-            Some(filter) => self.selection(caller, &data, &filter).await,
+            Some(filter) => self.selection(view, caller, &data, &filter).await,
             None => Reply::tool_error("the stored result cannot be read"),
         }
     }
 
-    async fn selection(&self, caller: Option<&Caller>, data: &RawValue, filter: &str) -> Reply {
+    async fn selection(
+        &self,
+        view: &View,
+        caller: Option<&Caller>,
+        data: &RawValue,
+        filter: &str,
+    ) -> Reply {
         let share = caller.map_or(COMMAND_LINE, |caller| caller.client.share());
         match self.projection.select(share, filter, data).await {
             Ok(text) => {
                 let length = text.chars().count();
-                let budget = self.config().results.budget;
+                let budget = view.config().results.budget;
                 if budget == 0 || length <= budget {
                     Reply::text(&text)
                 } else {

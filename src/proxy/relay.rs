@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::caller::{CallHost, Caller, Questions};
 use super::login::LoggedIn;
+use super::view::View;
 use super::{Proxy, join_all};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
@@ -28,6 +29,8 @@ const MOST_ROUNDS: usize = 16;
 #[derive(Debug, Clone)]
 pub struct RequestContext {
     pub(super) caller: Caller,
+    /// What the caller may see.
+    pub(super) view: View,
     /// Whether the client can be asked back.
     pub(super) is_askable: bool,
     /// Members for the server's `_meta`; nothing of the trace where it has a span of ours.
@@ -56,7 +59,7 @@ pub(super) struct Relayed<'a> {
 impl RequestContext {
     /// Reads what `params` of a request of `caller` say besides what it asks for.
     #[must_use]
-    pub fn of(caller: &Caller, params: &Object<'_>) -> Self {
+    pub fn of(caller: &Caller, view: &View, params: &Object<'_>) -> Self {
         let meta = params
             .get("_meta")
             .and_then(|raw| Object::parse(raw).ok())
@@ -65,6 +68,7 @@ impl RequestContext {
         let (relayed, trace) = traced_meta(&caller.trace, &meta);
         Self {
             caller: caller.clone(),
+            view: view.clone(),
             is_askable: true,
             meta: relayed,
             trace,

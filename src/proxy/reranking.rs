@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Proxy;
+use super::view::View;
 use crate::catalog::Snapshot;
 use crate::config::{LanguageModel, ModelKey};
 use crate::keychain::Keychain;
@@ -31,19 +32,20 @@ impl Proxy {
     /// As [`crate::search::Search::search`].
     pub(super) async fn hits(
         &self,
+        view: &View,
         snapshot: &Snapshot,
         query: &str,
         limit: usize,
         server: Option<&str>,
     ) -> Result<Arc<[Hit]>, crate::search::Error> {
-        let without = self.hidden_servers();
+        let without = view.hidden_servers();
         let request = Request {
             query,
             limit,
             server,
             without: &without,
         };
-        let Some(reranker) = self.reranker().await else {
+        let Some(reranker) = self.reranker(view).await else {
             return self.index.search(&request).await;
         };
         let hits = self
@@ -85,8 +87,8 @@ impl Proxy {
     }
 
     /// The last stage, where one is configured and has the key that it needs.
-    pub(super) async fn reranker(&self) -> Option<Arc<Reranker>> {
-        let config = self.config();
+    pub(super) async fn reranker(&self, view: &View) -> Option<Arc<Reranker>> {
+        let config = view.config();
         let model = config.search.llm.as_ref()?;
         self.reranker_of(model).await
     }

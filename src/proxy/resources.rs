@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
+use super::view::View;
 use super::{Caller, Proxy, Reply, RequestContext, lists};
 use crate::catalog::ServerTools;
 use crate::mcp::frame::quoted;
@@ -61,17 +62,24 @@ pub(super) enum Target {
 
 impl Proxy {
     /// Answers `resources/read`.
-    pub(super) async fn read_resource(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+    pub(super) async fn read_resource(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
         let Some(uri) = params.text("uri") else {
             return no_uri();
         };
-        let context = RequestContext::of(caller, params);
-        let (server, own) = match self.target(&uri).await {
+        let context = RequestContext::of(caller, view, params);
+        let (server, own) = match self.target(view, &uri).await {
             Target::At(server, own) => (server, own),
             Target::Several(uris) => return several(&uri, &uris),
             Target::Unlisted(mut servers) if servers.len() == 1 => (servers.remove(0), uri.clone()),
             Target::Unlisted(servers) => {
-                return self.read_unlisted(caller, params, &uri, &servers).await;
+                return self
+                    .read_unlisted(view, caller, params, &uri, &servers)
+                    .await;
             }
         };
         match self.read_from(&server, &own, params, &context).await {
@@ -85,13 +93,14 @@ impl Proxy {
     /// Asks one server after the other, as reading harms nobody; the first that has it answers.
     async fn read_unlisted(
         &self,
+        view: &View,
         caller: &Caller,
         params: &Object<'_>,
         uri: &str,
         servers: &[ServerName],
     ) -> Reply {
         // Which of them is meant is not known, so none of them may ask back.
-        let context = RequestContext::of(caller, params).in_company();
+        let context = RequestContext::of(caller, view, params).in_company();
         let mut refusal = None;
         for server in servers {
             match self.read_from(server, uri, params, &context).await {
@@ -120,6 +129,7 @@ impl Proxy {
             .map_or_else(|| quoted(own), |raw| raw.get().to_owned());
         let params = lists::parameters(params, "uri", &json);
         match self.relayed(
+            &context.view,
             self.send_on(server, "resources/read", Some(own), params, context)
                 .await,
             &format!("`{own}`"),
@@ -130,25 +140,29 @@ impl Proxy {
     }
 
     /// What `uri` stands for, once something is known of every server that was not listed before.
-    pub(super) async fn target(&self, uri: &str) -> Target {
+    pub(super) async fn target(&self, view: &View, uri: &str) -> Target {
         self.refresh.loaded().await;
-        match self.target_now(uri) {
+        match self.target_now(view, uri) {
             Target::Unlisted(_) => {
                 self.refresh.known(None, FIRST_LISTING).await;
-                self.target_now(uri)
+                self.target_now(view, uri)
             }
             target => target,
         }
     }
 
-    fn target_now(&self, uri: &str) -> Target {
-        target(&self.exposing(RESOURCES.is_exposed), uri, &self.owners(uri))
+    fn target_now(&self, view: &View, uri: &str) -> Target {
+        target(
+            &view.exposing(RESOURCES.is_exposed),
+            uri,
+            &self.owners(view, uri),
+        )
     }
 
     /// The servers that named `uri`: in a list, as a tool's interface, or in a result; only those that the client of this
     /// request sees, also where their resources are hidden.
-    fn owners(&self, uri: &str) -> BTreeSet<ServerName> {
-        let (config, snapshot) = (self.config(), self.snapshot());
+    fn owners(&self, view: &View, uri: &str) -> BTreeSet<ServerName> {
+        let (config, snapshot) = (view.config(), view.snapshot());
         let declared = snapshot
             .servers()
             .filter(|server| server.names_resource(uri));
@@ -164,9 +178,13 @@ impl Proxy {
     ///
     /// # Errors
     /// With what is wrong with it.
-    pub(super) async fn template(&self, uri: &str) -> Result<(ServerName, String), String> {
+    pub(super) async fn template(
+        &self,
+        view: &View,
+        uri: &str,
+    ) -> Result<(ServerName, String), String> {
         self.refresh.known(None, FIRST_LISTING).await;
-        let servers = self.exposing(TEMPLATES.is_exposed);
+        let servers = view.exposing(TEMPLATES.is_exposed);
         let own = |server: &Arc<ServerTools>| {
             let template = server
                 .templates()
@@ -181,7 +199,7 @@ impl Proxy {
         let mut found: Vec<_> = servers.iter().filter_map(own).collect();
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => match target(&servers, uri, &self.owners(uri)) {
+            0 => match target(&servers, uri, &self.owners(view, uri)) {
                 Target::At(server, own) => Ok((server, own)),
                 Target::Several(uris) => Err(ambiguous(uri, &uris)),
                 Target::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
@@ -196,10 +214,13 @@ impl Proxy {
     }
 
     /// Which resources of which servers somebody wants to hear of, by the servers' own URIs: of those that offer it.
-    pub(super) fn all_wanted_resources(&self) -> BTreeMap<ServerName, BTreeSet<String>> {
+    pub(super) fn all_wanted_resources(
+        &self,
+        view: &View,
+    ) -> BTreeMap<ServerName, BTreeSet<String>> {
         let mut wanted: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
         for uri in self.audience.wanted_uris() {
-            if let Some((server, own)) = self.followed(self.target_now(&uri), &uri) {
+            if let Some((server, own)) = self.followed(view, self.target_now(view, &uri), &uri) {
                 wanted.entry(server).or_default().insert(own);
             }
         }
@@ -207,21 +228,25 @@ impl Proxy {
     }
 
     /// The resources of `server` that somebody wants to hear of, by its own URIs.
-    #[must_use]
-    pub fn wanted_resources(&self, server: &ServerName) -> BTreeSet<String> {
-        self.all_wanted_resources()
+    pub(super) fn wanted_resources(&self, server: &ServerName) -> BTreeSet<String> {
+        self.all_wanted_resources(&self.unscoped())
             .remove(server)
             .unwrap_or_default()
     }
 
     /// The server that tells of changes of what was found for `uri`, and the URI by which it knows it.
-    pub(super) fn followed(&self, target: Target, uri: &str) -> Option<(ServerName, String)> {
+    pub(super) fn followed(
+        &self,
+        view: &View,
+        target: Target,
+        uri: &str,
+    ) -> Option<(ServerName, String)> {
         let (server, own) = match target {
             Target::At(server, own) => (server, own),
             Target::Unlisted(servers) => (servers.into_iter().next()?, uri.to_owned()),
             Target::Several(_) => return None,
         };
-        let snapshot = self.snapshot();
+        let snapshot = view.snapshot();
         let offers = snapshot
             .server(&server)?
             .capabilities()
@@ -230,13 +255,13 @@ impl Proxy {
     }
 
     /// By which URIs clients may know the resource `own` of `server`.
-    pub(super) fn seen_uris(&self, server: &ServerName, own: &str) -> Vec<String> {
-        let is_plain = match self.target_now(own) {
+    pub(super) fn seen_uris(&self, view: &View, server: &ServerName, own: &str) -> Vec<String> {
+        let is_plain = match self.target_now(view, own) {
             Target::At(found, _) => found == *server,
             Target::Unlisted(servers) => servers.first() == Some(server),
             Target::Several(_) => false,
         };
-        let snapshot = self.snapshot();
+        let snapshot = view.snapshot();
         let apart = snapshot.server(server).map(|known| told_apart(known, own));
         is_plain
             .then(|| own.to_owned())

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::view::View;
 use super::{Progress, Proxy, Reply};
 use crate::catalog::{Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, SearchOptions};
@@ -17,8 +18,8 @@ const FIRST_INDEX: Duration = Duration::from_secs(10);
 
 impl Proxy {
     /// Finds tools: `{query, limit?, server?}`.
-    pub(super) async fn search_tools(&self, arguments: &Object<'_>) -> Reply {
-        let config = self.config();
+    pub(super) async fn search_tools(&self, view: &View, arguments: &Object<'_>) -> Reply {
+        let config = view.config();
         let Some(query) = arguments
             .text("query")
             .filter(|query| !query.trim().is_empty())
@@ -46,7 +47,7 @@ impl Proxy {
             },
         };
         let server = arguments.text("server").filter(|server| !server.is_empty());
-        match self.search(&query, limit, server.as_deref()).await {
+        match self.search(view, &query, limit, server.as_deref()).await {
             Ok(answer) => Reply::text(&answer.to_string()),
             Err(text) => Reply::tool_error(&text),
         }
@@ -58,18 +59,19 @@ impl Proxy {
     /// With a text for whoever asked, when there can be no answer.
     pub async fn search(
         &self,
+        view: &View,
         query: &str,
         limit: usize,
         server: Option<&str>,
     ) -> Result<Answer, String> {
         self.index.prepare(query);
-        let (snapshot, server) = self.searchable(server).await?;
+        let (snapshot, server) = self.searchable(view, server).await?;
         let hits = self
-            .hits(&snapshot, query, limit, server.as_deref())
+            .hits(view, &snapshot, query, limit, server.as_deref())
             .await
             .map_err(|error| text_of(&error))?;
         let found = self.render(&snapshot, &hits);
-        let missing = self.missing(&snapshot, server.as_deref());
+        let missing = self.missing(view, &snapshot, server.as_deref());
         let is_blind = !missing.is_empty()
             && snapshot
                 .servers()
@@ -77,7 +79,7 @@ impl Proxy {
         Ok(Answer {
             found,
             missing,
-            servers: self.server_names(),
+            servers: self.server_names(view),
             is_blind,
         })
     }
@@ -88,14 +90,15 @@ impl Proxy {
     /// As those of [`Proxy::search`].
     pub async fn explain(
         &self,
+        view: &View,
         query: &str,
         limit: usize,
         server: Option<&str>,
     ) -> Result<Explanation, String> {
-        let (snapshot, server) = self.searchable(server).await?;
-        let reranker = self.reranker().await;
+        let (snapshot, server) = self.searchable(view, server).await?;
+        let reranker = self.reranker(view).await;
         let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
-        let without = self.hidden_servers();
+        let without = view.hidden_servers();
         let request = Request {
             query,
             limit: local,
@@ -128,10 +131,11 @@ impl Proxy {
     /// Waits until there is something to search in, and finds the server that is meant.
     async fn searchable(
         &self,
+        view: &View,
         server: Option<&str>,
     ) -> Result<(Arc<Snapshot>, Option<String>), String> {
         self.refresh.loaded().await;
-        let is_blind = self
+        let is_blind = view
             .snapshot()
             .servers()
             .all(|known| known.name().as_str() == BUILT_IN_SERVER);
@@ -141,9 +145,9 @@ impl Proxy {
         }
         self.index.wait(FIRST_INDEX).await;
         self.refresh.renew();
-        let snapshot = self.snapshot();
+        let snapshot = view.snapshot();
         let server = server
-            .map(|name| self.server_name(&snapshot, name))
+            .map(|name| self.server_name(view, &snapshot, name))
             .transpose()?;
         Ok((snapshot, server))
     }
@@ -185,9 +189,9 @@ impl Proxy {
     }
 
     /// The configured server that `name` means, whatever its letter case and dashes.
-    fn server_name(&self, snapshot: &Snapshot, name: &str) -> Result<String, String> {
+    fn server_name(&self, view: &View, snapshot: &Snapshot, name: &str) -> Result<String, String> {
         let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
-        let config = self.config();
+        let config = view.config();
         let names = || {
             let listed = snapshot.servers().map(|known| known.name());
             listed.chain(config.servers.keys())
@@ -199,14 +203,14 @@ impl Proxy {
             .ok_or_else(|| {
                 format!(
                     "there is no server `{name}`; there are {}",
-                    list(&self.server_names())
+                    list(&self.server_names(view))
                 )
             })
     }
 
     /// The configured servers, those with faults too.
-    fn server_names(&self) -> Vec<String> {
-        let config = self.config();
+    fn server_names(&self, view: &View) -> Vec<String> {
+        let config = view.config();
         let usable = config
             .servers
             .iter()
@@ -218,8 +222,8 @@ impl Proxy {
     }
 
     /// The servers whose tools could not be searched, each with the reason.
-    fn missing(&self, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
-        let config = self.config();
+    fn missing(&self, view: &View, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
+        let config = view.config();
         let unlisted = self
             .refresh
             .progress()

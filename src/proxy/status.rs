@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
+use super::view::View;
 use super::{Coverage, Progress, Proxy};
 use crate::catalog::Kind;
 use crate::config::{Config, Trust};
@@ -102,13 +103,13 @@ impl Proxy {
     pub async fn status_of_caches(&self) -> Status {
         self.refresh.loaded().await;
         self.index.vectors().look().await;
-        self.status()
+        self.status(&self.unscoped())
     }
 
     /// How things stand now.
     #[must_use]
-    pub fn status(&self) -> Status {
-        let config = self.config();
+    pub fn status(&self, view: &View) -> Status {
+        let config = view.config();
         let progress = self.refresh.progress();
         let mut servers: Vec<ServerReport> = self
             .pool
@@ -117,6 +118,7 @@ impl Proxy {
             .filter(|status| config.servers.contains_key(&status.server))
             .map(|status| {
                 self.report(
+                    view,
                     &config,
                     &status.server,
                     &status.state,
@@ -150,12 +152,13 @@ impl Proxy {
 
     fn report(
         &self,
+        view: &View,
         config: &Config,
         server: &ServerName,
         state: &State,
         progress: Option<&Progress>,
     ) -> ServerReport {
-        let snapshot = self.snapshot();
+        let snapshot = view.snapshot();
         let known = snapshot.server(server);
         let (state, reason) = match (state, progress) {
             (State::Disabled, _) => ("disabled", None),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::resources::{Target, no_uri, not_found, several};
+use super::view::View;
 use super::{Caller, Change, Client, Interests, Mode, Proxy, Reply};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -18,14 +19,18 @@ const LIMIT: Duration = Duration::from_secs(30);
 impl Proxy {
     /// What of a client's `interests` there can be news of.
     pub async fn offered(&self, client: &Client, interests: Interests) -> Interests {
-        super::scope::scoped(client.workspace(), self.offered_there(interests)).await
+        self.offered_in(&self.views.from(client.workspace()), interests)
+            .await
     }
 
-    async fn offered_there(&self, interests: Interests) -> Interests {
-        let exposed = self.config().exposes_any();
+    async fn offered_in(&self, view: &View, interests: Interests) -> Interests {
+        let exposed = view.config().exposes_any();
         let mut uris = BTreeSet::new();
         for uri in interests.uris.into_iter().filter(|_| exposed.resources) {
-            if self.followed(self.target(&uri).await, &uri).is_some() {
+            if self
+                .followed(view, self.target(view, &uri).await, &uri)
+                .is_some()
+            {
                 uris.insert(uri);
             }
         }
@@ -38,17 +43,22 @@ impl Proxy {
     }
 
     /// Answers `resources/subscribe`, once the server has.
-    pub(super) async fn subscribe(&self, caller: &Caller, params: &Object<'_>) -> Reply {
+    pub(super) async fn subscribe(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
         let Some(uri) = params.text("uri") else {
             return no_uri();
         };
-        let target = self.target(&uri).await;
+        let target = self.target(view, &uri).await;
         match &target {
             Target::Several(uris) => return several(&uri, uris),
             Target::Unlisted(servers) if servers.is_empty() => return not_found(caller, &uri),
             Target::At(..) | Target::Unlisted(_) => {}
         }
-        let Some((server, own)) = self.followed(target, &uri) else {
+        let Some((server, own)) = self.followed(view, target, &uri) else {
             let message = format!("the server of `{uri}` does not tell of changes");
             return Reply::error(ErrorCode::INVALID_PARAMS, message);
         };
@@ -62,7 +72,7 @@ impl Proxy {
                 self.follow(&server);
                 Reply::error(
                     ErrorCode::INVALID_PARAMS,
-                    self.masked(&format!("`{uri}` cannot be followed: {reason}")),
+                    view.masked(&format!("`{uri}` cannot be followed: {reason}")),
                 )
             }
         }
@@ -87,7 +97,8 @@ impl Proxy {
             return;
         };
         tracing::debug!(%server, uri = own, "a resource has changed");
-        for uri in self.seen_uris(server, &own) {
+        // Every client that follows it may see it.
+        for uri in self.seen_uris(&self.unscoped(), server, &own) {
             let params = if uri == own {
                 params.get().to_owned()
             } else {
@@ -104,8 +115,9 @@ impl Proxy {
 
     /// Has all servers asked for what is wanted of them now.
     fn follow_all(&self) {
-        let mut wanted = self.all_wanted_resources();
-        for server in self.config().servers.keys() {
+        let view = self.unscoped();
+        let mut wanted = self.all_wanted_resources(&view);
+        for server in view.config().servers.keys() {
             self.pool
                 .subscribe(server, wanted.remove(server).unwrap_or_default());
         }

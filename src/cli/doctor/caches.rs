@@ -15,7 +15,7 @@ use crate::tool::ServerName;
 pub(super) async fn before(app: &App, only: Option<&ServerName>) {
     let proxy = app.proxy();
     proxy.refresh().loaded().await;
-    let snapshot = proxy.snapshot();
+    let snapshot = proxy.unscoped().snapshot();
     for known in snapshot
         .servers()
         .filter(|known| only.is_none_or(|only| only == known.name()))

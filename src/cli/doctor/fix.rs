@@ -67,7 +67,8 @@ async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
         let _spinner = output.spinner("making what search by meaning lacks");
         app.proxy().vectors_made(EMBEDDING).await;
     }
-    match app.proxy().status().search_by_meaning {
+    let proxy = app.proxy();
+    match proxy.status(&proxy.unscoped()).search_by_meaning {
         Some(coverage) if coverage.embedded < coverage.tools => {
             Err(format!("not in time: {coverage}"))
         }

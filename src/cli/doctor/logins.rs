@@ -21,7 +21,7 @@ pub(super) async fn examine(
     examination: &mut Examination,
 ) {
     let proxy = app.proxy();
-    let config = proxy.config();
+    let config = proxy.unscoped().config();
     let mut has_account = false;
     for name in config
         .servers

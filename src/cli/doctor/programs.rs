@@ -18,7 +18,7 @@ pub(super) fn examine(
     only: Option<&ServerName>,
     examination: &mut Examination,
 ) {
-    let config = app.proxy().config();
+    let config = app.proxy().unscoped().config();
     let environment = &machine.around.environment;
     let shell_path = environment.get("PATH").unwrap_or_default();
     // Only a client with windows has the shorter one.

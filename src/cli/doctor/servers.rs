@@ -47,7 +47,7 @@ pub(super) async fn examine(
     output: &Output,
 ) {
     let proxy = app.proxy();
-    let config = proxy.config();
+    let config = proxy.unscoped().config();
     let is_meant = |name: &ServerName| only.is_none_or(|only| only == name);
     let used = config
         .servers
@@ -63,8 +63,8 @@ pub(super) async fn examine(
         });
         join_all(asked).await.into_iter().collect()
     };
-    let status = proxy.status();
-    let snapshot = proxy.snapshot();
+    let status = proxy.status(&proxy.unscoped());
+    let snapshot = proxy.unscoped().snapshot();
     let progress = proxy.refresh().progress();
     let reason = |name: &ServerName| match progress.get(name) {
         Some(Progress::Failed(reason)) => printable(&config.masker.mask(reason)),

@@ -11,7 +11,7 @@ use super::{Shared, nothing_here, refusal};
 use crate::proxy::METRICS_TYPE;
 
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -> Response {
-    if !shared.proxy.config().metrics {
+    if !shared.proxy.unscoped().config().metrics {
         return nothing_here();
     }
     if !matches!(method, Method::GET | Method::HEAD) {

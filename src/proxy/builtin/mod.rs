@@ -14,6 +14,7 @@ use std::time::Duration;
 pub(super) use switches::Switches;
 
 use super::error::denied_tool;
+use super::view::View;
 use super::{Caller, Proxy, Reply};
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
 use crate::config::{BUILT_IN_SERVER, Management, Verdict};
@@ -90,14 +91,15 @@ impl Proxy {
     /// Runs a built-in tool.
     pub(super) async fn builtin(
         &self,
+        view: &View,
         tool: Tool,
         arguments: &Object<'_>,
         caller: Option<&Caller>,
     ) -> Reply {
         if tool == Tool::ReadResult {
-            return self.read_result(arguments, caller).await;
+            return self.read_result(view, arguments, caller).await;
         }
-        if self.config().management == Management::Off {
+        if view.config().management == Management::Off {
             return Reply::tool_error(
                 "the configuration does not let agents look after mcpzip (`management` is off)",
             );
@@ -105,10 +107,13 @@ impl Proxy {
         self.refresh.loaded().await;
         match tool {
             Tool::Stats => self.stats(arguments).await,
-            Tool::TailLog => self.tail_log(arguments).await,
-            Tool::Servers => self.servers(arguments).await,
+            Tool::TailLog => self.tail_log(view, arguments).await,
+            Tool::Servers => self.servers(view, arguments).await,
             Tool::Refresh => {
-                let server = match arguments.text("server").map(|name| self.configured(&name)) {
+                let server = match arguments
+                    .text("server")
+                    .map(|name| self.configured(view, &name))
+                {
                     None => None,
                     Some(Ok(server)) => Some(server),
                     Some(Err(refusal)) => return refusal,
@@ -118,14 +123,20 @@ impl Proxy {
                     None => self.refresh.list(None, REFRESH_LIMIT).await,
                 }
                 self.index.wait_current(Duration::from_secs(5)).await;
-                Reply::text(&self.status().to_string())
+                Reply::text(&self.status(view).to_string())
             }
-            Tool::Status | Tool::ReadResult => Reply::text(&self.status().to_string()),
+            Tool::Status | Tool::ReadResult => Reply::text(&self.status(view).to_string()),
         }
     }
 
     /// Runs a built-in tool under the name it had in 0.1, by the same rules.
-    pub(super) async fn older(&self, tool: Tool, arguments: &Object<'_>, caller: &Caller) -> Reply {
+    pub(super) async fn older(
+        &self,
+        view: &View,
+        tool: Tool,
+        arguments: &Object<'_>,
+        caller: &Caller,
+    ) -> Reply {
         let own = if tool == Tool::Refresh {
             "refresh"
         } else {
@@ -139,8 +150,8 @@ impl Proxy {
             read_only: Some(true),
             ..Hints::default()
         };
-        match self.config().judge(&name, hints) {
-            Verdict::Allowed => self.builtin(tool, arguments, Some(caller)).await,
+        match view.config().judge(&name, hints) {
+            Verdict::Allowed => self.builtin(view, tool, arguments, Some(caller)).await,
             Verdict::Asked => Reply::tool_error(&format!(
                 "by the user's rules (`tools.ask`) this needs the user's word: call `{name}` by execute_tool, which asks for it"
             )),
@@ -149,10 +160,10 @@ impl Proxy {
     }
 
     /// The usable server of this name, or why there is none.
-    fn configured(&self, name: &str) -> Result<ServerName, Reply> {
+    fn configured(&self, view: &View, name: &str) -> Result<ServerName, Reply> {
         let server = ServerName::new(name)
             .ok()
-            .filter(|server| self.config().servers.contains_key(server));
+            .filter(|server| view.config().servers.contains_key(server));
         server.ok_or_else(|| {
             Reply::tool_error(&format!(
                 "there is no server `{name}`; mcpzip__status lists them"

@@ -4,6 +4,7 @@ use super::REFRESH_LIMIT;
 use super::entries::{permit, update};
 use crate::config::{Change, ChangeError, Management, change_servers};
 use crate::mcp::Object;
+use crate::proxy::view::View;
 use crate::proxy::{Proxy, Reply, join_all};
 use crate::tool::ServerName;
 
@@ -15,14 +16,14 @@ type Changes = Vec<(String, Change)>;
 
 impl Proxy {
     /// Lists or changes the configured servers: `{operation, servers?, names?}`.
-    pub(super) async fn servers(&self, arguments: &Object<'_>) -> Reply {
+    pub(super) async fn servers(&self, view: &View, arguments: &Object<'_>) -> Reply {
         let operation = arguments
             .text("operation")
             .unwrap_or_else(|| "list".to_owned());
         if operation == "list" {
-            return Reply::text(&self.server_list());
+            return Reply::text(&self.server_list(view));
         }
-        if self.config().management != Management::Full {
+        if view.config().management != Management::Full {
             return Reply::tool_error(
                 "the configuration lets agents look, not change (`management` is \"read\"; a person may set \"full\")",
             );
@@ -31,7 +32,7 @@ impl Proxy {
             Ok(changes) => changes,
             Err(text) => return Reply::tool_error(&text),
         };
-        let config = self.config();
+        let config = view.config();
         let Some(path) = config.path.clone() else {
             return Reply::tool_error("this run has no configuration file that could be changed");
         };
@@ -57,7 +58,7 @@ impl Proxy {
         let changed = changed.await;
         if !matches!(changed, Ok(Ok(_))) {
             // What was not switched off is not remembered as if it were.
-            self.switches.compare(&self.config());
+            self.switches.compare(&view.config());
         }
         match changed {
             Ok(Ok(changed)) => self.configure(changed.config),
@@ -79,7 +80,7 @@ impl Proxy {
         tracing::info!(operation, ?names, "an agent changed the configuration");
         self.refresh.loaded().await;
         let running = names.iter().filter(|name| {
-            self.config()
+            view.config()
                 .servers
                 .get(*name)
                 .is_some_and(|entry| !entry.disabled)
@@ -88,12 +89,12 @@ impl Proxy {
         self.index
             .wait_current(std::time::Duration::from_secs(5))
             .await;
-        Reply::text(&self.outcome(&names))
+        Reply::text(&self.outcome(view, &names))
     }
 
     /// How the changed servers stand.
-    fn outcome(&self, names: &[ServerName]) -> String {
-        let status = self.status();
+    fn outcome(&self, view: &View, names: &[ServerName]) -> String {
+        let status = self.status(view);
         let lines = names.iter().map(|name| {
             match status
                 .servers
@@ -115,8 +116,8 @@ impl Proxy {
     }
 
     /// Every server and how it is reached, as far as an agent may know.
-    fn server_list(&self) -> String {
-        let config = self.config();
+    fn server_list(&self, view: &View) -> String {
+        let config = view.config();
         let usable = config.servers.iter().map(|(name, entry)| {
             let disabled = if entry.disabled { "; disabled" } else { "" };
             format!("{name}: {}{disabled}", entry.outline())

@@ -1,4 +1,5 @@
 use crate::mcp::Object;
+use crate::proxy::view::View;
 use crate::proxy::{Proxy, Reply};
 use crate::telemetry::{OWN_LINE, tail};
 
@@ -14,11 +15,11 @@ const LONGEST_LINE: usize = 400;
 
 impl Proxy {
     /// The last lines of a server's log: `{server, lines?}`.
-    pub(super) async fn tail_log(&self, arguments: &Object<'_>) -> Reply {
+    pub(super) async fn tail_log(&self, view: &View, arguments: &Object<'_>) -> Reply {
         let Some(name) = arguments.text("server") else {
             return Reply::tool_error("tail_log needs the name of a `server`");
         };
-        let server = match self.configured(&name) {
+        let server = match self.configured(view, &name) {
             Ok(server) => server,
             Err(refusal) => return refusal,
         };
@@ -46,7 +47,7 @@ impl Proxy {
         let lines: Vec<String> = lines
             .iter()
             .filter(|line| !line.starts_with(OWN_LINE))
-            .map(|line| self.masked(line))
+            .map(|line| view.masked(line))
             .collect();
         let last = &lines[lines.len().saturating_sub(wanted)..];
         if last.is_empty() {

@@ -96,7 +96,7 @@ impl Proxy {
     }
 
     fn calls(&self, text: &mut Text) {
-        let config = self.whole_config();
+        let config = self.unscoped().config();
         let mut servers = self.statistics.live().servers();
         servers.retain(|name, _| config.servers.keys().any(|server| server.as_str() == name));
         let mut all = |name, kind, help, value: &dyn Fn(&Totals) -> u64| {

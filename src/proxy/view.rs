@@ -1,0 +1,250 @@
+//! Project scope: a client sees every server except those of projects outside its workspace.
+//!
+//! Code that works for a client gets a [`View`] with the request and passes it on. A view reads the configuration and the
+//! tools as they are now, without the servers hidden from its client. Nothing widens a view: a task or thread that it is
+//! handed to sees no more than the request did, and code without one sees nothing.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::catalog::{Catalog, ServerTools, Snapshot};
+use crate::config::{Config, Exposure};
+use crate::tool::ServerName;
+
+/// Scopes that are kept; each is computed anew in no time.
+const MOST_SCOPES: usize = 32;
+
+/// Workspaces that are remembered after their clients have gone; servers are listed for all of them.
+const MOST_WORKSPACES: usize = 256;
+
+/// The directories that a client works in, sorted.
+pub(super) type Workspace = Arc<[PathBuf]>;
+
+/// The configuration and the tools visible to one client.
+#[derive(Debug, Clone)]
+pub struct View {
+    views: Arc<Views>,
+    /// `None` sees every server.
+    workspace: Option<Workspace>,
+}
+
+/// The configuration and catalog that views read, and the workspaces of all clients.
+#[derive(Debug)]
+pub(super) struct Views {
+    config: RwLock<Arc<Config>>,
+    catalog: Arc<Catalog>,
+    /// The workspaces of current clients, and the latest of former ones, oldest first.
+    workspaces: Mutex<Vec<Workspace>>,
+    scopes: Mutex<Vec<Scope>>,
+}
+
+/// The part of a configuration that is visible from one workspace.
+#[derive(Debug, Clone)]
+struct Scope {
+    of: Arc<Config>,
+    workspace: Workspace,
+    hidden: Arc<BTreeSet<ServerName>>,
+    config: Arc<Config>,
+    /// The latest snapshot, and what is visible of it.
+    snapshot: Option<(Arc<Snapshot>, Arc<Snapshot>)>,
+}
+
+impl View {
+    /// The configuration in force, without hidden servers.
+    #[must_use]
+    pub fn config(&self) -> Arc<Config> {
+        let config = self.views.config();
+        self.scope(&config).map_or(config, |scope| scope.config)
+    }
+
+    /// What is known of the servers' tools now, without hidden servers.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        let (config, snapshot) = (self.views.config(), self.views.catalog.snapshot());
+        match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
+            None => snapshot,
+            Some(scope) => self.views.visible_part(&scope, snapshot),
+        }
+    }
+
+    /// The servers hidden from the client.
+    pub(super) fn hidden_servers(&self) -> Vec<ServerName> {
+        self.scope(&self.views.config())
+            .map_or_else(Vec::new, |scope| scope.hidden.iter().cloned().collect())
+    }
+
+    /// The servers whose entries clients see according to `is_exposed`, by name.
+    pub(super) fn exposing(&self, is_exposed: fn(Exposure) -> bool) -> Vec<Arc<ServerTools>> {
+        let (config, snapshot) = (self.config(), self.snapshot());
+        snapshot
+            .servers()
+            .filter(|server| is_exposed(config.exposes(server.name())))
+            .cloned()
+            .collect()
+    }
+
+    /// A text without the secrets of the configuration.
+    pub(super) fn masked(&self, text: &str) -> String {
+        self.views.config().masker.mask(text).into_owned()
+    }
+
+    fn scope(&self, config: &Arc<Config>) -> Option<Scope> {
+        Some(self.views.scope(config, self.workspace.as_ref()?))
+    }
+}
+
+impl Views {
+    pub(super) fn new(config: Config, catalog: Arc<Catalog>) -> Arc<Self> {
+        Arc::new(Self {
+            config: RwLock::new(Arc::new(config)),
+            catalog,
+            workspaces: Mutex::default(),
+            scopes: Mutex::default(),
+        })
+    }
+
+    /// The view of a client in `workspace`.
+    pub(super) fn from(self: &Arc<Self>, workspace: Workspace) -> View {
+        View {
+            views: self.clone(),
+            workspace: Some(workspace),
+        }
+    }
+
+    /// The view of every server, for the user in person and for what belongs to no client.
+    pub(super) fn unscoped(self: &Arc<Self>) -> View {
+        View {
+            views: self.clone(),
+            workspace: None,
+        }
+    }
+
+    /// Takes over an edited configuration and returns the one before.
+    pub(super) fn replace(&self, config: Arc<Config>) -> Arc<Config> {
+        let mut current = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *current, config)
+    }
+
+    fn config(&self) -> Arc<Config> {
+        self.config
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn scope(&self, config: &Arc<Config>, workspace: &Workspace) -> Scope {
+        let mut scopes = self.scopes();
+        let is_known =
+            |scope: &&Scope| Arc::ptr_eq(&scope.of, config) && scope.workspace == *workspace;
+        if let Some(scope) = scopes.iter().find(is_known) {
+            return scope.clone();
+        }
+        let hidden = Arc::new(config.unseen(workspace));
+        let visible = if hidden.is_empty() {
+            config.clone()
+        } else {
+            Arc::new(config.without(&hidden))
+        };
+        let scope = Scope {
+            of: config.clone(),
+            workspace: workspace.clone(),
+            hidden,
+            config: visible,
+            snapshot: None,
+        };
+        scopes.retain(|scope| Arc::ptr_eq(&scope.of, config));
+        if scopes.len() >= MOST_SCOPES {
+            scopes.remove(0);
+        }
+        scopes.push(scope.clone());
+        scope
+    }
+
+    /// The part of `snapshot` that is visible in `scope`, made once for each snapshot.
+    fn visible_part(&self, scope: &Scope, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+        if let Some((of, visible)) = &scope.snapshot
+            && Arc::ptr_eq(of, &snapshot)
+        {
+            return visible.clone();
+        }
+        let visible = Arc::new(snapshot.without(&scope.hidden));
+        let mut scopes = self.scopes();
+        if let Some(known) = scopes
+            .iter_mut()
+            .find(|known| Arc::ptr_eq(&known.of, &scope.of) && known.workspace == scope.workspace)
+        {
+            known.snapshot = Some((snapshot, visible.clone()));
+        }
+        visible
+    }
+
+    /// Remembers a workspace and returns whether it is new. `in_use` gives those of the clients that are still there,
+    /// none of which is forgotten.
+    pub(super) fn remember(
+        &self,
+        workspace: &Workspace,
+        in_use: impl FnOnce() -> Vec<Workspace>,
+    ) -> bool {
+        let mut workspaces = self.workspaces();
+        if workspaces.contains(workspace) {
+            return false;
+        }
+        if workspaces.len() >= MOST_WORKSPACES {
+            let in_use = in_use();
+            if let Some(oldest) = workspaces.iter().position(|known| !in_use.contains(known)) {
+                workspaces.remove(oldest);
+            }
+        }
+        workspaces.push(workspace.clone());
+        true
+    }
+
+    /// `config` without the servers that are visible from no known workspace.
+    pub(super) fn reachable(&self, config: &Config) -> Config {
+        let workspaces = self.workspaces().clone();
+        let unreachable = config.servers.iter().filter(|(_, entry)| {
+            !entry.projects.is_everywhere()
+                && !workspaces
+                    .iter()
+                    .any(|workspace| entry.projects.admit(workspace))
+        });
+        config.without(&unreachable.map(|(server, _)| server.clone()).collect())
+    }
+
+    /// Whether a server is visible from any known workspace.
+    pub(super) fn is_reachable(&self, server: &ServerName) -> bool {
+        let workspaces = self.workspaces().clone();
+        self.config().servers.get(server).is_none_or(|entry| {
+            entry.projects.is_everywhere()
+                || workspaces
+                    .iter()
+                    .any(|workspace| entry.projects.admit(workspace))
+        })
+    }
+
+    /// Whether a server is visible from `workspace`.
+    pub(super) fn is_visible_from(&self, workspace: &Workspace, server: &ServerName) -> bool {
+        let config = self.config();
+        let entry = config.servers.get(server);
+        entry.is_none_or(|entry| entry.projects.admit(workspace))
+    }
+
+    /// Whether any server belongs to a project.
+    pub(super) fn has_projects(&self) -> bool {
+        let config = self.config();
+        let mut entries = config.servers.values();
+        entries.any(|entry| !entry.projects.is_everywhere())
+    }
+
+    fn scopes(&self) -> MutexGuard<'_, Vec<Scope>> {
+        // Each change is a single step.
+        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn workspaces(&self) -> MutexGuard<'_, Vec<Workspace>> {
+        self.workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
