@@ -248,3 +248,88 @@ impl Views {
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::catalog::{Cache, Key, Listed};
+    use crate::config::Environment;
+
+    fn workspace(directory: &str) -> Workspace {
+        [PathBuf::from(directory)].into()
+    }
+
+    fn views() -> Arc<Views> {
+        let text = r#"{"mcpServers":{"everywhere":{"command":"x"},"here":{"command":"x","projects":["/a"]},"there":{"command":"x","projects":["/b"]}}}"#;
+        let path = std::path::Path::new("/config.json");
+        let config = Config::parse(text, path, &Environment::default()).unwrap();
+        let catalog = Arc::new(Catalog::new());
+        catalog.update(|servers| {
+            for server in config.servers.keys().cloned() {
+                let key = Key {
+                    server: server.clone(),
+                    configuration: String::new(),
+                };
+                let listed = Cache::new(None).store(&key, &Listed::default());
+                servers.insert(server, Arc::new(listed));
+            }
+        });
+        Views::new(config, catalog)
+    }
+
+    /// The servers in the configuration and in the snapshot of a view.
+    fn visible(view: &View) -> [Vec<String>; 2] {
+        let config = view.config();
+        let snapshot = view.snapshot();
+        [
+            config.servers.keys().map(ToString::to_string).collect(),
+            snapshot
+                .servers()
+                .map(|server| server.name().to_string())
+                .collect(),
+        ]
+    }
+
+    #[tokio::test]
+    async fn a_view_shows_no_more_to_a_task_or_thread_that_it_is_handed_to() {
+        let view = views().from(workspace("/a/src"));
+        let expected = [["everywhere", "here"], ["everywhere", "here"]]
+            .map(|servers| servers.map(str::to_owned).to_vec());
+        assert_eq!(visible(&view), expected);
+        assert_eq!(view.hidden_servers(), [ServerName::new("there").unwrap()]);
+        let tasks = crate::shutdown::Tasks::new();
+        let (one, other) = (view.clone(), view.clone());
+        let in_task = tasks.spawn(async move { visible(&one) }).await;
+        let in_thread = tasks.spawn_blocking(move || visible(&other)).await;
+        assert_eq!(in_task.unwrap(), expected);
+        assert_eq!(in_thread.unwrap(), expected);
+        assert_eq!(visible(&view.views.unscoped())[0].len(), 3);
+    }
+
+    #[test]
+    fn a_view_follows_the_configuration_and_the_catalog() {
+        let views = views();
+        let view = views.from(workspace("/b"));
+        assert_eq!(visible(&view)[1], ["everywhere", "there"]);
+        views.catalog.update(std::collections::BTreeMap::clear);
+        assert!(visible(&view)[1].is_empty());
+        views.replace(Arc::new(Config::default()));
+        assert!(visible(&view)[0].is_empty());
+    }
+
+    #[test]
+    fn the_workspace_of_a_client_that_is_still_there_is_not_forgotten() {
+        let views = views();
+        let (client, here) = (workspace("/a"), ServerName::new("here").unwrap());
+        assert!(views.remember(&client, Vec::new));
+        for number in 0..2 * MOST_WORKSPACES {
+            let other = workspace(&format!("/other/{number}"));
+            assert!(views.remember(&other, || vec![client.clone()]));
+        }
+        assert_eq!(views.workspaces().len(), MOST_WORKSPACES);
+        assert!(views.is_reachable(&here));
+        assert!(!views.remember(&client, Vec::new));
+        assert!(views.remember(&workspace("/one/more"), Vec::new));
+        assert!(!views.is_reachable(&here), "the client has gone");
+    }
+}

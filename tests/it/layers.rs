@@ -160,6 +160,26 @@ fn threads_outside_the_pool_start_in_one_place() {
     assert_eq!(builders, ["meaning.rs", "shutdown.rs"]);
 }
 
+/// What works for a client gets its view with the request.
+#[test]
+fn only_wiring_and_what_belongs_to_no_client_sees_the_servers_of_all_projects() {
+    let proxy = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/proxy");
+    let mut users = holding(&proxy, "unscoped()");
+    users.sort();
+    let expected = [
+        // Changes that are told to all clients, and resources that any of them follows.
+        "lists.rs",
+        "mod.rs",
+        "mod.rs",
+        "resources.rs",
+        "status.rs",
+        "subscriptions.rs",
+        "view.rs",
+        "workspace.rs",
+    ];
+    assert_eq!(users, expected);
+}
+
 #[test]
 fn where_this_program_is_and_how_to_start_it_again_is_known_in_one_place() {
     let mut users = Vec::new();
