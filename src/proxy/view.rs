@@ -262,7 +262,8 @@ mod tests {
     fn views() -> Arc<Views> {
         let text = r#"{"mcpServers":{"everywhere":{"command":"x"},"here":{"command":"x","projects":["/a"]},"there":{"command":"x","projects":["/b"]}}}"#;
         let path = std::path::Path::new("/config.json");
-        let config = Config::parse(text, path, &Environment::default()).unwrap();
+        let config = Config::parse(text, path, &Environment::default())
+            .expect("the text is a configuration");
         let catalog = Arc::new(Catalog::new());
         catalog.update(|servers| {
             for server in config.servers.keys().cloned() {
