@@ -10,6 +10,7 @@ use crate::clients::{
     Client, CodexApproval, Connected, Disconnected, Edit, Launch, Place, Scope, Survey, barrier,
     connect, disconnect,
 };
+use crate::secret::Masker;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -70,17 +71,19 @@ pub(super) fn run_connect(
     }
     let plan = |launch: &Launch| {
         let (name, file) = (Some(arguments.name.as_str()), &machine.paths.config_file);
-        connect(&place, name, launch, file, &machine.around.environment)
-            .map_err(anyhow::Error::from)
+        connect(&place, name, launch, file, &machine.around).map_err(anyhow::Error::from)
     };
     let mut connected = plan(&launch)?;
     let is_open = launch.approval.is_none() && !arguments.place.dry_run;
-    if is_open && matches!(connected, Connected::Edit(_, Some(_))) {
+    if is_open && matches!(connected, Connected::Edit(_, Some(_), _)) {
         launch.approval = ask_for_approval(output)?;
         connected = plan(&launch)?;
     }
     match connected {
-        Connected::Already(name) => {
+        Connected::Already(name, warning) => {
+            if let Some(warning) = warning {
+                output.notable(&warning);
+            }
             report(
                 output,
                 &place,
@@ -96,7 +99,7 @@ pub(super) fn run_connect(
                 "`{path}` has another server `{name}`; give the entry another name with `--name`"
             )));
         }
-        Connected::Edit(edit, warning) => {
+        Connected::Edit(edits, warning, masker) => {
             if let Some(warning) = warning {
                 output.notable(&warning);
             }
@@ -112,7 +115,7 @@ pub(super) fn run_connect(
                 machine,
                 output,
                 &place,
-                (edit, &names, words),
+                (&edits, &masker, &names, words),
             )?;
             if !machine.paths.config_file.exists() && !output.is_json() {
                 let path = machine.paths.config_file.display();
@@ -133,7 +136,7 @@ pub(super) fn run_disconnect(
     let place = arguments.place.find(machine)?;
     match disconnect(&place).map_err(anyhow::Error::from)? {
         Disconnected::Already => report(output, &place, &[], None, None, "is not connected"),
-        Disconnected::Edit(edit, names) => {
+        Disconnected::Edit(edit, names, masker) => {
             let words = if arguments.place.dry_run {
                 "would be disconnected"
             } else {
@@ -145,7 +148,7 @@ pub(super) fn run_disconnect(
                 machine,
                 output,
                 &place,
-                (edit, &names, words),
+                (&[edit], &masker, &names, words),
             )?;
         }
     }
@@ -158,9 +161,9 @@ fn carry_out(
     machine: &Machine,
     output: &Output,
     place: &Place,
-    (edit, names, words): (Edit, &[String], &str),
+    (edits, masker, names, words): (&[Edit], &Masker, &[String], &str),
 ) -> Result<(), Exit> {
-    let diff = edit.diff();
+    let diff: String = edits.iter().map(|edit| edit.diff(masker)).collect();
     if arguments.dry_run {
         report(output, place, names, Some(&diff), None, words);
         return Ok(());
@@ -168,7 +171,7 @@ fn carry_out(
     let line = format!("{command} {} --scope {}", arguments.client, arguments.scope);
     let run = machine
         .journal()
-        .apply(&line, &[edit])
+        .apply(&line, edits)
         .map_err(anyhow::Error::from)?;
     report(output, place, names, Some(&diff), Some(&run), words);
     Ok(())

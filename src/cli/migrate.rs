@@ -438,7 +438,7 @@ impl Screen<'_> {
     fn edit(&self, edit: &Edit) {
         self.output
             .line(format!("\n{}", strong(self.path(&edit.path))));
-        for line in diff(edit, self.masker).lines() {
+        for line in edit.diff(self.masker).lines() {
             self.output.line(match line.as_bytes().first() {
                 Some(b'+') => good(line),
                 Some(b'-') => bad(line),
@@ -478,13 +478,8 @@ pub(super) fn line(item: &Item) -> String {
     }
 }
 
-fn diff(edit: &Edit, masker: &Masker) -> String {
-    let diff = edit.diff();
-    masker.mask(&diff).into_owned()
-}
-
 fn file(edit: &Edit, masker: &Masker) -> Value {
-    json!({ "file": edit.path, "diff": diff(edit, masker) })
+    json!({ "file": edit.path, "diff": edit.diff(masker) })
 }
 
 fn server(item: &Item, masker: &Masker, client: &str) -> Value {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::cache::FileCache;
 use super::rules::is_hidden_at_opencode;
 use super::{
-    Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, entry, fixed, reading,
+    Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
 };
 
 /// Why `client` would not start our entry, or not show its tools; the entry that is there, or else the one that would come in.
@@ -29,35 +29,20 @@ pub fn barrier(
         found.is_mcpzip && found.place.client == client && found.scope() == Scope::User
     });
     let known: Vec<&Found> = known.collect();
-    let is_off = |found: &&Found| found.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
-    if !known.is_empty() && known.iter().all(is_off) {
+    if !known.is_empty() && known.iter().all(|found| is_off(found)) {
         let (name, path) = (&known[0].name, place.path.display());
         return Some(format!(
             "`{name}`, which is mcpzip, is switched off in {path}"
         ));
     }
-    let own = match known.into_iter().find(|found| !is_off(found)) {
-        Some(found) => found.clone(),
-        None => {
-            let mut text = Text::parse(place.syntax, "").ok()?;
-            entry::write(&mut text, &place, entry::NAME, launch, &around.environment).ok()?;
-            let node = text.node().at(&place.path_of(entry::NAME))?;
-            Found {
-                entry: reading::read(client, node, None),
-                place: place.clone(),
-                name: entry::NAME.to_owned(),
-                is_mcpzip: true,
-                is_unapproved: false,
-            }
-        }
-    };
+    let own = own_entry(client, survey, launch, around)?;
     let cache = FileCache::default();
     let settings = survey
         .files
         .get(&place.path)
         .map(|source| source.text.node());
     match client {
-        Client::ClaudeCode => fixed::blocked(&own, around, &cache)
+        Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
             .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name)),
         Client::GeminiCli => {
             let system = ["settings.json", "system-defaults.json"]
@@ -109,4 +94,39 @@ fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<Stri
 
 fn has(list: Option<&Node>, name: &str) -> bool {
     list.is_some_and(|list| list.items().contains(&Node::text(name)))
+}
+
+/// Our entry in the user's file of `client`: the one that is there, or else the one that would come in.
+pub(super) fn own_entry(
+    client: Client,
+    survey: &Survey,
+    launch: &Launch,
+    around: &Surroundings,
+) -> Option<Found> {
+    let known = survey.found.iter().find(|found| {
+        found.is_mcpzip
+            && found.place.client == client
+            && found.scope() == Scope::User
+            && !is_off(found)
+    });
+    Some(match known {
+        Some(found) => found.clone(),
+        None => {
+            let place = client.user_place(around);
+            let mut text = Text::parse(place.syntax, "").ok()?;
+            entry::write(&mut text, &place, entry::NAME, launch, &around.environment).ok()?;
+            let node = text.node().at(&place.path_of(entry::NAME))?;
+            Found {
+                entry: reading::read(client, node, None),
+                place,
+                name: entry::NAME.to_owned(),
+                is_mcpzip: true,
+                is_unapproved: false,
+            }
+        }
+    })
+}
+
+fn is_off(found: &Found) -> bool {
+    found.entry.as_ref().is_ok_and(|entry| entry.is_disabled)
 }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use super::plan::{Edit, PlanError};
 use super::survey::read_source;
-use super::{Launch, Node, Place, entry, reading, references};
-use crate::config::Environment;
+use super::{Launch, Node, Place, Surroundings, allowed, entry, reading, references, secrets};
+use crate::secret::Masker;
 
 /// What connecting comes to.
 #[derive(Debug)]
 pub enum Connected {
-    /// The file as it would be, and what the user should know of it.
-    Edit(Edit, Option<String>),
-    /// It is connected, by the entry of this name.
-    Already(String),
+    /// The files as they would be, what the user should know of it, and what hides their secrets.
+    Edit(Vec<Edit>, Option<String>, Masker),
+    /// It is connected, by the entry of this name, and what the user should know of that.
+    Already(String, Option<String>),
     /// The name belongs to another server.
     Taken,
 }
@@ -21,8 +21,8 @@ pub enum Connected {
 /// What disconnecting comes to.
 #[derive(Debug)]
 pub enum Disconnected {
-    /// The file as it would be, without these entries.
-    Edit(Edit, Vec<String>),
+    /// The file as it would be, without these entries, and what hides its secrets.
+    Edit(Edit, Vec<String>, Masker),
     /// It was not connected.
     Already,
 }
@@ -36,11 +36,18 @@ pub fn connect(
     name: Option<&str>,
     launch: &Launch,
     config_file: &std::path::Path,
-    environment: &Environment,
+    around: &Surroundings,
 ) -> Result<Connected, PlanError> {
     let source = read_source(&place.path, place.syntax).map_err(unreadable(&place.path))?;
     if let Some(known) = own_entries(place, source.text.node()).into_iter().next() {
-        return Ok(Connected::Already(known));
+        let warning = entry::refusal(source.text.node(), place, &known);
+        let masker = secrets::masker(&source.text);
+        return Ok(
+            match permission(source.text.node(), place, &known, around)? {
+                Some(edit) => Connected::Edit(vec![edit], warning, masker),
+                None => Connected::Already(known, warning),
+            },
+        );
     }
     let name = name.unwrap_or(entry::NAME);
     if source.text.node().at(&place.path_of(name)).is_some() {
@@ -55,7 +62,7 @@ pub fn connect(
         path: place.path.clone(),
         source,
     };
-    entry::write(&mut text, place, name, &launch, environment).map_err(failed)?;
+    entry::write(&mut text, place, name, &launch, &around.environment).map_err(failed)?;
     let edit = Edit::new(
         Some(place.client),
         &place.path,
@@ -65,10 +72,27 @@ pub fn connect(
         entry::paths(text.node(), place, name),
     );
     let warning = entry::warning(&text, place, name);
-    Ok(edit.map_or_else(
-        || Connected::Already(name.to_owned()),
-        |edit| Connected::Edit(edit, warning),
-    ))
+    let permission = permission(text.node(), place, name, around)?;
+    let edits: Vec<Edit> = permission.into_iter().chain(edit).collect();
+    Ok(if edits.is_empty() {
+        Connected::Already(name.to_owned(), None)
+    } else {
+        Connected::Edit(edits, warning, secrets::masker(&source.text))
+    })
+}
+
+/// The edit of the client's list of permitted servers, if it lacks our entry `name` of `servers`.
+pub(super) fn permission(
+    servers: &Node,
+    place: &Place,
+    name: &str,
+    around: &Surroundings,
+) -> Result<Option<Edit>, PlanError> {
+    let entry = servers.at(&place.path_of(name));
+    match entry.map(|entry| reading::read(place.client, entry, None)) {
+        Some(Ok(entry)) => allowed::edit(place.client, name, &entry, around),
+        _ => Ok(None),
+    }
 }
 
 /// Plans the removal of our entries at `place`, whatever their names.
@@ -99,7 +123,7 @@ pub fn disconnect(place: &Place) -> Result<Disconnected, PlanError> {
         paths,
     );
     Ok(edit.map_or(Disconnected::Already, |edit| {
-        Disconnected::Edit(edit, names)
+        Disconnected::Edit(edit, names, secrets::masker(&source.text))
     }))
 }
 

@@ -45,7 +45,7 @@ impl CodexApproval {
     }
 
     /// What is right for a file of Codex as it is: a policy of asking is kept, any other refuses every call without it.
-    fn fitting(file: &Node) -> Self {
+    pub(super) fn fitting(file: &Node) -> Self {
         match file.get("approval_policy") {
             None => Self::Approve,
             Some(policy) if policy.as_text() == Some("never") => Self::Approve,
@@ -75,6 +75,20 @@ pub(super) fn warning(text: &Text, place: &Place, name: &str) -> Option<String> 
     let written = text.node().at(&place.path_of(name))?.get(APPROVAL)?;
     let approval = CodexApproval::named(written.as_text()?)?;
     (place.client == Client::Codex).then(|| approval.warning().to_owned())
+}
+
+/// The warning for our entry `name` if Codex refuses every call through it: it is to ask first, and may not.
+pub(super) fn refusal(settings: &Node, place: &Place, name: &str) -> Option<String> {
+    let mode = settings.at(&place.path_of(name))?.get(APPROVAL)?.as_text();
+    let is_refused = place.client == Client::Codex
+        && mode.and_then(CodexApproval::named) == Some(CodexApproval::Auto)
+        && CodexApproval::fitting(settings) == CodexApproval::Approve;
+    is_refused.then(|| {
+        format!(
+            "Codex refuses calls through `{name}` wherever it may not ask (`approval_policy = \"never\"`, `codex exec`), as \
+             the entry has `{APPROVAL} = \"auto\"`; with \"approve\" it runs every tool without asking"
+        )
+    })
 }
 
 /// How `mcpzip` is started.

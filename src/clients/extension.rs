@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::connection::own_entries;
+use super::connection::{self, own_entries};
 use super::plan::{Edit, Plan, PlanError};
 use super::survey::read_source;
-use super::{Client, Launch, Node, Place, Syntax, Text, TextError, entry, names, references};
-use crate::config::Environment;
+use super::{
+    Client, Launch, Node, Place, Surroundings, Syntax, Text, TextError, entry, names, references,
+};
 
 const SERVERS: &str = "mcpServers";
 
@@ -82,7 +83,7 @@ impl Plan {
         place: &Place,
         launch: &Launch,
         config_file: &Path,
-        environment: &Environment,
+        around: &Surroundings,
     ) -> Result<Connection, PlanError> {
         let mut variables = references::variables(&self.configuration(config_file)?);
         variables.sort();
@@ -91,22 +92,27 @@ impl Plan {
             variables,
             ..launch.clone()
         };
-        let (mut outcome, mut warning) = (None, None);
+        let (mut outcome, mut warning, mut permission) = (None, None, Ok(None));
         self.amend(Some(place.client), &place.path, place.syntax, |text| {
             if let Some(known) = own_entries(place, text.node()).into_iter().next() {
+                permission = connection::permission(text.node(), place, &known, around);
                 outcome = Some(Connection::Already(known));
                 return Ok(Vec::new());
             }
             let name = names::free(entry::NAME, "proxy", |name| {
                 text.node().at(&place.path_of(name)).is_some()
             });
-            entry::write(text, place, &name, &launch, environment)?;
+            entry::write(text, place, &name, &launch, &around.environment)?;
             let paths = entry::paths(text.node(), place, &name);
             warning = entry::warning(text, place, &name);
+            permission = connection::permission(text.node(), place, &name, around);
             outcome = Some(Connection::New(name));
             Ok(paths)
         })?;
         self.warnings.extend(warning);
+        let is_new = |edit: &Edit| self.edits.iter().all(|known| known.path != edit.path);
+        let permission = permission?.filter(is_new);
+        self.edits.extend(permission);
         Ok(outcome.expect("the change has run"))
     }
 

@@ -150,8 +150,14 @@ fn managed_servers(around: &Surroundings, cache: &FileCache) -> Option<(PathBuf,
     Some((path, node))
 }
 
-/// Why a policy keeps a server from running at its client, if one does: behind the proxy it must not run either.
-pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -> Option<String> {
+/// Why a policy keeps a server from running at its client, if one does: behind the proxy it must not run either. The list of
+/// permitted servers in the file `editable` does not count.
+pub(super) fn blocked(
+    found: &Found,
+    around: &Surroundings,
+    cache: &FileCache,
+    editable: Option<&Path>,
+) -> Option<String> {
     if found.place.client != Client::ClaudeCode {
         return None;
     }
@@ -189,7 +195,7 @@ pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -
         }
         let allowed = node
             .get("allowedMcpServers")
-            .filter(|list| matches!(list, Node::List(_)));
+            .filter(|list| matches!(list, Node::List(_)) && editable != Some(path.as_path()));
         if allowed.is_some_and(|list| !is_permitted(list, &found.name, entry)) {
             return Some(format!(
                 "is blocked: `allowedMcpServers` in {} does not have it",
@@ -201,7 +207,7 @@ pub(super) fn blocked(found: &Found, around: &Surroundings, cache: &FileCache) -
 }
 
 /// Whether a list of permitted servers has a server. Where it has commands or URLs, a name alone does not do for such a server.
-fn is_permitted(list: &Node, name: &str, entry: &Entry) -> bool {
+pub(super) fn is_permitted(list: &Node, name: &str, entry: &Entry) -> bool {
     let key = match &entry.target {
         Target::Local { .. } => "serverCommand",
         Target::Remote { .. } => "serverUrl",

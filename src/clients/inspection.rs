@@ -7,7 +7,7 @@ use std::path::Path;
 use super::connection::variables_of;
 use super::plan::{Edit, PlanError};
 use super::survey::read_source;
-use super::{Client, Launch, Node, Place, Survey, Target, Text, entry};
+use super::{Client, CodexApproval, Launch, Node, Place, Survey, Target, Text, entry};
 use crate::config::Environment;
 
 /// An entry of ours in a client's file.
@@ -25,6 +25,8 @@ pub struct OwnEntry {
     pub is_disabled: bool,
     /// The keys that the client needs and that it has not.
     pub lacks: Vec<String>,
+    /// The warning where the client refuses every call through the entry.
+    pub refusal: Option<String>,
 }
 
 /// What Codex hands on.
@@ -67,6 +69,7 @@ pub fn own_entries(
                 &launch,
                 environment,
             ),
+            refusal: entry::refusal(source.text.node(), &found.place, &found.name),
         })
     })
     .collect()
@@ -99,7 +102,7 @@ pub fn mend(
     };
     let mut text = source.text.clone();
     let path = place.path_of(&own.name);
-    for (key, value) in fresh(place, &own.name, &launch, environment) {
+    for (key, value) in fresh(source.text.node(), place, &own.name, &launch, environment) {
         let current = text
             .node()
             .at(&path)
@@ -145,8 +148,9 @@ pub fn mend(
     ))
 }
 
-/// The members of the entry as it would be written now.
+/// The members of the entry as it would be written now into a file with `settings`.
 fn fresh(
+    settings: &Node,
     place: &Place,
     name: &str,
     launch: &Launch,
@@ -155,7 +159,12 @@ fn fresh(
     let Ok(mut text) = Text::parse(place.syntax, "") else {
         return Vec::new();
     };
-    if entry::write(&mut text, place, name, launch, environment).is_err() {
+    let approval = launch.approval.unwrap_or(CodexApproval::fitting(settings));
+    let launch = Launch {
+        approval: Some(approval),
+        ..launch.clone()
+    };
+    if entry::write(&mut text, place, name, &launch, environment).is_err() {
         return Vec::new();
     }
     let members = text
@@ -184,7 +193,7 @@ fn lacks(
             .any(|name| !there.items().contains(name)),
         there => there.is_none() && !INDIFFERENT.contains(&key),
     };
-    let fresh = fresh(place, name, launch, environment).into_iter();
+    let fresh = fresh(text.node(), place, name, launch, environment).into_iter();
     let mut lacks: Vec<String> = fresh
         .filter_map(|(key, value)| is_lacking(&key, &value).then_some(key))
         .collect();

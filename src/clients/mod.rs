@@ -4,6 +4,7 @@
 //! and `entry` writes our own. A [`Plan`] says what a migration would do, [`Journal`] does it and takes it back. Nothing
 //! here looks at the process: home directory and variables come in as [`Surroundings`], so that tests have their own.
 
+mod allowed;
 mod approval;
 mod barrier;
 mod cache;

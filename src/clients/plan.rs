@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::connection::{own_entries, permission};
 use super::diff::unified_diff;
 use super::rules::Rights;
 use super::servers::Servers;
@@ -188,11 +189,11 @@ impl Edit {
         (!edit.steps.is_empty()).then_some(edit)
     }
 
-    /// What changes, as a text with `-` and `+`.
+    /// The changes as a text with `-` and `+`, without the secrets that `masker` knows.
     #[must_use]
-    pub fn diff(&self) -> String {
+    pub fn diff(&self, masker: &Masker) -> String {
         let [before, after] = &self.shown;
-        unified_diff(before, after)
+        masker.mask(&unified_diff(before, after)).into_owned()
     }
 }
 
@@ -457,7 +458,7 @@ fn client_edits(
     let mut paths: Vec<PathBuf> = Vec::new();
     for place in places
         .iter()
-        .filter(|place| is_touched(place, survey, moving))
+        .filter(|place| is_touched(place, survey, moving) || place.client == Client::ClaudeCode)
     {
         if !paths.contains(&place.path) {
             paths.push(place.path.clone());
@@ -492,6 +493,12 @@ fn client_edits(
                 leave(&mut text, place, &leaving, needs_entry, launch, around).map_err(failed)?;
             steps.extend(paths);
             warnings.extend(entry::warning(&text, place, &own).filter(|_| needs_entry));
+        }
+        let user = first.client.user_place(around);
+        if path == user.path
+            && let Some(known) = own_entries(&user, text.node()).first()
+        {
+            edits.extend(permission(text.node(), &user, known, around)?);
         }
         steps.sort();
         steps.dedup();

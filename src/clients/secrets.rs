@@ -1,9 +1,9 @@
 //! What no preview of a client's file may show: the secrets of all its servers, those that stay as well, and whatever
 //! else its keys say is one.
 
-use super::Node;
+use super::{Node, Text};
 use crate::config::{secret_arguments, secret_parameters};
-use crate::secret::{Secret, is_secret_name};
+use crate::secret::{Masker, Secret, is_secret_name};
 
 /// The keys whose members are variables or headers, of whatever names.
 const GIVEN: &[&str] = &[
@@ -23,6 +23,11 @@ pub(super) fn of(node: &Node) -> Vec<Secret<String>> {
     let mut secrets = Vec::new();
     collect(node, false, &mut secrets);
     secrets
+}
+
+/// Hides the secrets that are written in `text`.
+pub(super) fn masker(text: &Text) -> Masker {
+    Masker::new(of(text.node()))
 }
 
 fn collect(node: &Node, is_given: bool, secrets: &mut Vec<Secret<String>>) {

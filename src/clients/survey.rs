@@ -153,7 +153,8 @@ impl Survey {
                 is_mcpzip,
                 is_unapproved: approval == Approval::Missing,
             };
-            if let Some(reason) = fixed::blocked(&found, around, cache).filter(|_| !is_mcpzip) {
+            if let Some(reason) = fixed::blocked(&found, around, cache, None).filter(|_| !is_mcpzip)
+            {
                 found.entry = Err(reason);
             }
             self.found.push(found);

@@ -157,6 +157,9 @@ async fn look(
             false,
         );
     }
+    if let Some(refusal) = &entry.refusal {
+        examination.add(Finding::new(&kinds::CLIENT_REFUSES, subject, refusal));
+    }
     if let Some(found) = found.filter(|_| is_our_program(&entry.program)) {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if real(&found) != real(Path::new(&launch.program)) {

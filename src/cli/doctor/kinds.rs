@@ -182,6 +182,9 @@ kinds! {
         why "The client hides our tools behind a search of its own, asks for each call, or keeps variables back.",
         mend "Run `mcpzip doctor --fix`, or add the keys that are named.",
         fix "Adds the keys; `mcpzip undo` takes them out.";
+    CLIENT_REFUSES: Warning "client-refuses", "a client refuses every call through mcpzip",
+        why "Codex asks before each call of our tools, and does not call them where it may not ask.",
+        mend "Set `default_tools_approval_mode` of the entry to \"approve\", after which every tool runs without asking, or change `approval_policy`.";
     CLIENT_DISABLED: Warning "client-disabled", "a client's entry for mcpzip is switched off",
         why "The client has no tools from us.",
         mend "Switch it on in the client.";

@@ -361,8 +361,7 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
             ));
             continue;
         }
-        let connection =
-            plan.add_connection(&place, &launch, config_file, &machine.around.environment);
+        let connection = plan.add_connection(&place, &launch, config_file, &machine.around);
         connections.push((*client, connection.map_err(anyhow::Error::from)?));
     }
     Ok(Draft {

@@ -80,3 +80,39 @@ fn other_clients_are_not_warned_of_codex() {
         "{report:#}"
     );
 }
+
+#[test]
+fn an_entry_whose_calls_codex_refuses_is_warned_of() {
+    let entry = |mode: &str| {
+        format!("[mcp_servers.mcpzip]\ncommand = \"mcpzip\"\nargs = [\"serve\"]\n{mode}")
+    };
+    let auto = "default_tools_approval_mode = \"auto\"\n";
+    let approve = "default_tools_approval_mode = \"approve\"\n";
+    for (policy, mode, is_refused) in [
+        ("", auto, true),
+        ("approval_policy = \"never\"\n", auto, true),
+        ("approval_policy = \"on-request\"\n", auto, false),
+        ("approval_policy = \"never\"\n", approve, false),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file("codex"), &format!("{policy}{}", entry(mode)));
+        let told = machine.run(&["connect", "codex"]).code(0);
+        assert_eq!(
+            told.stderr.contains("refuses calls"),
+            is_refused,
+            "{policy}{mode} {told}"
+        );
+        let found = machine.run(&["doctor", "--json"]).stdout;
+        assert_eq!(
+            found.contains("client-refuses"),
+            is_refused,
+            "{policy}{mode} {found}"
+        );
+    }
+    // An entry without a mode gets the one that keeps the user's policy of asking.
+    let machine = Machine::new();
+    let asking = format!("approval_policy = \"on-request\"\n{}", entry(""));
+    machine.put(user_file("codex"), &asking);
+    let _ = machine.run(&["doctor", "--fix"]);
+    assert_eq!(mode(&machine), "default_tools_approval_mode = \"auto\"");
+}

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::case::{CLIENTS, Machine, user_file};
+use crate::support::terminal::Terminal;
 
 #[test]
 fn every_client_is_connected_once_and_disconnected_again() {
@@ -167,4 +168,29 @@ fn a_configuration_elsewhere_and_its_variables_are_named_in_the_entry() {
             && !text.contains("\"B\""),
         "{text}"
     );
+}
+
+/// LM Studio's file in one line: the line that changes has the other server's secrets.
+#[test]
+fn no_secret_of_another_server_is_shown() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("lm-studio"),
+        r#"{"mcpServers": {"x": {"command": "x", "args": ["-e", "A_TOKEN=in-arguments"], "env": {"NAME": "in-a-variable"}}}}"#,
+    );
+    for arguments in [
+        &["connect", "lm-studio", "--dry-run"][..],
+        &["connect", "lm-studio"],
+        &["disconnect", "lm-studio", "--dry-run"],
+        &["disconnect", "lm-studio"],
+    ] {
+        let Some(terminal) = Terminal::run(&machine.setup().command(arguments)) else {
+            return;
+        };
+        let screen = terminal.shows("A_TOKEN=***");
+        for secret in ["in-arguments", "in-a-variable"] {
+            assert!(!screen.contains(secret), "{secret} in {screen}");
+        }
+        drop(terminal);
+    }
 }

@@ -259,6 +259,53 @@ fn our_own_entry_comes_into_the_lists_of_what_may_run() {
 }
 
 #[test]
+fn the_users_own_list_of_permitted_servers_gets_our_entry() {
+    let servers = r#"{"mcpServers": {"x": {"command": "x"}}}"#;
+    let connected = r#"{"mcpServers": {"x": {"command": "x"}, "mcpzip": {"command": "mcpzip", "args": ["serve"]}}}"#;
+    for (file, list, key) in [
+        (servers, json!([{ "serverName": "x" }]), "serverName"),
+        (
+            servers,
+            json!([{ "serverName": "mcpzip" }, { "serverCommand": ["x"] }]),
+            "serverCommand",
+        ),
+        (connected, json!([{ "serverName": "x" }]), "serverName"),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file("claude-code"), file);
+        let settings = json!({ "model": "m", "allowedMcpServers": list }).to_string();
+        machine.put(".claude/settings.json", &settings);
+        let check = |command: &[&str]| {
+            let outcome = machine.run(command).code(0);
+            let after: Value =
+                serde_json::from_str(&machine.read(".claude/settings.json")).unwrap();
+            let rules = after["allowedMcpServers"].as_array().unwrap();
+            let added = &rules[rules.len() - 1][key];
+            assert!(
+                rules.len() == list.as_array().unwrap().len() + 1
+                    && added.to_string().contains("mcpzip"),
+                "{after} {outcome}"
+            );
+            machine.undo();
+            assert_eq!(machine.read(".claude/settings.json"), settings);
+            assert_eq!(machine.read(user_file("claude-code")), file);
+        };
+        let preview = machine
+            .run(&["migrate", "--dry-run", "--json"])
+            .code(0)
+            .json()["files"]
+            .to_string();
+        assert!(
+            preview.contains("allowedMcpServers") && preview.contains(key),
+            "{preview}"
+        );
+        check(&["migrate", "--yes"]);
+        check(&["connect", "claude-code"]);
+        check(&["init", "--client", "claude-code", "--yes"]);
+    }
+}
+
+#[test]
 fn where_mcpzip_would_not_run_nothing_of_the_client_moves() {
     for (client, content, file, more) in [
         (
@@ -276,13 +323,13 @@ fn where_mcpzip_would_not_run_nothing_of_the_client_moves() {
         (
             "claude-code",
             r#"{"mcpServers": {"x": {"command": "x"}}}"#,
-            ".claude/settings.json",
+            ".claude/settings.local.json",
             r#"{"allowedMcpServers": [{"serverName": "x"}]}"#,
         ),
         (
             "claude-code",
             r#"{"mcpServers": {"x": {"command": "x"}}}"#,
-            ".claude/settings.json",
+            ".claude/settings.local.json",
             r#"{"allowedMcpServers": [{"serverName": "mcpzip"}, {"serverCommand": ["x"]}]}"#,
         ),
         (

@@ -74,7 +74,9 @@ fn no_secret_of_any_server_is_shown() {
         user_file("vscode"),
         r#"{"servers": {
             "stays": {"url": "https://me:stays-password@s.example/mcp", "headers": {"X-Team": "stays-header", "K": "${input:k}"}},
-            "moves": {"command": "x-mcp", "args": ["postgresql://me:moves-password@db.example/x", "--token", "moves-token"], "env": {"NAME": "moves-value"}}
+            "moves": {"command": "x-mcp", "args": ["postgresql://me:moves-password@db.example/x", "--token", "moves-token"], "env": {"NAME": "moves-value"}},
+            "docker": {"command": "docker", "args": ["run", "-i", "--rm", "-e", "SLACK_TOKEN=docker-token", "mcp/slack"]},
+            "header": {"command": "x-mcp", "args": ["--header", "Authorization: Bearer header-token", "-eX=joined-secret", "--env=Y=equal-secret"]}
         }, "myApiKey": "setting-key"}"#,
     );
     for arguments in [
@@ -90,6 +92,10 @@ fn no_secret_of_any_server_is_shown() {
             "moves-token",
             "moves-value",
             "setting-key",
+            "docker-token",
+            "header-token",
+            "joined-secret",
+            "equal-secret",
         ] {
             assert!(
                 !told.stdout.contains(secret) && !told.stderr.contains(secret),
