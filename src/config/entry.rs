@@ -1,15 +1,13 @@
 //! An entry for a server, complete and typed.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::secrets::{origin_of, shown_arguments, shown_url};
-use super::{
-    Certificates, ConfigHash, HeadersCommand, IdleTimeout, OAuth, OwnExposure, Policy, Projects,
-};
-use crate::secret::{MASK, Secret};
+use super::transport::Transport;
+use super::{ConfigHash, Era, IdleTimeout, Origin, OwnExposure, Policy, Projects, Trust};
+use crate::secret::MASK;
 
 /// A server to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,90 +38,6 @@ pub struct Server {
     pub registry: Option<Origin>,
     /// The hash of the transport.
     pub hash: ConfigHash,
-}
-
-/// A server of a registry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// Its name there.
-    pub name: String,
-    /// The version that was taken.
-    pub version: String,
-}
-
-/// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`](super::Config::masker).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transport {
-    /// A process of our own, spoken to over its standard input and output.
-    Stdio(Stdio),
-    /// Streamable HTTP.
-    Http(Remote),
-    /// The older HTTP+SSE.
-    Sse(Remote),
-}
-
-/// A server that is a process of our own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stdio {
-    /// The program: an absolute path, or a bare name to look for in `PATH`.
-    pub command: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Its variables beside the inherited ones.
-    pub env: BTreeMap<String, Secret<String>>,
-    /// Its working directory, absolute; ours where there is none.
-    pub cwd: Option<PathBuf>,
-}
-
-/// A server that is reached by a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remote {
-    /// The endpoint; of the event stream, for HTTP+SSE.
-    pub url: String,
-    /// Sent with each request.
-    pub headers: BTreeMap<String, Secret<String>>,
-    /// Gives more of them, for a time.
-    pub headers_command: Option<HeadersCommand>,
-    /// By which way it is reached.
-    pub proxy: Proxy,
-    /// Trusted beside the system's certificates.
-    pub certificates: Option<Certificates>,
-    /// How we log in, where the server wants it and `headers` has no `Authorization`.
-    pub oauth: OAuth,
-}
-
-/// By which way a server elsewhere is reached; one on this machine is always reached directly.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub enum Proxy {
-    /// As `HTTPS_PROXY` and its like say, or directly.
-    #[default]
-    Environment,
-    /// Directly.
-    None,
-    /// By the proxy with this URL, which may have a password in it.
-    Url(String),
-}
-
-/// What becomes of a tool whose text or schema is not what it was when it was first seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// The user is told.
-    #[default]
-    Report,
-    /// It is held back until a person approves it.
-    Pin,
-}
-
-/// Which era of the protocol is spoken with a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Era {
-    /// Found out when connecting.
-    #[default]
-    Auto,
-    /// With a handshake, up to 2025-11-25.
-    Legacy,
-    /// Without, since 2026-07-28.
-    Modern,
 }
 
 impl Server {

@@ -19,6 +19,7 @@ mod file;
 pub(crate) mod fuzzing;
 mod hash;
 mod keys;
+mod language_model;
 mod llm;
 mod management;
 mod names;
@@ -38,33 +39,36 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod traces;
+mod transport;
 mod watch;
 
 pub use certificates::Certificates;
 pub use change::{Change, ChangeError, Changed, change_servers};
 pub use document::{Document, DocumentError};
 pub use edit::{EditError, FileLock, edit, link_target};
-pub use entry::{Era, Origin, Proxy, Remote, Server, Stdio, Transport, Trust};
+pub use entry::Server;
 pub use entry_text::EntryText;
 pub use env::Environment;
 pub use error::{EntryError, Error, Oddity, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
-pub use llm::{LanguageModel, ModelKey, Provider};
+pub use language_model::{LanguageModel, ModelKey, Provider};
 pub use management::Management;
 pub(crate) use names::safe_name;
 pub use nearest::distance;
 pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
 pub use options::{
-    Credentials, Exposure, IdleTimeout, LOG_LEVELS, OwnExposure, SearchOptions, log_level,
+    Credentials, Duplicates, Era, Exposure, IdleTimeout, LOG_LEVELS, Lifetime, Origin, OwnExposure,
+    SearchOptions, Trust, log_level,
 };
 pub use paths::{PathFlags, Paths, older_config_file};
 pub use policy::{Policy, Verdict};
 pub use projects::{Projects, real};
-pub use results::{Duplicates, Lifetime, ResultOptions};
+pub use results::ResultOptions;
 pub use runner::program_name;
 pub use schema::json_schema;
 pub use settings::Config;
 pub use traces::{Sampler, Traces};
+pub use transport::{Proxy, Remote, Stdio, Transport};
 pub use watch::ConfigWatch;
 
 use options::CREDENTIALS_EXPECTED;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::{LanguageModel, duration};
+use super::duration;
+use super::language_model::LanguageModel;
 
 /// What `credentials` may be.
 pub(super) const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
@@ -55,6 +56,61 @@ pub struct Exposure {
     pub prompts: bool,
     /// The resources and their templates.
     pub resources: bool,
+}
+
+/// A server of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its name there.
+    pub name: String,
+    /// The version that was taken.
+    pub version: String,
+}
+
+/// What becomes of a tool whose text or schema is not what it was when it was first seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The user is told.
+    #[default]
+    Report,
+    /// It is held back until a person approves it.
+    Pin,
+}
+
+/// Which era of the protocol is spoken with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Era {
+    /// Found out when connecting.
+    #[default]
+    Auto,
+    /// With a handshake, up to 2025-11-25.
+    Legacy,
+    /// Without, since 2026-07-28.
+    Modern,
+}
+
+/// What comes of a text block that is only the serialisation of a result's structured content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Duplicates {
+    /// The one that the client does not show its model is left out, where it is known which that is.
+    #[default]
+    Auto,
+    /// Both pass, as the server sent them.
+    Keep,
+    /// The text passes.
+    Text,
+    /// The structured content passes.
+    Structured,
+}
+
+/// How long stored results are kept, and for whom.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// For the client that made the call, as long as `mcpzip` runs, and no more than a day.
+    #[default]
+    Session,
+    /// So long, for whoever knows their id.
+    For(Duration),
 }
 
 /// What a server's entry says of it; nothing where the setting for all holds.

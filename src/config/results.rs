@@ -1,9 +1,8 @@
 //! How results are answered, as the configuration says.
 
-use std::time::Duration;
-
 use super::error::Oddity;
 use super::file::Results;
+use super::options::{Duplicates, Lifetime};
 use super::reader::{At, Read, Report};
 use super::{duration, setting};
 
@@ -19,30 +18,6 @@ pub struct ResultOptions {
     pub duplicates: Duplicates,
     /// How long stored results are kept, and for whom.
     pub kept_for: Lifetime,
-}
-
-/// What comes of a text block that is only the serialisation of a result's structured content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Duplicates {
-    /// The one that the client does not show its model is left out, where it is known which that is.
-    #[default]
-    Auto,
-    /// Both pass, as the server sent them.
-    Keep,
-    /// The text passes.
-    Text,
-    /// The structured content passes.
-    Structured,
-}
-
-/// How long stored results are kept, and for whom.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Lifetime {
-    /// For the client that made the call, as long as `mcpzip` runs, and no more than a day.
-    #[default]
-    Session,
-    /// So long, for whoever knows their id.
-    For(Duration),
 }
 
 impl Default for ResultOptions {
