@@ -54,6 +54,7 @@ mod projects;
 mod prompts;
 mod rerank;
 mod resources;
+mod rings;
 mod status;
 mod traces;
 mod transports;
