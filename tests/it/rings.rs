@@ -86,7 +86,7 @@ fn uses(code: &str) -> Vec<(bool, String)> {
             let path = &rest[..rest.find(';').unwrap_or(0)];
             let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
             expand("", &path, &mut |path| {
-                found.push((!before.is_empty(), path))
+                found.push((!before.is_empty(), path));
             });
         }
     }
