@@ -3,25 +3,49 @@ import starlight from '@astrojs/starlight';
 import { defineConfig, passthroughImageService } from 'astro/config';
 
 import { scrollingTables, withBase } from './scripts/base.mjs';
+import { sourceAddress } from './scripts/lib.mjs';
+import { markdownTwins } from './scripts/markdown.mjs';
 
 // Where the site lies below its host, `/mcpzip` say; pages name each other from the root, and the plugin adds it.
 const base = process.env.SITE_BASE ?? '/';
+// The site's own address. Canonical links, the sitemap and the card of shared links need it, and are left out without it.
+const site = process.env.SITE_URL || undefined;
+// Links to the source, "edit this page" and dates of change need a repository, and are left out without one.
+const source = sourceAddress();
+
+const title = 'mcpzip';
+const description = 'One MCP server in front of all your MCP servers';
+const sidebar = [
+  { label: 'Start', items: ['introduction', 'start/quick-start', 'start/install', 'start/how-it-works', 'start/upgrade'] },
+  { label: 'Try it here', items: ['try/token-calculator', 'try/configuration-builder', 'try/recorded-searches'] },
+  { label: 'Recipes', items: ['recipes/github-files-notes', 'recipes/team', 'recipes/ci', 'recipes/two-accounts'] },
+  { label: 'Guides', items: [
+    'guides/migrate', 'guides/servers', 'guides/search', 'guides/small-answers', 'guides/transports', 'guides/oauth',
+    'guides/rules', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/observability', 'guides/troubleshooting',
+  ] },
+  { label: 'Clients', collapsed: true, autogenerate: { directory: 'clients' } },
+  { label: 'Reference', items: ['reference/meta-tools', 'reference/commands', 'reference/configuration', 'reference/environment', 'reference/glossary'] },
+  {
+    label: 'Project',
+    items: ['project/performance', 'project/faults', 'project/comparison', 'project/architecture', 'project/contributing', 'project/faq', 'project/changelog'],
+  },
+];
 
 export default defineConfig({
   base,
-  site: process.env.SITE_URL,
+  site,
   trailingSlash: 'always',
   image: { service: passthroughImageService() },
   markdown: { rehypePlugins: [[withBase, base], scrollingTables] },
   integrations: [
     starlight({
-      title: 'mcpzip',
-      description: 'One MCP server in front of all your MCP servers',
+      title,
+      description,
       logo: { src: './src/assets/mark.svg', alt: '' },
       favicon: '/favicon.svg',
       customCss: ['./src/styles/site.css'],
       credits: false,
-      lastUpdated: false,
+      lastUpdated: Boolean(source),
       pagination: true,
       tableOfContents: { minHeadingLevel: 2, maxHeadingLevel: 3 },
       // A picture beside each heading would be a third of the long reference pages.
@@ -32,22 +56,13 @@ export default defineConfig({
         defaultProps: { wrap: true, overridesByLang: { 'sh,text': { frame: 'none' } } },
         styleOverrides: { borderRadius: '0.4rem' },
       },
-      sidebar: [
-        { label: 'Start', items: ['introduction', 'start/quick-start', 'start/install', 'start/how-it-works'] },
-        {
-          label: 'Try it here',
-          items: ['try/token-calculator', 'try/configuration-builder', 'try/search-playground'],
-        },
-        { label: 'Guides', items: [
-          'guides/migrate', 'guides/servers', 'guides/search', 'guides/small-answers', 'guides/transports', 'guides/oauth',
-          'guides/rules', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/observability', 'guides/troubleshooting',
-        ] },
-        { label: 'Reference', items: ['reference/meta-tools', 'reference/commands', 'reference/configuration', 'reference/environment', 'reference/glossary'] },
-        {
-          label: 'Project',
-          items: ['project/performance', 'project/faults', 'project/comparison', 'project/architecture', 'project/contributing', 'project/faq', 'project/changelog'],
-        },
-      ],
+      sidebar,
+      routeMiddleware: './src/lib/head.ts',
+      ...(source && {
+        social: [{ icon: 'github', label: 'Source', href: source }],
+        editLink: { baseUrl: `${source}/edit/main/website/` },
+      }),
     }),
+    markdownTwins({ title, description, sidebar, base }),
   ],
 });

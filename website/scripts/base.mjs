@@ -34,3 +34,6 @@ export function scrollingTables() {
     visit(tree);
   };
 }
+
+/** The address of a page's twin, from the page's path: `/guides/search/` has `/guides/search.md`. */
+export const twin = (path) => (path === '/' ? '/index.md' : `${path.replace(/\/$/, '')}.md`);

@@ -1,7 +1,9 @@
-// The migration guide: what is written of all clients, then each with the entry that `connect CLIENT --dry-run` showed.
+// The migration guide and a page for each client, with the entry that `connect CLIENT --dry-run` showed.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, page, website, write } from './lib.mjs';
+
+const language = (file) => (file.endsWith('.toml') ? 'toml' : file.endsWith('.yaml') ? 'yaml' : 'json');
 
 export function clients() {
   const read = (name) => {
@@ -12,15 +14,54 @@ export function clients() {
   const notes = JSON.parse(read('client-notes.json'));
   const unknown = Object.keys(notes).filter((name) => !recorded.some((client) => client.name === name));
   if (unknown.length) fail(`src/data/client-notes.json: no such client: ${unknown.join(', ')}`);
-  const language = (file) => (file.endsWith('.toml') ? 'toml' : file.endsWith('.yaml') ? 'yaml' : 'json');
-  const each = recorded.map(({ name, title, file, entry }) => `### ${title}
+  for (const client of recorded) {
+    const note = notes[client.name] ?? fail(`src/data/client-notes.json says nothing of ${client.name}`);
+    write(`src/content/docs/clients/${client.name}.md`, page(client.title, `Use mcpzip with ${client.title}`, one(client, note)));
+  }
+  const list = recorded.map(({ name, title, file }) => `| [${title}](/clients/${name}/) | \`${name}\` | \`${file}\` |`).join('\n');
+  write('src/content/docs/guides/migrate.md', page('Move your servers here', 'Migration from 16 clients, and back', `${read('migrate.md').trim()}
 
-\`mcpzip migrate --client ${name} --dry-run\`, or the entry alone: \`mcpzip connect ${name}\`
+| Client | Name for \`--client\` | Its file, on Linux |
+|---|---|---|
+${list}`));
+}
 
-${notes[name] ?? fail(`src/data/client-notes.json says nothing of ${name}`)}
+function one({ name, title, file, entry }, note) {
+  return `
+## Connect ${title}
+
+\`\`\`sh
+mcpzip connect ${name} --dry-run    # shows the change
+mcpzip connect ${name}              # adds the one entry, and keeps your own servers there
+\`\`\`
+
+On Linux the entry goes into \`${file}\`:
 
 \`\`\`${language(file)} title="${file}"
 ${entry}
-\`\`\``);
-  write('src/content/docs/guides/migrate.md', page('Move your servers here', 'Migration from 16 clients, and back', `${read('migrate.md').trim()}\n\n${each.join('\n\n')}`));
+\`\`\`
+
+${note}
+
+## Move its servers to mcpzip
+
+\`\`\`sh
+mcpzip migrate --client ${name} --dry-run    # what moves, what stays and why, and the change of each file
+mcpzip migrate --client ${name}
+\`\`\`
+
+Rules of ${title} for single tools do not see the tools behind mcpzip; \`migrate\` shows what becomes of each. [What moves and what
+stays](/guides/migrate/#what-to-expect)
+
+## Go back
+
+\`\`\`sh
+mcpzip undo                   # takes back the last change, byte for byte
+mcpzip disconnect ${name}     # or removes the one entry
+\`\`\`
+
+## It does not work?
+
+\`mcpzip doctor\` checks the configuration, the servers and the entry in ${title}. [Troubleshooting](/guides/troubleshooting/)
+`;
 }

@@ -84,3 +84,9 @@ export const cell = (text) => text
   .split('`')
   .map((part, index) => (index % 2 ? part : part.replaceAll('<', '&lt;')))
   .join('`');
+
+/** Where `Cargo.toml` says that the source is; undefined while it names no place. */
+export function sourceAddress() {
+  const cargo = readFileSync(join(repository, 'Cargo.toml'), 'utf8');
+  return cargo.match(/^repository\s*=\s*"([^"]+)"/m)?.[1].replace(/\/$/, '');
+}

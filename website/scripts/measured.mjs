@@ -23,13 +23,17 @@ export function answers() {
     filter: filter.replace(/^`|`$/g, ''),
   }));
   const total = calls.pop();
+  // Results over the budget: they were stored, and the model was shown their heads.
+  const cut = calls.filter(({ raw, shown }) => raw !== shown);
+  const sum = (key) => cut.reduce((tokens, call) => tokens + call[key], 0);
+  const stored = { calls: cut.length, raw: sum('raw'), shown: sum('shown') };
   const searches = rows('Searches').slice(1).map(([query, tokens]) => ({ query: query.replaceAll('*', ''), tokens: number(tokens) }));
   const meanSearch = searches.pop().tokens;
   const [tools, mean] = rows('Descriptions')[1].map(number);
   const filtered = text.match(/The (\d+) calls with a filter cost (\d+) tokens raw and (\d+) with it/) ?? fail('docs/answers.md says nothing of the calls with a filter');
   if (!own || !all || total.call !== `${calls.length} calls`) fail('docs/answers.md: the sums are not where they were');
   return {
-    servers, own, all, calls, total, searches, meanSearch,
+    servers, own, all, calls, total, stored, searches, meanSearch,
     description: { tools, mean },
     filtered: { calls: number(filtered[1]), raw: number(filtered[2]), select: number(filtered[3]) },
   };

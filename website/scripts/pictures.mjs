@@ -9,34 +9,29 @@ const THEMES = {
   dark: { text: '#f0f6fc', faint: '#9198a1', bad: '#fb7185', good: '#2dd4bf', line: '#3d444d', paper: '#0d1117' },
 };
 
-/** What is before the model at each turn, a block for each tool; and three results of calls. */
+/** What is before the model at each turn, a block for each tool; below it, what happened to the results of the measured calls. */
 export function problem(theme) {
   const colour = THEMES[theme];
-  const { all, own, servers, total, calls, filtered, meanSearch } = answers();
-  const blocks = (count, fill, x, y, columns) => Array.from({ length: count }, (_, index) => `<rect x="${x + (index % columns) * 15}" y="${y + Math.floor(index / columns) * 15}" width="12" height="12" rx="2.5" fill="${fill}"/>`).join('');
-  const bar = (y, title, before, after) => {
-    const width = 290;
-    return `<text x="490" y="${y}" fill="${colour.text}" font-size="13.5">${escape(title)}</text>
-<rect x="490" y="${y + 9}" width="${width}" height="11" rx="3" fill="${colour.bad}"/><text x="${490 + width + 8}" y="${y + 19}" fill="${colour.text}" font-size="13">${figure(before)}</text>
-<rect x="490" y="${y + 25}" width="${Math.max(3, (width * after) / before).toFixed(1)}" height="11" rx="3" fill="${colour.good}"/><text x="${490 + Math.max(3, (width * after) / before) + 8}" y="${y + 35}" fill="${colour.good}" font-size="13" font-weight="600">${figure(after)}</text>`;
-  };
+  const { all, own, servers, calls, stored, filtered, meanSearch } = answers();
+  const blocks = (count, fill, y) => Array.from({ length: count }, (_, index) => `<rect x="${24 + (index % 33) * 15}" y="${y + Math.floor(index / 33) * 15}" width="12" height="12" rx="2.5" fill="${fill}"/>`).join('');
+  const row = (y, title, tokens, fill) => `<text x="24" y="${y}" fill="${colour.text}" font-size="13.5">${escape(title)}</text>
+<text x="560" y="${y + 32}" fill="${fill}" font-size="30" font-weight="700">${figure(tokens)}</text><text x="672" y="${y + 32}" fill="${colour.faint}" font-size="13.5">tokens</text>`;
+  const results = [
+    `${calls.length} calls: ${calls.length - stored.calls} results came unchanged; ${stored.calls} were over the budget, so they were stored, and ${figure(stored.shown)} of their ${figure(stored.raw)} tokens shown.`,
+    `With a jq filter, ${filtered.calls} of the calls gave the part asked for: ${figure(filtered.select)} of ${figure(filtered.raw)} tokens. Reading on costs again.`,
+  ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 262" font-family="${SANS}" role="img" aria-labelledby="t d">
-<title id="t">What tools cost an agent, without and with mcpzip</title>
-<desc id="d">${servers.length} servers with ${all.tools} tools are ${figure(all.tokens)} tokens of definitions at every turn; mcpzip shows ${own.tools} tools with ${own.tokens} tokens. ${escape(total.call)} gave ${figure(total.raw)} tokens of results, ${figure(total.shown)} through mcpzip.</desc>
+<title id="t">What the definitions of tools cost an agent, without and with mcpzip</title>
+<desc id="d">${servers.length} servers with ${all.tools} tools are ${figure(all.tokens)} tokens of definitions at every turn; mcpzip shows ${own.tools} tools with ${own.tokens} tokens. ${escape(results.join(' '))}</desc>
 <rect width="860" height="262" rx="10" fill="${colour.paper}" stroke="${colour.line}"/>
-<text x="24" y="36" fill="${colour.text}" font-size="16" font-weight="700">Before the model, at every turn</text>
-<text x="24" y="66" fill="${colour.text}" font-size="13.5">${servers.length} servers, ${all.tools} tools</text>
-${blocks(all.tools, colour.bad, 24, 78, 22)}
-<text x="366" y="92" fill="${colour.bad}" font-size="20" font-weight="700">${figure(all.tokens)}</text><text x="366" y="110" fill="${colour.faint}" font-size="12.5">tokens</text>
-<text x="24" y="160" fill="${colour.text}" font-size="13.5">the same behind mcpzip</text>
-${blocks(own.tools, colour.good, 24, 172, 22)}
-<text x="366" y="184" fill="${colour.good}" font-size="20" font-weight="700">${figure(own.tokens)}</text><text x="366" y="202" fill="${colour.faint}" font-size="12.5">tokens</text>
-<text x="24" y="214" fill="${colour.faint}" font-size="12.5">and ${meanSearch} for a search, when one is needed</text>
-<path d="M462 24v214" stroke="${colour.line}"/>
-<text x="490" y="36" fill="${colour.text}" font-size="16" font-weight="700">What the tools answer</text>
-${bar(66, `${calls.length} calls, whatever comes`, total.raw, total.shown)}
-${bar(134, `the ${filtered.calls} of them where a jq filter makes sense`, filtered.raw, filtered.select)}
-<text x="490" y="214" fill="${colour.faint}" font-size="12.5">what is not shown is stored, and can be read</text>
+<text x="24" y="36" fill="${colour.text}" font-size="16" font-weight="700">Tool definitions before the model, at every turn</text>
+${row(64, `${servers.length} servers, ${all.tools} tools`, all.tokens, colour.bad)}
+${blocks(all.tools, colour.bad, 76)}
+${row(132, `behind mcpzip: ${own.tools} tools, and ${meanSearch} tokens for a search when one is needed`, own.tokens, colour.good)}
+${blocks(own.tools, colour.good, 148)}
+<path d="M24 178h812" stroke="${colour.line}"/>
+<text x="24" y="200" fill="${colour.text}" font-size="13"><tspan font-weight="700">Results.</tspan> ${escape(results[0])}</text>
+<text x="24" y="220" fill="${colour.text}" font-size="13">${escape(results[1])}</text>
 <text x="24" y="246" fill="${colour.faint}" font-size="11.5">Measured with real servers from npm and PyPI; tokens of o200k. All figures and the command: docs/answers.md</text>
 </svg>
 `;
@@ -44,6 +39,21 @@ ${bar(134, `the ${filtered.calls} of them where a jq filter makes sense`, filter
 
 const COLUMNS = 108;
 const COLOURS = { 31: '#fb7185', 32: '#4ade80', 33: '#facc15', 34: '#60a5fa', 35: '#c084fc', 36: '#22d3ee' };
+
+/** The lines of a terminal's picture as HTML for a page, where it stands still and its lines wrap; `from` is the first command shown. */
+export function terminalHtml(svg, from = 0) {
+  const lines = [...svg.matchAll(/<text [^>]*y="([\d.]+)"[^>]*>(.*)<\/text>/g)].map(([, y, text]) => ({ y: Number(y), text }));
+  const isCommand = ({ text }) => text.startsWith('<tspan fill="#4ade80" font-weight="700">$</tspan>');
+  const shown = lines.slice(lines.indexOf(lines.filter(isCommand)[from]));
+  const columns = ({ text }) => text.replace(/<[^>]*>/g, '').replace(/&\w+;/g, '_').length;
+  const html = shown.map(({ y, text }, index) => {
+    const before = shown[index - 1];
+    // What filled a line of the picture goes on with the next one.
+    const end = !before || columns(before) === COLUMNS ? '' : y - before.y > 20 ? '\n\n' : '\n';
+    return end + text.replace(/<tspan([^>]*)>/g, (_, marks) => `<span style="${[...marks.matchAll(/(fill|font-weight)="([^"]*)"/g)].map(([, name, value]) => `${name === 'fill' ? 'color' : name}:${value}`).join(';')}">`).replaceAll('</tspan>', '</span>');
+  });
+  return html.join('');
+}
 
 /** A line with ANSI colours as the parts of an SVG text. */
 function spans(line) {
@@ -82,23 +92,29 @@ function wrapped(line) {
   return pieces;
 }
 
-/** A terminal that is typed into: `steps` are `{command, output}`, the output with its colours. It plays once, and stands still for those who want no motion. */
+/**
+ * A terminal that is typed into: `steps` are `{command, output}`, the output with its colours. The first step stands there from the first frame on; the
+ * others play once, and stand still for readers who want no motion.
+ */
 export function terminal(steps, title) {
   const height = 17.5;
   const lines = [];
-  let time = 0.4;
-  for (const { command, output } of steps) {
-    const typing = Math.min(2.2, command.length * 0.035);
+  let time = 0;
+  for (const [index, { command, output }] of steps.entries()) {
+    // The first step is a still: undefined times give no animation.
+    const isStill = index === 0;
+    const at = () => (isStill ? undefined : time);
+    const typing = isStill ? 0 : Math.min(2.2, command.length * 0.035);
     const [first, ...others] = wrapped(`  ${command}`);
-    lines.push({ text: `<tspan fill="#4ade80" font-weight="700">$</tspan>${escape(first.slice(1))}`, at: time, typing });
+    lines.push({ text: `<tspan fill="#4ade80" font-weight="700">$</tspan>${escape(first.slice(1))}`, at: at(), typing });
     time += typing;
-    for (const text of others) lines.push({ text: escape(text), at: time });
-    time += 0.35;
+    for (const text of others) lines.push({ text: escape(text), at: at() });
+    time += isStill ? 0 : 0.35;
     for (const line of output.flatMap(wrapped)) {
-      lines.push({ text: spans(line), at: time });
-      time += 0.04;
+      lines.push({ text: spans(line), at: at() });
+      time += isStill ? 0 : 0.04;
     }
-    lines.push({ text: '', at: time });
+    lines.push({ text: '' });
     time += 1.1;
   }
   const top = 52;
@@ -106,8 +122,9 @@ export function terminal(steps, title) {
   const body = lines.map(({ text, at, typing }, index) => {
     if (!text) return '';
     const y = (top + index * height).toFixed(1);
-    const style = typing ? `animation:type ${typing.toFixed(2)}s steps(40) ${at.toFixed(2)}s both` : `animation:show .01s ${at.toFixed(2)}s both`;
-    return `<text x="18" y="${y}" xml:space="preserve" style="${style}">${text}</text>`;
+    const motion = typing ? `type ${typing.toFixed(2)}s steps(40)` : 'show .01s';
+    const style = at === undefined ? '' : ` style="animation:${motion} ${at.toFixed(2)}s both"`;
+    return `<text x="18" y="${y}" xml:space="preserve"${style}>${text}</text>`;
   }).join('\n');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 ${size}" role="img" aria-labelledby="t" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="12.6">
 <title id="t">${escape(title)}</title>

@@ -1,6 +1,7 @@
 // Every link of every page leads somewhere: to a page, to an anchor that is there, or to another site by https.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { twin } from '../scripts/base.mjs';
 import { Findings, dist, pages } from './support.mjs';
 
 const findings = new Findings();
@@ -27,4 +28,13 @@ for (const [path, html] of Object.entries(all)) {
   const headings = [...html.matchAll(/<h1[\s>]/g)].length;
   if (headings !== 1) findings.add(path, `${headings} first headings`);
 }
-findings.end(`${count} links on ${Object.keys(all).length} pages lead somewhere`);
+// Each page names its Markdown twin, `llms.txt` lists them, and their links lead somewhere too.
+const list = readFileSync(join(dist, 'llms.txt'), 'utf8');
+const twins = Object.keys(all).filter((path) => path.endsWith('/'));
+for (const path of twins) {
+  if (!all[path].includes(`type="text/markdown" href="${twin(path)}"`)) findings.add(path, 'names no Markdown twin');
+  if (path !== '/' && !list.includes(`](${twin(path)})`)) findings.add('llms.txt', `does not list ${path}`);
+  const text = existsSync(join(dist, twin(path))) ? readFileSync(join(dist, twin(path)), 'utf8') : '';
+  if (!text.startsWith('# ') || text.length < 200) findings.add(path, `its twin ${twin(path)} has no content`);
+}
+findings.end(`${count} links on ${Object.keys(all).length} pages lead somewhere, and ${twins.length} have a Markdown twin`);

@@ -9,7 +9,7 @@ const read = (path) => JSON.parse(readFileSync(join(website, path), 'utf8'));
 
 export async function parts(tab, origin, findings) {
   tab.on('pageerror', (error) => findings.add(tab.url(), error.message));
-  for (const [name, part] of Object.entries({ calculator, builder, playground, search, keyboard })) {
+  for (const [name, part] of Object.entries({ calculator, builder, playground, still, search, keyboard })) {
     try {
       await part(tab, origin, (isSo, what) => isSo || findings.add(name, what));
     } catch (error) {
@@ -63,15 +63,17 @@ async function builder(tab, origin, expect) {
   }
   await text.fill('{ "mcpServers": { "x": { "command": 5 } } } // a comment');
   expect((await findings.locator('li.bad').count()) > 0, 'a number as command should be found');
+  await text.fill('{ "mcpServers": { "x": { "url": "ftp://example.com" } } }');
+  expect(/https:/.test(await findings.textContent()), 'an address that is not of the web should be refused');
   await text.fill('{ "mcpServers": ');
-  expect(/No JSON/.test(await findings.textContent()), 'what is no JSON should be told');
+  expect(/not JSON/.test(await findings.textContent()), 'what is no JSON should be told');
   await remote.getByRole('button', { name: 'Remove this server' }).click();
   expect(!(await text.inputValue()).includes('linear'), 'a removed server should be gone');
 }
 
 async function playground(tab, origin, expect) {
   const { answers } = read('src/data/playground.json');
-  await tab.goto(`${origin}/try/search-playground/`);
+  await tab.goto(`${origin}/try/recorded-searches/`);
   for (const summary of await tab.locator('#playground summary').all()) {
     if (!(await summary.evaluate((node) => node.parentElement.open))) await summary.click();
   }
@@ -88,10 +90,40 @@ async function search(tab, origin, expect) {
   await tab.goto(`${origin}/introduction/`);
   await tab.getByRole('button', { name: /search/i }).first().click();
   await tab.locator('.pagefind-ui__search-input').fill('log in to a remote server');
-  const first = tab.locator('.pagefind-ui__result-link').first();
-  await first.waitFor();
+  await tab.locator('.pagefind-ui__result-link').first().waitFor();
   const found = await tab.locator('.pagefind-ui__result-link').allTextContents();
   expect(found.some((title) => /Login/.test(title)), `the search finds ${found.join(', ')}`);
+  // Words that people use, and the page that answers them.
+  for (const [query, page] of [['how do I uninstall', 'Install'], ['uninstall', 'Install'], ['deny a tool', 'Rules for tools']]) {
+    await tab.locator('.pagefind-ui__search-input').fill('');
+    await tab.locator('.pagefind-ui__result-link').first().waitFor({ state: 'detached' });
+    await tab.locator('.pagefind-ui__search-input').fill(query);
+    await tab.locator('.pagefind-ui__result-link').first().waitFor();
+    const first = (await tab.locator('.pagefind-ui__result-title .pagefind-ui__result-link').first().textContent()).trim();
+    expect(first === page, `\`${query}\` finds ${first} first`);
+  }
+}
+
+/** What is in a page before any script ran is what a reader without scripts gets, and what nothing may push about. */
+async function still(tab, origin, expect) {
+  const context = await tab.context().browser().newContext({ javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto(`${origin}/try/token-calculator/`);
+  expect(/\d/.test(await page.locator('[data-out="turn-without"]').textContent()), 'the calculator is empty without scripts');
+  await page.goto(`${origin}/try/configuration-builder/`);
+  expect((await page.locator('#build-json').inputValue()).includes('mcpServers'), 'the builder is empty without scripts');
+  await page.goto(`${origin}/try/recorded-searches/`);
+  expect((await page.locator('#play-answer li').count()) > 0, 'the recorded searches are empty without scripts');
+  await context.close();
+  for (const path of ['/try/token-calculator/', '/try/configuration-builder/', '/try/recorded-searches/']) {
+    await tab.goto(origin + path);
+    const shift = await tab.evaluate(() => new Promise((resolve) => {
+      let sum = 0;
+      new PerformanceObserver((list) => list.getEntries().forEach(({ value, hadRecentInput }) => { if (!hadRecentInput) sum += value; })).observe({ type: 'layout-shift', buffered: true });
+      setTimeout(() => resolve(sum), 1000);
+    }));
+    expect(shift < 0.02, `${path} shifts by ${shift.toFixed(3)}`);
+  }
 }
 
 async function keyboard(tab, origin, expect) {

@@ -1,12 +1,15 @@
 // The parts of the site that think: the builder's form and check, and the reading of help texts and sources.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { scrollingTables, withBase } from '../scripts/base.mjs';
+import { scrollingTables, twin, withBase } from '../scripts/base.mjs';
 import { entries, sections } from '../scripts/commands.mjs';
 import { validator } from '../scripts/configuration.mjs';
 import { withDrawings, withPages } from '../scripts/documents.mjs';
 import { tables } from '../scripts/lib.mjs';
+import { toMarkdown } from '../scripts/markdown.mjs';
+import { terminal as drawn, terminalHtml } from '../scripts/pictures.mjs';
 import { ofEnums } from '../scripts/troubleshooting.mjs';
+import { session } from '../src/lib/calculator.js';
 import { fromForm, parse, problems } from '../src/lib/configuration.js';
 
 const { validate } = validator();
@@ -33,7 +36,7 @@ test('comments and trailing commas are read, and what looks like them in a text 
   const { value } = parse('{ // a\n "mcpServers": { /* b */ "x": {"url": "http://a/,}//b",}, }, }');
   assert.equal(value.mcpServers.x.url, 'http://a/,}//b');
   assert.deepEqual(parse('{"a": 1, // ${B}\n "c": 2 // }\n}').value, { a: 1, c: 2 });
-  assert.match(parse('{"a": }').error, /^No JSON/);
+  assert.match(parse('{"a": }').error, /^This is not JSON/);
 });
 
 test('what the program would not take is found', () => {
@@ -43,6 +46,44 @@ test('what the program would not take is found', () => {
   assert.notDeepEqual(wrong({ mcpServers: { x: {} } }), []);
   assert.notDeepEqual(wrong({ mcpServers: { x: { command: 'a', url: 'https://b' } } }), []);
   assert.notDeepEqual(wrong({ mcpServers: [] }), []);
+});
+
+test('faults are told in words, and only web addresses are taken', () => {
+  assert.deepEqual(wrong({ servers: {} }), ['The configuration has the key `servers`, which mcpzip does not know: it is called `mcpServers` here']);
+  assert.deepEqual(wrong({ mcpServers: { x: { command: 5 } } }), ['`command` of the server `x` has to be a text, and is a number']);
+  assert.deepEqual(wrong({ mcpServers: { x: { url: 'ftp://a/b' } } }), ['`url` of the server `x` has to begin with https:// or http://']);
+  assert.deepEqual(wrong({ mcpServers: { x: { url: '${BASE}/mcp' }, y: { url: 'https://${HOST}/mcp' } } }), []);
+  assert.match(wrong({ mcpServers: {}, management: 'all' })[0], /^`management` is `all`, and has to be one of: .*full/);
+  const schemaWords = /must (NOT|be|have|match)|additional properties/;
+  const faulty = [{ mcpServers: [] }, { mcpServers: { x: { command: 'a', args: 'b' } } }, { mcpServers: { a__b: { command: 'a' } } }, { results: { budget: -1 } }, { mcpServers: { x: 1 } }, []];
+  for (const value of faulty) for (const line of wrong(value)) assert.doesNotMatch(line, schemaWords);
+});
+
+test('the calculator says what is saved, and what is lost', () => {
+  const one = { tokens: 10_000, tools: 80, turns: 10, searches: 1, describes: 1, context: 1000, price: 3, cached: 0, discount: 10, own: 336, search: 145, describe: 293 };
+  const { out, bars } = session(one);
+  assert.equal(out['session-without'], '100,000');
+  assert.equal(out['definitions-with'], (336 * 12).toLocaleString('en'));
+  assert.equal(out['session-with'], (336 * 12 + 438 * 5 + 2000).toLocaleString('en'));
+  assert.equal(bars.without, 100);
+  assert.match(out.verdict, /saves 91,778 tokens/);
+  assert.match(session({ ...one, tokens: 100 }).out.verdict, /costs .* more/);
+});
+
+test('a page becomes Markdown: samples, tables and drawings in words, without controls', () => {
+  const { title, markdown } = toMarkdown(`<head><meta name="description" content="About"></head><body><h1>Page</h1><div class="sl-markdown-content"><p>See <a href="/x/">x</a>.</p>
+    <figure><pre data-language="sh"><code><div class="ec-line"><div class="code">mcpzip init</div></div><div class="ec-line"><div class="code">mcpzip undo</div></div></code></pre><button>Copy</button></figure>
+    <table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table><svg class="wide"><desc>A drawing.</desc></svg><svg class="narrow"><desc>A drawing.</desc></svg></div></body>`);
+  assert.equal(title, 'Page');
+  assert.equal(markdown, '# Page\n\n> About\n\nSee [x](/x/).\n\n```sh\nmcpzip init\nmcpzip undo\n```\n\n| a |\n| - |\n| 1 |\n\nA drawing.\n');
+  assert.deepEqual(['/', '/guides/search/'].map(twin), ['/index.md', '/guides/search.md']);
+});
+
+test('the terminal for a page is the recorded one, from a command on', () => {
+  const svg = drawn([{ command: 'one', output: ['1'] }, { command: 'two', output: ['\u001b[1mx\u001b[0m <b>'] }], 't');
+  const [first, ...others] = [...svg.matchAll(/<text [^>]*>/g)].map(([tag]) => tag.includes('animation'));
+  assert.deepEqual([first, others], [false, [false, true, true]]);
+  assert.equal(terminalHtml(svg, 1), '<span style="color:#4ade80;font-weight:700">$</span> two\n<span style="font-weight:700">x</span> &lt;b&gt;');
 });
 
 test('a help text falls into its parts', () => {

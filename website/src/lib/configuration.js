@@ -37,27 +37,67 @@ export function parse(text) {
   } catch (error) {
     const at = Number(/position (\d+)/.exec(error.message)?.[1]);
     const before = Number.isFinite(at) ? plain.slice(0, at).split('\n') : undefined;
-    return { error: `No JSON${before ? ` (line ${before.length}, column ${before.at(-1).length + 1})` : ''}: ${error.message}` };
+    return { error: `This is not JSON${before ? ` (line ${before.length}, column ${before.at(-1).length + 1})` : ''}: ${error.message}` };
   }
 }
 
-/** What the schema says against a value, a sentence each, and what it cannot say. */
+/** What the page says of a configuration without a fault. */
+export const VALID = 'Valid: every key and value is as the schema of this release says.';
+
+const KINDS = { string: 'a text', number: 'a number', integer: 'a whole number', boolean: '`true` or `false`', array: 'a list', object: 'an object', null: '`null`' };
+const kindOf = (value) => KINDS[value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value] ?? 'nothing';
+// Names that other programs use for one of ours.
+const ELSEWHERE = { servers: 'mcpServers', mcp_servers: 'mcpServers', context_servers: 'mcpServers', environment: 'env', serverUrl: 'url', httpUrl: 'url', enabled: 'disabled' };
+
+/** Where a fault is, as people would say it: `` `args` of the server `files` ``. */
+function spot(path) {
+  const [head, name, ...rest] = path.split('/').slice(1).map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  if (head === undefined) return 'The configuration';
+  if (head !== 'mcpServers' || name === undefined) return `\`${[head, name, ...rest].filter((step) => step !== undefined).join('.')}\``;
+  return rest.length ? `\`${rest.join('.')}\` of the server \`${name}\`` : `The server \`${name}\``;
+}
+
+/** One error of the schema as a sentence; undefined where another error says it better. */
+function sentence({ instancePath, keyword, params, message }, value) {
+  const here = spot(instancePath);
+  const found = instancePath.split('/').slice(1).reduce((inner, step) => inner?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], value);
+  const unknown = params.additionalProperty ?? params.unevaluatedProperty;
+  switch (keyword) {
+    case 'additionalProperties':
+    case 'unevaluatedProperties': return `${here} has the key \`${unknown}\`, which mcpzip does not know${ELSEWHERE[unknown] ? `: it is called \`${ELSEWHERE[unknown]}\` here` : '; the reference lists every key'}`;
+    case 'type': return `${here} has to be ${[params.type].flat().filter((type) => type !== 'null').map((type) => KINDS[type]).join(' or ')}, and is ${kindOf(found)}`;
+    case 'enum': return `${here} is \`${found}\`, and has to be one of: ${params.allowedValues.filter((choice) => choice !== null).join(', ')}`;
+    // That a server lacks both is said of it as a whole.
+    case 'required': return ['command', 'url'].includes(params.missingProperty) ? undefined : `${here} lacks \`${params.missingProperty}\``;
+    case 'minimum': case 'exclusiveMinimum': return `${here} has to be at least ${params.limit}, and is ${found}`;
+    case 'maximum': case 'exclusiveMaximum': return `${here} may be ${params.limit} at most, and is ${found}`;
+    case 'minLength': case 'minItems': return `${here} is empty`;
+    case 'pattern': return `${here} is \`${found}\`, which has not the form that is needed there`;
+    case 'anyOf': case 'oneOf': case 'if': case 'not': case 'propertyNames': return undefined;
+    default: return `${here} ${message}`;
+  }
+}
+
+/** What is wrong with a configuration, a sentence each: what the schema finds, and what it cannot say. */
 export function problems(validate, value) {
   const found = [];
-  if (!validate(value)) {
-    for (const { instancePath, message, params, keyword } of validate.errors) {
-      if (['anyOf', 'oneOf', 'if', 'not'].includes(keyword) && validate.errors.length > 1) continue;
-      const place = instancePath.split('/').slice(1).map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~')).join('.') || 'the whole';
-      const detail = params.additionalProperty ?? params.unevaluatedProperty ?? params.allowedValues?.join(', ') ?? '';
-      found.push(`${place} ${message}${detail ? `: ${detail}` : ''}`);
+  const servers = value?.mcpServers && typeof value.mcpServers === 'object' && !Array.isArray(value.mcpServers) ? value.mcpServers : {};
+  for (const [name, entry] of Object.entries(servers)) {
+    if (!/^(?!.*__)[A-Za-z0-9._-]{1,64}$/.test(name)) found.push(`The name \`${name}\` cannot be used: a name has 1 to 64 letters, digits, -, _ and ., without __`);
+    if (name.toLowerCase() === 'mcpzip') found.push('The name `mcpzip` is reserved for the built-in server');
+    const targets = [entry?.command, entry?.url].filter((target) => target !== undefined).length;
+    if (targets !== 1) found.push(`The server \`${name}\` needs ${targets ? 'one of `command` and `url`, not both' : 'a `command` (a local server) or a `url` (a remote one)'}`);
+    else if (entry.command === '' || entry.url === '') found.push(`${entry.command === '' ? '`command`' : '`url`'} of the server \`${name}\` is empty`);
+    else if (typeof entry.url === 'string' && !entry.url.startsWith('${')) {
+      if (!/^https?:\/\//i.test(entry.url)) found.push(`\`url\` of the server \`${name}\` has to begin with https:// or http://`);
+      else if (!URL.canParse(entry.url.replace(/\$\{[^}]*\}/g, 'x'))) found.push(`\`url\` of the server \`${name}\` is no address`);
     }
   }
-  for (const [name, entry] of Object.entries(value?.mcpServers ?? {})) {
-    if (!/^(?!.*__)[A-Za-z0-9._-]{1,64}$/.test(name)) found.push(`mcpServers.${name}: a name has 1 to 64 letters, digits, -, _ and ., without __`);
-    if (name === 'mcpzip') found.push('mcpServers.mcpzip: the name is reserved for the built-in server');
-    const targets = [entry?.command, entry?.url].filter((target) => target !== undefined).length;
-    if (targets !== 1) found.push(`mcpServers.${name} needs ${targets ? 'one of `command` and `url`, not both' : 'a `command` (a local server) or a `url` (a remote one)'}`);
-    else if (entry.command === '' || entry.url === '') found.push(`mcpServers.${name}: ${entry.command === '' ? '`command`' : '`url`'} is empty`);
+  if (!validate(value)) {
+    const told = validate.errors.map((error) => sentence(error, value)).filter(Boolean);
+    // Some faults have no sentence of their own: those of names and targets are told above, and of the rest at least that there is one.
+    if (!told.length && !found.length) told.push(`${spot(validate.errors[0].instancePath)} is not as the schema says: ${validate.errors[0].message}`);
+    found.unshift(...told);
   }
   return [...new Set(found)];
 }

@@ -200,6 +200,17 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
         "| **{} calls** | **{raw}** | **{both}** | **{default}** | **{best}** | where there is one, else the default |",
         rows.len()
     )?;
+    let stored: Vec<&Row<'_>> = rows.iter().filter(|row| row.raw != row.default).collect();
+    let (whole, heads) = stored
+        .iter()
+        .fold((0, 0), |sums, row| (sums.0 + row.raw, sums.1 + row.default));
+    writeln!(
+        out,
+        "\n{} of {} results were over the budget: they were stored, and {heads} of their {whole} tokens were shown. An agent that reads on pays for what it reads. The other {} results came as the servers gave them.",
+        stored.len(),
+        rows.len(),
+        rows.len() - stored.len()
+    )?;
     let (with, chosen) = rows
         .iter()
         .filter_map(|row| Some((row.raw, row.selected?)))
