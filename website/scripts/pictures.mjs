@@ -17,8 +17,8 @@ export function problem(theme) {
   const row = (y, title, tokens, fill) => `<text x="24" y="${y}" fill="${colour.text}" font-size="13.5">${escape(title)}</text>
 <text x="560" y="${y + 32}" fill="${fill}" font-size="30" font-weight="700">${figure(tokens)}</text><text x="672" y="${y + 32}" fill="${colour.faint}" font-size="13.5">tokens</text>`;
   const results = [
-    `${calls.length} calls: ${calls.length - stored.calls} results came unchanged; ${stored.calls} were over the budget, so they were stored, and ${figure(stored.shown)} of their ${figure(stored.raw)} tokens shown.`,
-    `With a jq filter, ${filtered.calls} of the calls gave the part asked for: ${figure(filtered.select)} of ${figure(filtered.raw)} tokens. Reading on costs again.`,
+    `${calls.length - stored.calls} of ${calls.length} came unchanged; ${stored.calls} were over the budget: stored, with ${figure(stored.shown)} of ${figure(stored.raw)} tokens shown.`,
+    `Reading on costs again. With a jq filter, ${filtered.calls} of the calls gave only the part asked for: ${figure(filtered.select)} of ${figure(filtered.raw)} tokens.`,
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 262" font-family="${SANS}" role="img" aria-labelledby="t d">
 <title id="t">What the definitions of tools cost an agent, without and with mcpzip</title>
