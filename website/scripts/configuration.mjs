@@ -13,9 +13,10 @@ export function readSchema() {
 
 /** A validator of the schema; `compile` gives a function with `errors`. */
 export function validator(options = {}) {
-  const schema = readSchema();
+  // Descriptions and messages would weigh on the builder's page, which has words of its own.
+  const schema = JSON.parse(JSON.stringify(readSchema(), (key, value) => (key === 'description' && typeof value === 'string' ? undefined : value)));
   const Validator = /2020-12/.test(schema.$schema ?? '') ? Ajv2020.default ?? Ajv2020 : Ajv.default ?? Ajv;
-  const ajv = new Validator({ allErrors: true, strict: false, logger: false, ...options });
+  const ajv = new Validator({ allErrors: true, strict: false, logger: false, messages: false, ...options });
   return { ajv, validate: ajv.compile(schema) };
 }
 

@@ -58,7 +58,7 @@ function spot(path) {
 }
 
 /** One error of the schema as a sentence; undefined where another error says it better. */
-function sentence({ instancePath, keyword, params, message }, value) {
+function sentence({ instancePath, keyword, params }, value) {
   const here = spot(instancePath);
   const found = instancePath.split('/').slice(1).reduce((inner, step) => inner?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], value);
   const unknown = params.additionalProperty ?? params.unevaluatedProperty;
@@ -74,7 +74,7 @@ function sentence({ instancePath, keyword, params, message }, value) {
     case 'minLength': case 'minItems': return `${here} is empty`;
     case 'pattern': return `${here} is \`${found}\`, which has not the form that is needed there`;
     case 'anyOf': case 'oneOf': case 'if': case 'not': case 'propertyNames': return undefined;
-    default: return `${here} ${message}`;
+    default: return `${here} is not as the schema says (${keyword})`;
   }
 }
 
@@ -96,7 +96,7 @@ export function problems(validate, value) {
   if (!validate(value)) {
     const told = validate.errors.map((error) => sentence(error, value)).filter(Boolean);
     // Some faults have no sentence of their own: those of names and targets are told above, and of the rest at least that there is one.
-    if (!told.length && !found.length) told.push(`${spot(validate.errors[0].instancePath)} is not as the schema says: ${validate.errors[0].message}`);
+    if (!told.length && !found.length) told.push(`${spot(validate.errors[0].instancePath)} is not as the schema says (${validate.errors[0].keyword})`);
     found.unshift(...told);
   }
   return [...new Set(found)];
