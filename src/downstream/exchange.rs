@@ -143,7 +143,7 @@ impl Batch {
             Frame::error(
                 None,
                 ErrorCode::TOO_MANY_REQUESTS,
-                "there is no room for the answers",
+                "there is no budget for the answers",
                 None,
             )
         };

@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 
 /// The session a server gave out (2025-03-26 to 2025-11-25, basic/transports).
 pub const SESSION: &str = "mcp-session-id";
+/// The event behind which a stream of events is resumed (2025-03-26 to 2025-11-25, the same page).
+pub const LAST_EVENT_ID: &str = "last-event-id";
 /// The revision that is spoken (since 2025-06-18, basic/transports).
 pub const VERSION: &str = "mcp-protocol-version";
 /// The method of the request in the body (2026-07-28, basic/transports/streamable-http).

@@ -5,6 +5,7 @@
 //!
 //! *Invariant*: nothing here knows a server, a tool or a transport, and nothing here writes a payload it has parsed.
 
+pub mod budget;
 mod capabilities;
 pub mod envelope;
 mod error_code;
@@ -18,9 +19,9 @@ mod log_level;
 pub mod object;
 pub mod outbox;
 mod revision;
-pub mod room;
 mod scan;
 
+pub use budget::ByteBudget;
 pub use capabilities::{ClientCapabilities, ServerCapabilities};
 pub use envelope::{Envelope, Malformed, Message, Outcome, Request};
 pub use error_code::ErrorCode;
@@ -31,5 +32,4 @@ pub use log_level::LogLevel;
 pub use object::Object;
 pub use outbox::{Closed, Outbox};
 pub use revision::Revision;
-pub use room::Room;
 pub(crate) use scan::IdScan;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::Frame;
-use super::room::{NoRoom, Room};
+use super::budget::{ByteBudget, OverBudget};
 
 /// Payloads from this size on are handed over as they are; smaller ones are copied together.
 const COPY_BELOW: usize = 16 * 1024;
@@ -40,12 +40,12 @@ pub struct Closed;
 struct Shared {
     is_alone: bool,
     /// Where what waits takes its place, besides.
-    room_of_all: Option<Room>,
+    shared_budget: Option<ByteBudget>,
     queue: Mutex<Queue>,
     /// Woken when there is something to write, or nothing will follow.
     ready: Notify,
     /// Woken when there is room again, or nothing will be written.
-    room: Notify,
+    capacity: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -83,11 +83,11 @@ impl Outbox {
         }))
     }
 
-    /// The outbox of one of several peers, who share `room` for what waits for them.
+    /// The outbox of one of several peers, who share `budget` for what waits for them.
     #[must_use]
-    pub fn within(room: Room) -> Self {
+    pub fn within(budget: ByteBudget) -> Self {
         Self(Arc::new(Shared {
-            room_of_all: Some(room),
+            shared_budget: Some(budget),
             ..Shared::default()
         }))
     }
@@ -97,9 +97,9 @@ impl Outbox {
     ///
     /// # Errors
     /// When there is no place left.
-    pub fn hold(&self, mut frame: Frame) -> Result<Frame, NoRoom> {
-        if let Some(room) = &self.0.room_of_all {
-            frame.body = room.hold(frame.body)?;
+    pub fn hold(&self, mut frame: Frame) -> Result<Frame, OverBudget> {
+        if let Some(budget) = &self.0.shared_budget {
+            frame.body = budget.hold(frame.body)?;
         }
         Ok(frame)
     }
@@ -143,12 +143,12 @@ impl Outbox {
     async fn send_later(&self, mut frame: Frame) -> Result<(), Closed> {
         let _held_back = HeldBack::of(self, size(&frame));
         loop {
-            let room = self.0.room.notified();
+            let capacity = self.0.capacity.notified();
             match self.try_send(frame) {
                 Ok(sent) => return sent,
                 Err(back) => frame = back,
             }
-            room.await;
+            capacity.await;
         }
     }
 
@@ -171,9 +171,9 @@ impl Outbox {
     pub fn offer(&self, frame: Frame) {
         if self
             .0
-            .room_of_all
+            .shared_budget
             .as_ref()
-            .is_none_or(|room| !room.is_scarce())
+            .is_none_or(|budget| !budget.is_scarce())
         {
             self.append_below(LIMIT, |queue| queue.waiting, frame);
         }
@@ -210,9 +210,9 @@ impl Outbox {
             if !self.is_congested() {
                 return;
             }
-            let room = self.0.room.notified();
+            let capacity = self.0.capacity.notified();
             if self.is_congested() {
-                room.await;
+                capacity.await;
             }
         }
     }
@@ -225,7 +225,7 @@ impl Outbox {
         }
         drop(queue);
         self.0.ready.notify_one();
-        self.0.room.notify_waiters();
+        self.0.capacity.notify_waiters();
     }
 
     /// Writes what is appended until the outbox is closed and empty, or the peer is gone.
@@ -249,7 +249,7 @@ impl Outbox {
                 if let Some(frame) = queue.frames.pop_front() {
                     queue.waiting -= size(&frame);
                     drop(queue);
-                    self.0.room.notify_waiters();
+                    self.0.capacity.notify_waiters();
                     return Some(frame);
                 }
                 if queue.state != State::Open {
@@ -267,7 +267,7 @@ impl Outbox {
         queue.frames.clear();
         drop(queue);
         self.0.ready.notify_one();
-        self.0.room.notify_waiters();
+        self.0.capacity.notify_waiters();
     }
 
     /// Whether messages are still taken.
@@ -313,7 +313,7 @@ impl Outbox {
             }
             batch.clear();
             writer.flush().await?;
-            self.0.room.notify_waiters();
+            self.0.capacity.notify_waiters();
         }
     }
 
@@ -360,7 +360,7 @@ impl Drop for HeldBack<'_> {
         queue.held_back -= self.bytes;
         if was_congested && queue.backlog() < CONGESTED {
             drop(queue);
-            self.outbox.0.room.notify_waiters();
+            self.outbox.0.capacity.notify_waiters();
         }
     }
 }

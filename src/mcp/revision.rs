@@ -64,6 +64,12 @@ impl Revision {
             .unwrap_or(Self::NEWEST_LEGACY)
     }
 
+    /// Whether a stream of events begins with one that has an id and no data (2025-11-25, basic/transports).
+    #[must_use]
+    pub fn has_priming_events(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
     /// Whether a client may send several messages in one array (2025-03-26, basic).
     #[must_use]
     pub fn has_batches(self) -> bool {

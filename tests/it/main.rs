@@ -33,6 +33,7 @@ mod headers_command;
 mod http_access;
 mod http_downstream;
 mod http_faults;
+mod http_resume;
 mod http_upstream;
 mod lazy;
 mod listing;

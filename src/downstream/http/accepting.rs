@@ -14,10 +14,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::Shared;
 use super::access::LetIn;
 use super::connections::{Connection, Connections, Ongoing};
-use super::stall::Stalling;
+use super::shared::Shared;
+use super::slow_reader::SlowReaderGuard;
 use crate::shutdown::Tasks;
 
 /// How long the head of a request may take, the wait for a next request included, once a client is known.
@@ -52,7 +52,7 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let Some(connection) = connections.admit(number, peer.ip()) else {
-                        tracing::debug!(%peer, "there is no place for a connection");
+                        tracing::debug!(%peer, "there is no permit for a connection");
                         // Where it cannot be said at once, the end of the connection says it.
                         let _ = stream.try_write(NO_PLACE.as_bytes());
                         continue;
@@ -60,7 +60,7 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
                     // An answer must not wait for the acknowledgement of the one before. Without it, all is slower and nothing
                     // is wrong.
                     let _ = stream.set_nodelay(true);
-                    let stream = Stalling::new(stream, shared.outgoing.clone(), STALL);
+                    let stream = SlowReaderGuard::new(stream, shared.outgoing.clone(), STALL);
                     tasks.spawn(serve(stream, router.clone(), tasks.clone(), connection));
                 }
                 Err(error) => {
@@ -84,11 +84,16 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
     shared.sessions.end_all();
 }
 
-async fn serve(stream: Stalling<TcpStream>, router: Router, tasks: Tasks, connection: Connection) {
-    let place = Arc::new(connection);
+async fn serve(
+    stream: SlowReaderGuard<TcpStream>,
+    router: Router,
+    tasks: Tasks,
+    connection: Connection,
+) {
+    let permit = Arc::new(connection);
     let router = TowerToHyperService::new(router);
     let service = service_fn(|request: Request<Incoming>| {
-        let ongoing = place.begin();
+        let ongoing = permit.begin();
         let answer = router.call(request);
         async move { answer.await.map(|answer| held(answer, ongoing)) }
     });
@@ -108,7 +113,7 @@ async fn serve(stream: Stalling<TcpStream>, router: Router, tasks: Tasks, connec
             return;
         }
         () = tasks.stopped() => {}
-        () = place.over() => {}
+        () = permit.over() => {}
     }
     connection.as_mut().graceful_shutdown();
     // A client that does not take its answers in time has lost interest.

@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::{Shared, refusal};
+use super::refusal;
 use crate::secret::{Secret, is_same_secret};
 
 /// What pages of listed origins may send and read.
@@ -169,11 +169,11 @@ impl Access {
 
 /// Lets a request in, or says why not.
 pub(super) async fn check(
-    State(shared): State<Arc<Shared>>,
+    State(access): State<Arc<Access>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let listed = shared.access.listed(request.headers());
+    let listed = access.listed(request.headers());
     let is_preflight = request.method() == Method::OPTIONS
         && request
             .headers()
@@ -184,7 +184,7 @@ pub(super) async fn check(
         *allowed.status_mut() = StatusCode::NO_CONTENT;
         allowed
     } else {
-        match shared.access.refusal(request.headers(), request.uri()) {
+        match access.refusal(request.headers(), request.uri()) {
             Some(refusal) => refusal,
             None => {
                 let mut response = next.run(request).await;

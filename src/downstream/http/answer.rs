@@ -1,44 +1,20 @@
 //! The answer to a POST: the message itself where it comes first and soon, a stream of events otherwise.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::sessions::Visit;
-use super::{Shared, body, refusal};
-use crate::downstream::Session;
-use crate::mcp::{ErrorCode, Frame, Outbox, RequestId};
+use super::event_log::StreamKind;
+use super::forms::Forms;
+use super::shared::Shared;
+use super::stream::Stream;
+use super::{body, refusal};
+use crate::mcp::{ErrorCode, Frame, RequestId};
 
 /// Where nothing is there after this time, the client is shown that something is going on.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// A way to one client, and what ends with it.
-pub(super) struct Stream {
-    outbox: Outbox,
-    end: End,
-    _visit: Option<Visit>,
-}
-
-/// What happens when the client is gone.
-enum End {
-    /// Requests go on: up to 2025-11-25, leaving is not cancelling.
-    Nothing,
-    /// Leaving cancels (2026-07-28, basic/patterns/cancellation).
-    Requests(Arc<Session>),
-    /// The stream was the session.
-    Session(Arc<Shared>, String),
-}
-
-/// The forms of an answer that a client takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Forms {
-    json: bool,
-    pub(super) events: bool,
-}
 
 /// What is answered.
 pub(super) struct Question<'a> {
@@ -48,87 +24,6 @@ pub(super) struct Question<'a> {
     pub(super) forms: Forms,
 }
 
-impl Stream {
-    /// A way whose end cancels nothing.
-    pub(super) fn new(outbox: Outbox, visit: Option<Visit>) -> Self {
-        Self {
-            outbox,
-            end: End::Nothing,
-            _visit: visit,
-        }
-    }
-
-    /// A way whose end cancels the requests of `session`.
-    pub(super) fn cancelling(outbox: Outbox, session: Arc<Session>) -> Self {
-        Self {
-            outbox,
-            end: End::Requests(session),
-            _visit: None,
-        }
-    }
-
-    /// A way whose end is that of the session `id`.
-    pub(super) fn ending(outbox: Outbox, shared: Arc<Shared>, id: String, visit: Visit) -> Self {
-        Self {
-            outbox,
-            end: End::Session(shared, id),
-            _visit: Some(visit),
-        }
-    }
-
-    pub(super) fn outbox(&self) -> &Outbox {
-        &self.outbox
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.outbox.abandon();
-        match &self.end {
-            End::Nothing => {}
-            End::Requests(session) => session.cancel_all(),
-            End::Session(shared, id) => {
-                shared.sessions.end(id);
-            }
-        }
-    }
-}
-
-impl Forms {
-    /// What the `Accept` of a request allows; everything where there is none. `None` when there is nothing we have.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut forms = Self {
-            json: false,
-            events: false,
-        };
-        let mut is_there = false;
-        for value in headers.get_all(ACCEPT) {
-            is_there = true;
-            for part in value.to_str().unwrap_or_default().split(',') {
-                let kind = part
-                    .split(';')
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .to_ascii_lowercase();
-                forms.json |= matches!(
-                    kind.as_str(),
-                    "application/json" | "application/*" | "*/*" | "*"
-                );
-                forms.events |=
-                    matches!(kind.as_str(), "text/event-stream" | "text/*" | "*/*" | "*");
-            }
-        }
-        if !is_there {
-            return Some(Self {
-                json: true,
-                events: true,
-            });
-        }
-        (forms.json || forms.events).then_some(forms)
-    }
-}
-
 /// Waits for what comes on `stream` and answers with it.
 pub(super) async fn answer(shared: &Shared, stream: Stream, question: Question<'_>) -> Response {
     let Forms { json, events } = question.forms;
@@ -136,20 +31,26 @@ pub(super) async fn answer(shared: &Shared, stream: Stream, question: Question<'
         return only_json(shared, stream, &question).await;
     }
     if !json {
-        return body::events(VecDeque::new(), stream);
+        return events_of(stream, None);
     }
-    match tokio::time::timeout(PATIENCE, stream.outbox.next()).await {
-        Ok(Some(frame)) if stream.outbox.is_through() => whole(frame, question.is_modern),
-        Ok(Some(frame)) => body::events(body::event(frame), stream),
+    match tokio::time::timeout(PATIENCE, stream.outbox().next()).await {
+        Ok(Some(frame)) if stream.outbox().is_through() => whole(frame, question.is_modern),
+        Ok(Some(frame)) => events_of(stream, Some(frame)),
         Ok(None) => nothing(shared, stream, &question),
-        Err(_) => body::events(VecDeque::new(), stream),
+        Err(_) => events_of(stream, None),
     }
+}
+
+/// A stream of events, `first` before all that follow.
+fn events_of(mut stream: Stream, first: Option<Frame>) -> Response {
+    let first = stream.begin(StreamKind::Response, first);
+    body::events(first, stream)
 }
 
 /// For a client that takes no events: what comes before the answer is left out.
 async fn only_json(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response {
-    while let Some(frame) = stream.outbox.next().await {
-        if stream.outbox.is_through() {
+    while let Some(frame) = stream.outbox().next().await {
+        if stream.outbox().is_through() {
             return whole(frame, question.is_modern);
         }
     }
@@ -199,7 +100,6 @@ fn status(code: ErrorCode, is_modern: bool) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
     use serde_json::value::RawValue;
 
     use super::*;
@@ -230,28 +130,5 @@ mod tests {
             (own(ErrorCode::MISSING_CAPABILITY), relayed(-32021)),
             (400, 400)
         );
-    }
-
-    #[test]
-    fn what_a_client_accepts_is_read_leniently() {
-        #[track_caller]
-        fn check(accept: &str, expected: Option<(bool, bool)>) {
-            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_str(accept).unwrap())]);
-            assert_eq!(
-                Forms::of(&headers).map(|forms| (forms.json, forms.events)),
-                expected,
-                "{accept}"
-            );
-        }
-        check("application/json, text/event-stream", Some((true, true)));
-        check(
-            "TEXT/EVENT-STREAM;q=0.9,application/json; charset=utf-8",
-            Some((true, true)),
-        );
-        check("application/json", Some((true, false)));
-        check("text/event-stream", Some((false, true)));
-        check("*/*", Some((true, true)));
-        check("text/html", None);
-        assert!(Forms::of(&HeaderMap::new()).is_some());
     }
 }

@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::{Shared, refusal};
+use super::refusal;
+use super::shared::Shared;
 
 /// The process answers.
 pub(super) async fn live() -> Response {

@@ -7,12 +7,13 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 
-use super::{Shared, nothing_here, refusal};
+use super::refusal;
+use super::shared::Shared;
 use crate::proxy::METRICS_TYPE;
 
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -> Response {
     if !shared.proxy.unscoped().config().metrics {
-        return nothing_here();
+        return refusal::nothing_here();
     }
     if !matches!(method, Method::GET | Method::HEAD) {
         return refusal::method_not_allowed("GET");

@@ -3,22 +3,29 @@
 //! A client with a handshake gets a session, kept between its requests under a random id. A request of the modern era
 //! is a session by itself: its fields say all there is to know of its client, and its connection is its life.
 //!
-//! What they send, and what waits for them, has a room each that all of them share: a message for which there is none is
-//! refused, an answer dropped, and a client that reads nothing loses its connection then.
+//! All clients share one byte budget for the messages they send, and one for those that wait for them: a message over the
+//! first is refused, an answer over the second dropped, and a client that reads nothing loses its connection then.
 
 mod accepting;
 mod access;
 mod answer;
 mod body;
 mod connections;
+mod event;
+mod event_log;
+mod forms;
 mod health;
+mod incoming;
+mod listening;
 mod metrics;
 mod modern;
 mod post;
 mod refusal;
 mod sessions;
+mod shared;
+mod slow_reader;
 mod sse;
-mod stall;
+mod stream;
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,17 +42,22 @@ use tokio::net::TcpListener;
 
 pub use access::Origin;
 
-use crate::mcp::Room;
+use crate::mcp::ByteBudget;
 use crate::proxy::Proxy;
 use crate::secret::Secret;
 use crate::shutdown::Tasks;
 use access::Access;
 use sessions::Sessions;
+use shared::Shared;
 
 /// What all clients together may have sent that is worked on, and what may wait for them in all: in large messages,
 const LARGE: usize = 128 * 1024 * 1024;
 /// and in short ones, in bytes.
 const SHORT: usize = 32 * 1024 * 1024;
+
+/// What the events may take that are kept for clients that resume, in large ones and in short ones each, in bytes. A part of
+/// the budgets above, so that live messages always have most of those.
+const KEPT: usize = 8 * 1024 * 1024;
 
 /// Where clients find us.
 const ENDPOINT: &str = "/mcp";
@@ -97,20 +109,6 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// What all requests work on.
-#[derive(Debug)]
-struct Shared {
-    proxy: Arc<Proxy>,
-    tasks: Tasks,
-    access: Access,
-    sessions: Sessions,
-    /// For what clients send, as long as anybody works on it,
-    incoming: Room,
-    /// and for what waits for them.
-    outgoing: Room,
-    was_ready: AtomicBool,
-}
-
 impl Server {
     /// Takes the address; clients wait until [`Server::start`].
     ///
@@ -129,18 +127,20 @@ impl Server {
         let failed = |source| Error::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let outgoing = Room::new(LARGE, SHORT);
-        let access = Access {
+        let outgoing = ByteBudget::new(LARGE, SHORT);
+        let access = Arc::new(Access {
             is_loopback,
             token,
             origins,
-        };
+        });
+        let kept = ByteBudget::new(KEPT, KEPT);
+        let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
         let shared = Shared {
             proxy,
             tasks,
             access,
-            sessions: Sessions::new(outgoing.clone()),
-            incoming: Room::new(LARGE, SHORT),
+            sessions,
+            incoming: ByteBudget::new(LARGE, SHORT),
             outgoing,
             was_ready: AtomicBool::new(false),
         };
@@ -172,18 +172,13 @@ fn router(shared: Arc<Shared>) -> Router {
         .route(sse::MESSAGES, any(sse::message))
         .route("/metrics", any(metrics::metrics))
         .layer(middleware::from_fn_with_state(
-            shared.clone(),
+            shared.access.clone(),
             access::check,
         ))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
-        .fallback(async || nothing_here())
+        .fallback(async || refusal::nothing_here())
         .with_state(shared)
-}
-
-/// 404, for any other path.
-fn nothing_here() -> Response {
-    refusal::not_found("there is nothing here; MCP is served on /mcp")
 }
 
 /// Streamable HTTP.
@@ -191,8 +186,8 @@ async fn endpoint(State(shared): State<Arc<Shared>>, request: Request) -> Respon
     let (parts, body) = request.into_parts();
     match parts.method {
         Method::POST => post::post(&shared, &parts.headers, body).await,
-        Method::GET => sessions::stream(&shared, &parts.headers),
-        Method::DELETE => sessions::delete(&shared, &parts.headers),
+        Method::GET => listening::get(&shared, &parts.headers),
+        Method::DELETE => listening::delete(&shared, &parts.headers),
         _ => refusal::method_not_allowed("GET, POST, DELETE"),
     }
 }

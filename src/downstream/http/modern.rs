@@ -7,10 +7,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::answer::{Forms, Question, Stream, answer};
-use super::post::{accepted, own};
-use super::refusal::Refusal;
-use super::{Shared, refusal};
+use super::answer::{Question, answer};
+use super::forms::Forms;
+use super::incoming::own_exchange;
+use super::refusal;
+use super::refusal::{Refusal, accepted};
+use super::shared::Shared;
+use super::stream::Stream;
 use crate::downstream::session::{CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY};
 use crate::downstream::{Exchange, Session};
 use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision, headers};
@@ -60,7 +63,7 @@ pub(super) async fn post(
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     session.shares_as(meta(request).get(CLIENT_KEY).map_or("", RawValue::get));
     let outbox = Outbox::within(shared.outgoing.clone());
-    let mut exchange = own(map, &outbox);
+    let mut exchange = own_exchange(map, &outbox);
     if let Exchange::Own { params, .. } = &mut exchange {
         let all = map
             .iter()

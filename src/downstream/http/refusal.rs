@@ -1,4 +1,4 @@
-//! Answers that say no. Their bodies are JSON-RPC errors, because that is what clients show.
+//! Answers without a result: 202, and refusals, whose bodies are JSON-RPC errors because clients show those.
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -40,8 +40,7 @@ impl Refusal {
     /// 503: clients have sent more than can be worked on at once.
     pub(super) fn overload() -> Self {
         let message =
-            "there is no room for the message: too much is worked on already; send it again later"
-                .to_owned();
+            "the messages under way leave no memory for this one; send it again later".to_owned();
         let (status, code) = (
             StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::TOO_MANY_REQUESTS,
@@ -74,6 +73,29 @@ pub(super) fn error(
     message: &str,
 ) -> Response {
     json(status, Frame::error(id, code, message, None).head)
+}
+
+/// 202, for what is not answered.
+pub(super) fn accepted() -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// 503: no entry for another session.
+pub(super) fn full(id: Option<&RequestId>) -> Response {
+    let message = "there are as many sessions as there may be, and all are in use";
+    error(
+        StatusCode::SERVICE_UNAVAILABLE,
+        id,
+        ErrorCode::TOO_MANY_REQUESTS,
+        message,
+    )
+}
+
+/// 404, for any other path.
+pub(super) fn nothing_here() -> Response {
+    not_found("there is nothing here; MCP is served on /mcp")
 }
 
 /// A refusal that is about the HTTP request, not about a message in it.

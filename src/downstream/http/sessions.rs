@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
 
-use super::answer::{Forms, Stream};
+use super::event_log::EventLog;
 use super::refusal::Refusal;
-use super::{Shared, body, refusal};
 use crate::downstream::Session;
-use crate::mcp::{Outbox, Revision, Room, headers};
+use crate::mcp::{ByteBudget, Outbox, Revision, headers};
 use crate::secret::random_token;
+use crate::shutdown::Tasks;
 
 /// How many sessions there may be; beyond that, the one that was unused for longest goes.
 const MOST: usize = 1024;
@@ -25,21 +24,25 @@ const IDLE: Duration = Duration::from_secs(60 * 60);
 /// All sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    places: Mutex<HashMap<String, Arc<Place>>>,
-    /// For what waits for their clients.
-    room: Room,
+    entries: Mutex<HashMap<String, Arc<SessionEntry>>>,
+    /// For the messages that wait for their clients,
+    budget: ByteBudget,
+    /// and for the events that are kept for them.
+    kept: ByteBudget,
+    tasks: Tasks,
 }
 
 /// One session, between and during its requests.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SessionEntry {
     session: Arc<Session>,
     /// The transport it was opened over; the other one does not know its id.
     kind: Kind,
-    room: Room,
+    budget: ByteBudget,
     /// Where unasked messages go.
     stream: Mutex<Option<Outbox>>,
-    visits: AtomicUsize,
+    log: Arc<EventLog>,
+    guards: AtomicUsize,
     used: Mutex<Instant>,
 }
 
@@ -52,78 +55,85 @@ pub(super) enum Kind {
     Sse,
 }
 
-/// A place in use.
+/// A use of a session: an entry that has one is not idle.
 #[derive(Debug)]
-pub(super) struct Visit(Arc<Place>);
+pub(super) struct SessionGuard(Arc<SessionEntry>);
 
-/// All places are taken, and all are in use.
+/// There are as many sessions as there may be, and all are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
 impl Sessions {
-    /// None yet; what waits for their clients is in `room`.
-    pub(super) fn new(room: Room) -> Self {
+    /// None yet; the messages that wait for their clients are in `budget`, the events that are kept for them in `kept`.
+    pub(super) fn new(budget: ByteBudget, kept: ByteBudget, tasks: Tasks) -> Self {
         Self {
-            places: Mutex::default(),
-            room,
+            entries: Mutex::default(),
+            budget,
+            kept,
+            tasks,
         }
     }
 
     /// Keeps `session` from now on; its id, and the first use of it.
-    pub(super) fn open(&self, session: Arc<Session>, kind: Kind) -> Result<(String, Visit), Full> {
-        let mut places = self.places();
-        if places.len() >= MOST {
-            let oldest = places
+    pub(super) fn open(
+        &self,
+        session: Arc<Session>,
+        kind: Kind,
+    ) -> Result<(String, SessionGuard), Full> {
+        let mut entries = self.entries();
+        if entries.len() >= MOST {
+            let oldest = entries
                 .iter()
-                .filter(|(_, place)| !place.is_in_use())
-                .min_by_key(|(_, place)| *place.used());
+                .filter(|(_, entry)| !entry.is_in_use())
+                .min_by_key(|(_, entry)| *entry.used());
             let oldest = oldest.map(|(id, _)| id.clone()).ok_or(Full)?;
-            places
+            entries
                 .remove(&oldest)
                 .iter()
-                .for_each(|place| place.close());
+                .for_each(|entry| entry.close());
         }
-        let place = Arc::new(Place {
+        let entry = Arc::new(SessionEntry {
             session,
             kind,
-            room: self.room.clone(),
+            budget: self.budget.clone(),
             stream: Mutex::default(),
-            visits: AtomicUsize::new(0),
+            log: Arc::new(EventLog::new(self.kept.clone(), self.tasks.clone())),
+            guards: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
         });
         let id = random_token();
-        place.session.named_for(&id);
-        places.insert(id.clone(), place.clone());
-        Ok((id, Visit::new(place)))
+        entry.session.named_for(&id);
+        entries.insert(id.clone(), entry.clone());
+        Ok((id, SessionGuard::new(entry)))
     }
 
     /// The session with this id.
-    pub(super) fn visit(&self, id: &str, kind: Kind) -> Option<Visit> {
-        self.places()
+    pub(super) fn find(&self, id: &str, kind: Kind) -> Option<SessionGuard> {
+        self.entries()
             .get(id)
-            .filter(|place| place.kind == kind)
+            .filter(|entry| entry.kind == kind)
             .cloned()
-            .map(Visit::new)
+            .map(SessionGuard::new)
     }
 
     /// Ends a session and cancels its requests; whether there was one.
     pub(super) fn end(&self, id: &str) -> bool {
-        let place = self.places().remove(id);
-        place.iter().for_each(|place| place.close());
-        place.is_some()
+        let entry = self.entries().remove(id);
+        entry.iter().for_each(|entry| entry.close());
+        entry.is_some()
     }
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        self.places().len()
+        self.entries().len()
     }
 
     /// Ends those that were unused for long by `now`.
     pub(super) fn tidy(&self, now: Instant) {
-        self.places().retain(|_, place| {
-            let stays = place.is_in_use() || now.saturating_duration_since(*place.used()) < IDLE;
+        self.entries().retain(|_, entry| {
+            let stays = entry.is_in_use() || now.saturating_duration_since(*entry.used()) < IDLE;
             if !stays {
-                place.close();
+                entry.close();
             }
             stays
         });
@@ -131,16 +141,16 @@ impl Sessions {
 
     /// Ends all of them.
     pub(super) fn end_all(&self) {
-        self.places().drain().for_each(|(_, place)| place.close());
+        self.entries().drain().for_each(|(_, entry)| entry.close());
     }
 
-    fn places(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, Arc<SessionEntry>>> {
         // Each change is a single step.
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl SessionEntry {
     pub(super) fn session(&self) -> &Arc<Session> {
         &self.session
     }
@@ -148,7 +158,7 @@ impl Place {
     /// Opens the stream of unasked messages. The one that was open before ends: of two, the newer is the one that is
     /// read, because a client may lose a connection without our noticing.
     pub(super) fn listen(&self) -> Outbox {
-        let outbox = Outbox::within(self.room.clone());
+        let outbox = Outbox::within(self.budget.clone());
         self.session.attach(outbox.clone());
         let before = self
             .stream
@@ -157,6 +167,11 @@ impl Place {
             .replace(outbox.clone());
         before.iter().for_each(Outbox::close);
         outbox
+    }
+
+    /// The events that can be sent again.
+    pub(super) fn log(&self) -> &Arc<EventLog> {
+        &self.log
     }
 
     /// The stream of unasked messages, if it was opened.
@@ -173,7 +188,7 @@ impl Place {
     }
 
     fn is_in_use(&self) -> bool {
-        self.visits.load(Ordering::Relaxed) > 0 || self.session.running() > 0
+        self.guards.load(Ordering::Relaxed) > 0 || self.session.running() > 0
     }
 
     fn used(&self) -> MutexGuard<'_, Instant> {
@@ -181,43 +196,46 @@ impl Place {
     }
 }
 
-impl Visit {
-    fn new(place: Arc<Place>) -> Self {
-        place.visits.fetch_add(1, Ordering::Relaxed);
-        Self(place)
+impl SessionGuard {
+    fn new(entry: Arc<SessionEntry>) -> Self {
+        entry.guards.fetch_add(1, Ordering::Relaxed);
+        Self(entry)
     }
 }
 
-impl Deref for Visit {
-    type Target = Place;
+impl Deref for SessionGuard {
+    type Target = SessionEntry;
 
-    fn deref(&self) -> &Place {
+    fn deref(&self) -> &SessionEntry {
         &self.0
     }
 }
 
-impl Drop for Visit {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         *self.0.used() = Instant::now();
-        self.0.visits.fetch_sub(1, Ordering::Relaxed);
+        self.0.guards.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The session that a request of Streamable HTTP is in, and its id.
-pub(super) fn visit(shared: &Shared, map: &HeaderMap) -> Result<(Visit, String), Refusal> {
+pub(super) fn session_of(
+    sessions: &Sessions,
+    map: &HeaderMap,
+) -> Result<(SessionGuard, String), Refusal> {
     let Some(id) = map.get(headers::SESSION) else {
         let message = "the header `Mcp-Session-Id` is missing; `initialize` gives one out";
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     };
     let id = id.to_str().unwrap_or_default();
-    let visit = shared.sessions.visit(id, Kind::StreamableHttp);
+    let guard = sessions.find(id, Kind::StreamableHttp);
     let unknown = || {
         Refusal::new(
             StatusCode::NOT_FOUND,
             "there is no such session; begin with `initialize`",
         )
     };
-    let visit = visit.ok_or_else(unknown)?;
+    let guard = guard.ok_or_else(unknown)?;
     if let Some(version) = map.get(headers::VERSION) {
         let version = version.to_str().unwrap_or_default();
         if Revision::parse(version).is_none() {
@@ -225,50 +243,7 @@ pub(super) fn visit(shared: &Shared, map: &HeaderMap) -> Result<(Visit, String),
             return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         }
     }
-    Ok((visit, id.to_owned()))
-}
-
-/// GET: opens the stream of unasked messages.
-pub(super) fn stream(shared: &Arc<Shared>, map: &HeaderMap) -> Response {
-    // The modern era has no such stream (2026-07-28, basic/transports/streamable-http), and without a session there is
-    // nobody to whom anything could be said unasked.
-    if is_modern(map) || !map.contains_key(headers::SESSION) {
-        return refusal::method_not_allowed("POST");
-    }
-    if Forms::of(map).is_none_or(|forms| !forms.events) {
-        return refusal::refuse(
-            StatusCode::NOT_ACCEPTABLE,
-            "a GET is answered by `text/event-stream`",
-        );
-    }
-    match visit(shared, map) {
-        Ok((visit, _)) => body::events(
-            std::collections::VecDeque::new(),
-            Stream::new(visit.listen(), Some(visit)),
-        ),
-        Err(refusal) => refusal.answer(None),
-    }
-}
-
-/// DELETE: ends a session.
-pub(super) fn delete(shared: &Shared, map: &HeaderMap) -> Response {
-    if is_modern(map) {
-        return refusal::method_not_allowed("POST");
-    }
-    match visit(shared, map) {
-        Ok((_, id)) => {
-            shared.sessions.end(&id);
-            Response::default()
-        }
-        Err(refusal) => refusal.answer(None),
-    }
-}
-
-fn is_modern(map: &HeaderMap) -> bool {
-    let version = map
-        .get(headers::VERSION)
-        .and_then(|version| Revision::parse(version.to_str().ok()?));
-    version.is_some_and(Revision::is_modern)
+    Ok((guard, id.to_owned()))
 }
 
 #[cfg(test)]
@@ -276,7 +251,6 @@ mod tests {
     use super::*;
     use crate::config::{Config, Environment};
     use crate::proxy::{Directories, Mode, Proxy, Start};
-    use crate::shutdown::Tasks;
 
     #[tokio::test]
     async fn a_session_ends_when_it_was_unused_for_long() {
@@ -291,16 +265,16 @@ mod tests {
             Mode::MetaTools,
         );
         let session = || Session::new(proxy.clone(), tasks.clone());
-        let sessions = Sessions::new(Room::new(0, 0));
-        let (unused, visit) = sessions.open(session(), Kind::StreamableHttp).unwrap();
-        drop(visit);
-        let (used, visit) = sessions.open(session(), Kind::StreamableHttp).unwrap();
-        let is_there = |id: &str| sessions.places().contains_key(id);
+        let sessions = Sessions::new(ByteBudget::new(0, 0), ByteBudget::new(0, 0), tasks.clone());
+        let (unused, guard) = sessions.open(session(), Kind::StreamableHttp).unwrap();
+        drop(guard);
+        let (used, guard) = sessions.open(session(), Kind::StreamableHttp).unwrap();
+        let is_there = |id: &str| sessions.entries().contains_key(id);
         sessions.tidy(Instant::now() + IDLE / 2);
         assert!(is_there(&unused) && is_there(&used));
         sessions.tidy(Instant::now() + IDLE * 2);
         assert!(!is_there(&unused) && is_there(&used));
-        drop(visit);
+        drop(guard);
         sessions.tidy(Instant::now() + IDLE * 2);
         assert!(!is_there(&used));
         tasks.finish().await;

@@ -8,10 +8,13 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::answer::{Forms, Stream};
-use super::post::{accepted, full, read};
+use super::forms::Forms;
+use super::incoming::read;
+use super::refusal::{accepted, full};
 use super::sessions::{Full, Kind};
-use super::{Shared, body, refusal};
+use super::shared::Shared;
+use super::stream::Stream;
+use super::{body, refusal};
 use crate::downstream::{Exchange, Session};
 use crate::mcp::Envelope;
 
@@ -32,15 +35,15 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
         );
     }
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
-    let (id, visit) = match shared.sessions.open(session, Kind::Sse) {
+    let (id, guard) = match shared.sessions.open(session, Kind::Sse) {
         Ok(opened) => opened,
         Err(Full) => return full(None),
     };
-    let outbox = visit.listen();
+    let outbox = guard.listen();
     let endpoint = format!("event: endpoint\ndata: {MESSAGES}?sessionId={id}\n\n");
     body::events(
         VecDeque::from([Bytes::from(endpoint)]),
-        Stream::ending(outbox, shared, id, visit),
+        Stream::ending(outbox, shared.sessions.clone(), id, guard),
     )
 }
 
@@ -63,10 +66,10 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     let Some(id) = id else {
         return refusal::bad_request("`sessionId` is missing");
     };
-    let Some(visit) = shared.sessions.visit(id, Kind::Sse) else {
+    let Some(guard) = shared.sessions.find(id, Kind::Sse) else {
         return refusal::not_found("there is no such session; its stream has ended");
     };
-    let Some(outbox) = visit.stream() else {
+    let Some(outbox) = guard.stream() else {
         return refusal::not_found("the session's stream has ended");
     };
     let text = match read(&shared.incoming, &parts.headers, body).await {
@@ -75,7 +78,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     };
     match Envelope::parse(&text) {
         Ok(envelope) => {
-            visit
+            guard
                 .session()
                 .receive_envelope(&text, envelope, &Exchange::Shared(outbox));
         }

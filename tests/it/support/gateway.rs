@@ -43,6 +43,8 @@ pub(crate) struct Incoming {
     /// What came of the body and was not taken.
     pending: Vec<u8>,
     left: Left,
+    /// The id of the last event that had one.
+    last_id: String,
 }
 
 /// What is to come of a body.
@@ -217,6 +219,14 @@ impl HttpSession {
         stream
     }
 
+    /// A GET that resumes a stream behind the event with this id.
+    pub(crate) fn resume(&self, id: &str) -> Call {
+        Call::new(self.address, "GET", "/mcp")
+            .header("Accept", "text/event-stream")
+            .header("Mcp-Session-Id", &self.id)
+            .header("Last-Event-ID", id)
+    }
+
     /// Ends the session.
     pub(crate) fn delete(&self) -> Answer {
         Call::new(self.address, "DELETE", "/mcp")
@@ -354,6 +364,7 @@ impl Incoming {
             headers,
             pending: Vec::new(),
             left,
+            last_id: String::new(),
         }
     }
 
@@ -416,14 +427,36 @@ impl Incoming {
     #[track_caller]
     pub(crate) fn event(&mut self) -> Option<Event> {
         loop {
+            if let Some(event) = Event::parse(&self.block()?) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Waits for the event without a message that a stream begins with; its id.
+    #[track_caller]
+    pub(crate) fn priming_event(&mut self) -> String {
+        let text = self.block().expect("the stream goes on");
+        assert_eq!(text, format!("id: {}\ndata: \n\n", self.last_id));
+        self.last_id.clone()
+    }
+
+    /// The id of the last event that had one; empty where none had.
+    pub(crate) fn last_id(&self) -> &str {
+        &self.last_id
+    }
+
+    /// Waits for the next event or comment; `None` at the end of the stream.
+    #[track_caller]
+    fn block(&mut self) -> Option<String> {
+        loop {
             if let Some(end) = self.pending.windows(2).position(|pair| pair == b"\n\n") {
-                let text: Vec<u8> = self.pending.drain(..end + 2).collect();
-                if let Some(event) =
-                    Event::parse(std::str::from_utf8(&text).expect("events are UTF-8"))
-                {
-                    return Some(event);
+                let text = self.pending.drain(..end + 2).collect();
+                let text = String::from_utf8(text).expect("events are UTF-8");
+                if let Some(id) = text.lines().find_map(|line| line.strip_prefix("id: ")) {
+                    id.clone_into(&mut self.last_id);
                 }
-                continue;
+                return Some(text);
             }
             if !self.more() {
                 return None;

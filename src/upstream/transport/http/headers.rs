@@ -19,8 +19,9 @@ pub(in crate::upstream) const METHOD: HeaderName = HeaderName::from_static(heade
 pub(in crate::upstream) const NAME: HeaderName = HeaderName::from_static(headers::NAME);
 const TRACE_PARENT: HeaderName = HeaderName::from_static(headers::TRACE_PARENT);
 const TRACE_STATE: HeaderName = HeaderName::from_static(headers::TRACE_STATE);
-/// Where a broken event stream goes on.
-pub(in crate::upstream) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// [`headers::LAST_EVENT_ID`].
+pub(in crate::upstream) const LAST_EVENT: HeaderName =
+    HeaderName::from_static(headers::LAST_EVENT_ID);
 
 /// What tells a server of a trace (W3C Trace Context).
 pub(in crate::upstream) fn of_trace(

@@ -16,7 +16,7 @@ pub const LEAST: usize = 4 * 1024;
 
 /// A total that is shared; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Room(Arc<Halves>);
+pub struct ByteBudget(Arc<Halves>);
 
 #[derive(Debug)]
 struct Halves {
@@ -33,20 +33,20 @@ struct Half {
 
 /// A part of the room, in use until it is dropped.
 #[derive(Debug)]
-pub struct Place(OwnedSemaphorePermit);
+pub struct Reservation(OwnedSemaphorePermit);
 
 /// There is no room now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the messages that wait take all the room there is")]
-pub struct NoRoom;
+#[error("the messages that wait take all the budget there is")]
+pub struct OverBudget;
 
 /// Bytes that are in the place they take.
 struct Held {
     bytes: Bytes,
-    _place: Place,
+    _reservation: Reservation,
 }
 
-impl Room {
+impl ByteBudget {
     /// Room for so many bytes of large messages, and of short ones.
     #[must_use]
     pub fn new(large: usize, short: usize) -> Self {
@@ -64,36 +64,44 @@ impl Room {
     ///
     /// # Cancel safety
     /// A dropped future has taken nothing.
-    pub async fn take(&self, length: usize, total: usize) -> Place {
-        let place = self
+    pub async fn take(&self, length: usize, total: usize) -> Reservation {
+        let reservation = self
             .half(total)
             .free
             .clone()
             .acquire_many_owned(permits(length))
             .await;
-        Place(place.expect("the semaphore is never closed"))
+        Reservation(reservation.expect("the semaphore is never closed"))
     }
 
-    /// `bytes` in a place of their own.
+    /// `length` bytes now.
+    ///
+    /// # Errors
+    /// When they are not free.
+    pub fn try_take(&self, length: usize) -> Result<Reservation, OverBudget> {
+        let half = self.half(length);
+        half.free
+            .clone()
+            .try_acquire_many_owned(permits(length))
+            .map(Reservation)
+            .map_err(|_| OverBudget)
+    }
+
+    /// `bytes` with a reservation of their own.
     ///
     /// # Errors
     /// When there is none now.
-    pub fn hold(&self, bytes: Bytes) -> Result<Bytes, NoRoom> {
+    pub fn hold(&self, bytes: Bytes) -> Result<Bytes, OverBudget> {
         let half = self.half(bytes.len());
         let is_first = half.free.available_permits() == half.most;
-        let place = Place(
-            half.free
-                .clone()
-                .try_acquire_many_owned(permits(bytes.len()))
-                .map_err(|_| NoRoom)?,
-        );
+        let reservation = self.try_take(bytes.len())?;
         // What came in a row with others shares its memory with them, which is as much again. One by itself is not worth a copy.
         let bytes = if bytes.len() > SHORT && !is_first {
             Bytes::copy_from_slice(&bytes)
         } else {
             bytes
         };
-        Ok(place.with(bytes))
+        Ok(reservation.with(bytes))
     }
 
     /// Whether more than half of it is taken, by large messages or by short ones.
@@ -118,7 +126,7 @@ fn permits(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-impl Place {
+impl Reservation {
     /// Puts another place of the same kind to it.
     pub fn add(&mut self, other: Self) {
         self.0.merge(other.0);
@@ -129,7 +137,7 @@ impl Place {
     pub fn with(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Held {
             bytes,
-            _place: self,
+            _reservation: self,
         })
     }
 }
@@ -151,33 +159,33 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_given_back_with_the_last_byte() {
-        let room = Room::new(LARGE, LEAST);
-        let held = room.hold(bytes(LARGE)).unwrap();
+    fn a_reservation_is_released_with_the_last_byte() {
+        let budget = ByteBudget::new(LARGE, LEAST);
+        let held = budget.hold(bytes(LARGE)).unwrap();
         assert_eq!(held.len(), LARGE);
         let part = held.slice(5..6);
         drop(held);
-        assert_eq!(room.hold(bytes(LARGE)), Err(NoRoom));
-        assert!(room.is_scarce());
+        assert_eq!(budget.hold(bytes(LARGE)), Err(OverBudget));
+        assert!(budget.is_scarce());
         drop(part);
-        assert!(room.hold(bytes(LARGE)).is_ok() && !room.is_scarce());
+        assert!(budget.hold(bytes(LARGE)).is_ok() && !budget.is_scarce());
     }
 
     #[tokio::test]
     async fn short_messages_have_a_room_of_their_own() {
-        let room = Room::new(LARGE, 2);
-        let _large = room.hold(bytes(LARGE)).unwrap();
-        let _short = (room.take(1, 1).await, room.take(1, 1).await);
-        assert_eq!(room.hold(bytes(1)), Err(NoRoom));
+        let budget = ByteBudget::new(LARGE, 2);
+        let _large = budget.hold(bytes(LARGE)).unwrap();
+        let _short = (budget.take(1, 1).await, budget.take(1, 1).await);
+        assert_eq!(budget.hold(bytes(1)), Err(OverBudget));
     }
 
     #[tokio::test]
     async fn a_message_that_comes_in_pieces_waits_for_room() {
-        let room = Room::new(3 * LARGE, 0);
-        let mut place = room.take(LARGE, 2 * LARGE).await;
-        place.add(room.take(LARGE, 2 * LARGE).await);
-        let held = place.with(bytes(2 * LARGE));
-        let mut later = std::pin::pin!(room.take(2 * LARGE, 2 * LARGE));
+        let budget = ByteBudget::new(3 * LARGE, 0);
+        let mut reservation = budget.take(LARGE, 2 * LARGE).await;
+        reservation.add(budget.take(LARGE, 2 * LARGE).await);
+        let held = reservation.with(bytes(2 * LARGE));
+        let mut later = std::pin::pin!(budget.take(2 * LARGE, 2 * LARGE));
         assert!(
             tokio::time::timeout(std::time::Duration::ZERO, later.as_mut())
                 .await

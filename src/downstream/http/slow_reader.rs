@@ -8,24 +8,24 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::mcp::Room;
+use crate::mcp::ByteBudget;
 
 /// A connection that breaks off when its client takes nothing for too long, and room is scarce.
 #[derive(Debug)]
-pub(super) struct Stalling<T> {
+pub(super) struct SlowReaderGuard<T> {
     inner: T,
-    room: Room,
+    budget: ByteBudget,
     longest: Duration,
     /// Since when the client has taken nothing of what there is for it.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T> Stalling<T> {
-    /// `room` is where what waits for clients is, `longest` how long one may take nothing while that is scarce.
-    pub(super) fn new(inner: T, room: Room, longest: Duration) -> Self {
+impl<T> SlowReaderGuard<T> {
+    /// `budget` is where what waits for clients is, `longest` how long one may take nothing while that is scarce.
+    pub(super) fn new(inner: T, budget: ByteBudget, longest: Duration) -> Self {
         Self {
             inner,
-            room,
+            budget,
             longest,
             stalled: None,
         }
@@ -46,7 +46,7 @@ impl<T> Stalling<T> {
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.longest)));
         loop {
             ready!(stalled.as_mut().poll(context));
-            if self.room.is_scarce() {
+            if self.budget.is_scarce() {
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     "it does not read, and others wait",
@@ -58,7 +58,7 @@ impl<T> Stalling<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Stalling<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for SlowReaderGuard<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -68,7 +68,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stalling<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Stalling<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for SlowReaderGuard<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -111,16 +111,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_does_not_read_is_left_alone_until_room_is_scarce() {
-        let room = Room::new(ROOM, 1);
+        let budget = ByteBudget::new(ROOM, 1);
         let (near, mut far) = tokio::io::duplex(16);
         let longest = Duration::from_millis(5);
-        let mut connection = Stalling::new(near, room.clone(), longest);
+        let mut connection = SlowReaderGuard::new(near, budget.clone(), longest);
         let writing = tokio::time::timeout(10 * longest, connection.write_all(&[0; 64])).await;
         assert!(writing.is_err(), "it was not left alone");
         far.read_exact(&mut [0; 16]).await.unwrap();
         connection.write_all(&[0; 16]).await.unwrap();
 
-        let _held = room.hold(vec![0; ROOM].into()).unwrap();
+        let _held = budget.hold(vec![0; ROOM].into()).unwrap();
         let error = connection.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -1,0 +1,296 @@
+//! The events that a session's streams have sent last, kept for a client that lost its connection and resumes the stream
+//! (2025-11-25, basic/transports, "Resumability and Redelivery").
+//!
+//! A log belongs to one session, and a stream's number to one stream of the process, so an id leads to the events of its own
+//! stream or to none. Events are kept whole or not at all: a stream is resumed only where everything behind the id is kept.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future as _;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::event::{EventId, event, priming_event};
+use crate::mcp::budget::Reservation;
+use crate::mcp::{ByteBudget, Frame, Outbox};
+use crate::shutdown::Tasks;
+
+/// How many events are kept for a session,
+const MOST_EVENTS: usize = 256;
+/// and of how many bytes in all; a larger event is not kept.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// How long a stream without a connection takes messages.
+const DETACHED_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// The number of the next stream, of whatever session.
+static NEXT_STREAM: AtomicU64 = AtomicU64::new(1);
+
+/// The events of one session.
+#[derive(Debug)]
+pub(super) struct EventLog {
+    /// Shared by all sessions.
+    budget: ByteBudget,
+    tasks: Tasks,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The oldest first.
+    events: VecDeque<Event>,
+    bytes: usize,
+    streams: HashMap<u64, LoggedStream>,
+}
+
+#[derive(Debug)]
+struct Event {
+    id: EventId,
+    pieces: VecDeque<Bytes>,
+    size: usize,
+    _reservation: Reservation,
+}
+
+#[derive(Debug)]
+struct LoggedStream {
+    kind: StreamKind,
+    outbox: Outbox,
+    /// Cancelled when another connection takes over.
+    replaced: CancellationToken,
+    /// The number of its last event.
+    last: u64,
+    /// The number of its last event that is not kept.
+    lost: u64,
+    kept: usize,
+    has_ended: bool,
+}
+
+/// The two kinds of streams that can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamKind {
+    /// The answer to a POST.
+    Response,
+    /// Unasked messages; a session has one such stream.
+    Listening,
+}
+
+/// The one connection, or task, that takes the messages of a stream at a time.
+#[derive(Debug, Clone)]
+pub(super) struct EventReader {
+    log: Arc<EventLog>,
+    stream: u64,
+    outbox: Outbox,
+    replaced: CancellationToken,
+}
+
+impl EventLog {
+    /// An empty log, whose events take part of `budget`.
+    pub(super) fn new(budget: ByteBudget, tasks: Tasks) -> Self {
+        Self {
+            budget,
+            tasks,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Begins to keep what goes to `outbox`. A stream for listening replaces the one before it.
+    pub(super) fn open(self: &Arc<Self>, kind: StreamKind, outbox: Outbox) -> EventReader {
+        let stream = NEXT_STREAM.fetch_add(1, Ordering::Relaxed);
+        let replaced = CancellationToken::new();
+        let logged = LoggedStream {
+            kind,
+            outbox: outbox.clone(),
+            replaced: replaced.clone(),
+            last: 0,
+            lost: 0,
+            kept: 0,
+            has_ended: false,
+        };
+        let mut state = self.state();
+        if kind == StreamKind::Listening {
+            state
+                .streams
+                .retain(|_, stream| stream.kind != StreamKind::Listening);
+        }
+        state.streams.insert(stream, logged);
+        drop(state);
+        EventReader {
+            log: self.clone(),
+            stream,
+            outbox,
+            replaced,
+        }
+    }
+
+    /// Resumes a stream behind the event `id`: the events to be sent again, and a reader of what follows. `None` where the
+    /// stream is not known, or an event behind that one is not kept.
+    pub(super) fn resume(self: &Arc<Self>, id: EventId) -> Option<(VecDeque<Bytes>, EventReader)> {
+        let mut state = self.state();
+        let stream = state.streams.get_mut(&id.stream)?;
+        let is_over = stream.kind == StreamKind::Listening && !stream.outbox.is_open();
+        if is_over || !(stream.lost..=stream.last).contains(&id.number) {
+            return None;
+        }
+        stream.replaced.cancel();
+        stream.replaced = CancellationToken::new();
+        let reader = EventReader {
+            log: self.clone(),
+            stream: id.stream,
+            outbox: stream.outbox.clone(),
+            replaced: stream.replaced.clone(),
+        };
+        let behind = state
+            .events
+            .iter()
+            .filter(|event| event.id.stream == id.stream && event.id.number > id.number);
+        let pieces = behind.flat_map(|event| event.pieces.clone()).collect();
+        Some((pieces, reader))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Keeps a message of `stream` as its next event, if it can be kept.
+    fn append(&mut self, stream: u64, frame: Frame, budget: &ByteBudget) -> VecDeque<Bytes> {
+        let Some(logged) = self.streams.get_mut(&stream) else {
+            // It was replaced, and cannot be resumed.
+            return event(frame, None);
+        };
+        logged.last += 1;
+        let number = logged.last;
+        let id = EventId { stream, number };
+        let pieces = event(frame, Some(id));
+        let size = pieces.iter().map(Bytes::len).sum();
+        let reservation = self.reserve(size, budget);
+        let Some(logged) = self.streams.get_mut(&stream) else {
+            return pieces;
+        };
+        match reservation {
+            Some(reservation) => {
+                logged.kept += 1;
+                self.bytes += size;
+                self.events.push_back(Event {
+                    id,
+                    pieces: pieces.clone(),
+                    size,
+                    _reservation: reservation,
+                });
+            }
+            None => logged.lost = number,
+        }
+        pieces
+    }
+
+    /// Reserves `size` bytes, for which the oldest events give way.
+    fn reserve(&mut self, size: usize, budget: &ByteBudget) -> Option<Reservation> {
+        if size > MOST_BYTES {
+            return None;
+        }
+        loop {
+            if self.events.len() < MOST_EVENTS
+                && self.bytes + size <= MOST_BYTES
+                && let Ok(reservation) = budget.try_take(size)
+            {
+                return Some(reservation);
+            }
+            self.drop_oldest()?;
+        }
+    }
+
+    fn drop_oldest(&mut self) -> Option<()> {
+        let oldest = self.events.pop_front()?;
+        self.bytes -= oldest.size;
+        if let Some(stream) = self.streams.get_mut(&oldest.id.stream) {
+            stream.lost = stream.lost.max(oldest.id.number);
+            stream.kept -= 1;
+            if stream.has_ended && stream.kept == 0 {
+                self.streams.remove(&oldest.id.stream);
+            }
+        }
+        Some(())
+    }
+
+    /// No more events come; those that are kept can still be had.
+    fn end(&mut self, stream: u64) {
+        if let Some(logged) = self.streams.get_mut(&stream) {
+            logged.has_ended = true;
+            if logged.kept == 0 {
+                self.streams.remove(&stream);
+            }
+        }
+    }
+}
+
+impl EventReader {
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// The event that stands before all others.
+    pub(super) fn priming_event(&self) -> Bytes {
+        priming_event(EventId {
+            stream: self.stream,
+            number: 0,
+        })
+    }
+
+    /// A message that was taken from the outbox already, as the next event.
+    pub(super) fn append(&self, frame: Frame) -> VecDeque<Bytes> {
+        self.log
+            .state()
+            .append(self.stream, frame, &self.log.budget)
+    }
+
+    /// The next event; `None` at the end of the stream, or once another connection reads it.
+    pub(super) async fn next(&self) -> Option<VecDeque<Bytes>> {
+        let mut frame = pin!(self.outbox.next());
+        let mut replaced = pin!(self.replaced.cancelled());
+        std::future::poll_fn(|context| {
+            if replaced.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            // Under the lock, so that whoever takes over finds each event either in the log or in the outbox.
+            let mut state = self.log.state();
+            if self.replaced.is_cancelled() {
+                return Poll::Ready(None);
+            }
+            let frame = ready!(frame.as_mut().poll(context));
+            Poll::Ready(frame.map(|frame| state.append(self.stream, frame, &self.log.budget)))
+        })
+        .await
+    }
+
+    /// The connection is gone: until another one resumes the stream, its messages go to the log alone, and no sender waits.
+    pub(super) fn detach(self) {
+        if self.log.tasks.stop().is_cancelled() || self.outbox.is_through() {
+            return self.end();
+        }
+        let tasks = self.log.tasks.clone();
+        let stopped = tasks.clone();
+        tasks.spawn(async move {
+            let reading = async { while self.next().await.is_some() {} };
+            tokio::select! {
+                _ = tokio::time::timeout(DETACHED_TIME, reading) => {}
+                () = stopped.stopped() => {}
+            }
+            self.end();
+        });
+    }
+
+    /// The stream takes no more messages, unless another connection reads it.
+    fn end(&self) {
+        let mut state = self.log.state();
+        if !self.replaced.is_cancelled() {
+            self.outbox.abandon();
+            state.end(self.stream);
+        }
+    }
+}

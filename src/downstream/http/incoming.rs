@@ -1,0 +1,128 @@
+//! What is taken from a POST: its body, within the budget, and the trace that its headers name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+
+use super::refusal::Refusal;
+use crate::downstream::Exchange;
+use crate::mcp::budget::{ByteBudget, LEAST, Reservation, SHORT};
+use crate::mcp::{Outbox, headers};
+use crate::telemetry::trace::Context;
+
+/// The largest message that is taken from a client, in bytes.
+const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// How long the body of a request may take,
+const BODY_TIME: Duration = Duration::from_secs(120);
+/// and how long it waits for the budget that others use.
+const BUDGET_TIME: Duration = Duration::from_secs(2);
+
+/// The exchange of a request with an outbox of its own.
+pub(super) fn own_exchange(map: &HeaderMap, outbox: &Outbox) -> Exchange {
+    let text = |name| {
+        map.get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let passed = text(headers::TRACE_PARENT)
+        .and_then(|parent| Context::parse(parent, text(headers::TRACE_STATE)));
+    Exchange::Own {
+        outbox: outbox.clone(),
+        passed: passed.map(Arc::new),
+        params: None,
+    }
+}
+
+/// The body of a request: one JSON text, with its reservation in `budget`.
+pub(super) async fn read(
+    budget: &ByteBudget,
+    map: &HeaderMap,
+    body: Body,
+) -> Result<Bytes, Refusal> {
+    let kind = map
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    if !kind
+        .split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    {
+        let message = "the `Content-Type` of a message is `application/json`";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let length = map
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok())
+        .unwrap_or(0);
+    if length > MESSAGE_LIMIT as u64 {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(
+        BODY_TIME,
+        collect(budget, body, usize::try_from(length).unwrap_or(0)),
+    )
+    .await
+    {
+        Ok(collected) => collected,
+        Err(_) => Err(Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body did not come within {BODY_TIME:?}"),
+        )),
+    }
+}
+
+/// `length` is 0 where it is not known. Bytes that have not come reserve nothing yet, except in short messages.
+async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<Bytes, Refusal> {
+    let is_short = (1..=SHORT).contains(&length);
+    let total = if is_short { length } else { usize::MAX };
+    let mut reservation = take(
+        budget,
+        if is_short { length.max(LEAST) } else { LEAST },
+        total,
+    )
+    .await?;
+    let mut all = BytesMut::new();
+    while let Some(piece) = body.frame().await {
+        let piece = piece.map_err(|error| {
+            Refusal::new(
+                StatusCode::BAD_REQUEST,
+                format!("the body is damaged: {error}"),
+            )
+        })?;
+        let Ok(data) = piece.into_data() else {
+            continue;
+        };
+        if all.len() + data.len() > MESSAGE_LIMIT {
+            return Err(too_large());
+        }
+        if !is_short {
+            reservation.add(take(budget, data.len(), total).await?);
+        }
+        if all.is_empty() && body.is_end_stream() {
+            return Ok(reservation.with(data));
+        }
+        if all.is_empty() {
+            all.reserve(length.max(data.len()));
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(reservation.with(all.freeze()))
+}
+
+async fn take(budget: &ByteBudget, length: usize, total: usize) -> Result<Reservation, Refusal> {
+    tokio::time::timeout(BUDGET_TIME, budget.take(length, total))
+        .await
+        .map_err(|_| Refusal::overload())
+}
+
+fn too_large() -> Refusal {
+    let message = format!("the message has more bytes than the limit of {MESSAGE_LIMIT}");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}

@@ -1,0 +1,24 @@
+//! What all requests work on.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::access::Access;
+use super::sessions::Sessions;
+use crate::mcp::ByteBudget;
+use crate::proxy::Proxy;
+use crate::shutdown::Tasks;
+
+/// What all requests work on.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) proxy: Arc<Proxy>,
+    pub(super) tasks: Tasks,
+    pub(super) access: Arc<Access>,
+    pub(super) sessions: Arc<Sessions>,
+    /// For the messages of clients, until they are answered,
+    pub(super) incoming: ByteBudget,
+    /// and for the messages that wait for clients.
+    pub(super) outgoing: ByteBudget,
+    pub(super) was_ready: AtomicBool,
+}
