@@ -1,4 +1,4 @@
-//! Where the answer to a message goes: over the client's one way or a way of its own, alone or with the others of a batch.
+//! Where the answer to a message goes: to the client's shared outbox or one of its own, alone or with the others of a batch.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -138,12 +138,12 @@ impl Batch {
             body: parts.join(&b',').into(),
             tail: b"]".to_vec(),
         };
-        // The places of its parts are free by now.
+        // The reservations of its parts are released by now.
         let refusal = || {
             Frame::error(
                 None,
                 ErrorCode::TOO_MANY_REQUESTS,
-                "there is no budget for the answers",
+                "the clients leave too much unread: the answers were dropped",
                 None,
             )
         };

@@ -317,7 +317,7 @@ impl Session {
                 // subscription in good order.
                 biased;
                 frame = session.run(&id, &method, &params, &line, &answer.exchange).instrument(log) => {
-                    let frame = answer.exchange.outbox().hold(frame).unwrap_or_else(|_| session.without_room(&id, &method));
+                    let frame = answer.exchange.outbox().hold(frame).unwrap_or_else(|_| session.over_budget(&id, &method));
                     session.deliver(&answer, frame).await;
                 }
                 // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
@@ -515,8 +515,8 @@ impl Session {
         }
     }
 
-    /// What is answered where the clients leave so much unread that there is no room for the answer.
-    fn without_room(&self, id: &RequestId, method: &str) -> Frame {
+    /// What is answered where the clients leave so much unread that the budget has nothing left for the answer.
+    fn over_budget(&self, id: &RequestId, method: &str) -> Frame {
         tracing::warn!(
             client = self.client.number(),
             method,
@@ -532,7 +532,7 @@ impl Session {
         reply.into_frame(id, revision)
     }
 
-    /// Sends an answer that may be large, when the client has room for it.
+    /// Sends an answer that may be large, once the client has read enough of the backlog.
     async fn deliver(&self, answer: &Answer, frame: Frame) {
         telemetry::frame(None, "sent", &[&frame.head, &frame.body, &frame.tail]);
         if let Some(last) = answer.complete(Some(frame)) {

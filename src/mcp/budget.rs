@@ -1,7 +1,7 @@
 //! How many bytes the messages of many peers may take together.
 //!
-//! A message that holds a place gives it back where its last byte is let go, wherever that is: the place is a part of the
-//! bytes themselves. Short messages have a room of their own, so that large ones which nobody takes leave them theirs.
+//! A message's reservation is released with its last byte, wherever that is dropped: the reservation is a part of the bytes
+//! themselves. Short messages have a budget of their own, so that large ones that are not read leave them theirs.
 
 use std::sync::Arc;
 
@@ -31,23 +31,23 @@ struct Half {
     most: usize,
 }
 
-/// A part of the room, in use until it is dropped.
+/// A part of the budget, reserved until it is dropped.
 #[derive(Debug)]
 pub struct Reservation(OwnedSemaphorePermit);
 
-/// There is no room now.
+/// The bytes are not free now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the messages that wait take all the budget there is")]
+#[error("the messages that wait take the whole budget")]
 pub struct OverBudget;
 
-/// Bytes that are in the place they take.
+/// Bytes and their reservation.
 struct Held {
     bytes: Bytes,
     _reservation: Reservation,
 }
 
 impl ByteBudget {
-    /// Room for so many bytes of large messages, and of short ones.
+    /// A budget of so many bytes of large messages, and of short ones.
     #[must_use]
     pub fn new(large: usize, short: usize) -> Self {
         let half = |most| Half {
@@ -60,7 +60,7 @@ impl ByteBudget {
         }))
     }
 
-    /// A place for the next `length` bytes of a message of `total` bytes that comes in, as soon as there is one.
+    /// A reservation for the next `length` bytes of a message of `total` bytes that comes in, as soon as they are free.
     ///
     /// # Cancel safety
     /// A dropped future has taken nothing.
@@ -127,12 +127,12 @@ fn permits(length: usize) -> u32 {
 }
 
 impl Reservation {
-    /// Puts another place of the same kind to it.
+    /// Adds another reservation of the same kind.
     pub fn add(&mut self, other: Self) {
         self.0.merge(other.0);
     }
 
-    /// `bytes`, which give the place back when the last of them is dropped.
+    /// `bytes`, which release the reservation when the last of them is dropped.
     #[must_use]
     pub fn with(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Held {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn short_messages_have_a_room_of_their_own() {
+    async fn short_messages_have_a_budget_of_their_own() {
         let budget = ByteBudget::new(LARGE, 2);
         let _large = budget.hold(bytes(LARGE)).unwrap();
         let _short = (budget.take(1, 1).await, budget.take(1, 1).await);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_comes_in_pieces_waits_for_room() {
+    async fn a_message_that_comes_in_pieces_waits_for_the_budget() {
         let budget = ByteBudget::new(3 * LARGE, 0);
         let mut reservation = budget.take(LARGE, 2 * LARGE).await;
         reservation.add(budget.take(LARGE, 2 * LARGE).await);

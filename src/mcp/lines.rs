@@ -13,7 +13,7 @@ use super::scan::IdScan;
 /// What is asked of the reader at once; small messages share a chunk, large ones double it as they grow.
 const CHUNK: usize = 64 * 1024;
 
-/// A buffer that grew for a message beyond this is let go when nothing follows; otherwise a connection would keep the room of
+/// A buffer that grew for a message beyond this is let go when nothing follows; otherwise a connection would keep the memory of
 /// its largest message for good. While large messages come one after the other it is used again.
 const KEPT: usize = 4 * CHUNK;
 const FOLLOWING: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ pub struct LineReader<R> {
     scanned: usize,
     limit: usize,
     oversized: Option<Oversized>,
-    /// The buffer has room for a large message.
+    /// The buffer has the capacity for a large message.
     is_grown: bool,
     /// Told when that begins and when it ends.
     widen: fn(&R, bool),

@@ -1,8 +1,8 @@
 //! The way out to one peer: any task appends messages, one task writes them, or takes them one by one.
 //!
 //! Messages that become ready together leave in one write. A peer that does not read fills its outbox up to a limit;
-//! whoever has more to say to it then waits, and nobody else does. What waits in all, those who wait included, is known, so
-//! that nothing more is taken in for a peer that takes nothing; several peers may share a room for it.
+//! senders to that peer then wait, and others do not (backpressure). The backlog, held-back senders included, is known, so that
+//! nothing more is taken in for a peer that reads nothing; several peers may share a byte budget for it.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -39,12 +39,12 @@ pub struct Closed;
 #[derive(Debug, Default)]
 struct Shared {
     is_alone: bool,
-    /// Where what waits takes its place, besides.
+    /// The budget in which payloads are reserved, where peers share one.
     shared_budget: Option<ByteBudget>,
     queue: Mutex<Queue>,
     /// Woken when there is something to write, or nothing will follow.
     ready: Notify,
-    /// Woken when there is room again, or nothing will be written.
+    /// Woken when there is capacity again, or nothing will be written.
     capacity: Notify,
 }
 
@@ -92,11 +92,11 @@ impl Outbox {
         }))
     }
 
-    /// Gives the payload of `frame` a place in the room that is shared with other peers, if there is one. Whatever is large, or
-    /// may be one of many, is to have one before it is sent.
+    /// Reserves the payload of `frame` in the budget that is shared with other peers, if there is one. A frame that is large, or
+    /// may be one of many, needs a reservation before it is sent.
     ///
     /// # Errors
-    /// When there is no place left.
+    /// When the budget is exhausted.
     pub fn hold(&self, mut frame: Frame) -> Result<Frame, OverBudget> {
         if let Some(budget) = &self.0.shared_budget {
             frame.body = budget.hold(frame.body)?;
@@ -120,12 +120,12 @@ impl Outbox {
     pub async fn send(&self, frame: Frame) -> Result<(), Closed> {
         match self.try_send(frame) {
             Ok(sent) => sent,
-            // Seldom needed, and most of the room that this future would take.
+            // Seldom needed, and most of the size that this future would have.
             Err(frame) => Box::pin(self.send_later(frame)).await,
         }
     }
 
-    /// Appends `frame` if there is room now; gives it back otherwise.
+    /// Appends `frame` if there is capacity now; returns it otherwise.
     fn try_send(&self, frame: Frame) -> Result<Result<(), Closed>, Frame> {
         let mut queue = self.queue();
         if queue.state != State::Open {

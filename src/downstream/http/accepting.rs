@@ -31,14 +31,14 @@ const BUFFER: usize = 64 * 1024;
 /// How long connections have, at the end, to take the last answers.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How long a client may take nothing of what there is for it, while others need the room.
+/// How long a client may take nothing of what there is for it, while others need the budget.
 const STALL: Duration = Duration::from_secs(10);
 
 /// How often unused sessions are looked for.
 const TIDY: Duration = Duration::from_secs(60);
 
-/// The answer where there is no place for a connection.
-const NO_PLACE: &str = "HTTP/1.1 503 All connections are in use\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
+/// The answer where all connections are in use.
+const ALL_IN_USE: &str = "HTTP/1.1 503 All connections are in use\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
 
 /// The pause after a connection could not be taken: the process may have too many files open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -52,9 +52,9 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let Some(connection) = connections.admit(number, peer.ip()) else {
-                        tracing::debug!(%peer, "there is no permit for a connection");
+                        tracing::debug!(%peer, "all connections are in use");
                         // Where it cannot be said at once, the end of the connection says it.
-                        let _ = stream.try_write(NO_PLACE.as_bytes());
+                        let _ = stream.try_write(ALL_IN_USE.as_bytes());
                         continue;
                     };
                     // An answer must not wait for the acknowledgement of the one before. Without it, all is slower and nothing

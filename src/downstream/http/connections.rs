@@ -1,6 +1,6 @@
 //! How many connections there may be, and which of them gives way to a new one.
 //!
-//! A connection on which no request is worked on holds a place for nothing. Where places are short, such a one ends: first one
+//! A connection without a request under way holds a permit for nothing. Where permits are short, such a one ends: first one
 //! that never showed a request that was let in, then one of the address with the most, then the one that was silent for longest.
 
 use std::cmp::Reverse;
@@ -50,7 +50,7 @@ pub(super) struct Connection {
 pub(super) struct Ongoing(Arc<Connection>);
 
 impl Connections {
-    /// A place for a connection from `address`; `None` where all are taken, each by a request that is worked on.
+    /// A permit for a connection from `address`; `None` where all are taken, each by a request under way.
     pub(super) fn admit(self: &Arc<Self>, number: u64, address: IpAddr) -> Option<Connection> {
         let address = network(address);
         let mut all = self.all();

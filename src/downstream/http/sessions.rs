@@ -1,4 +1,4 @@
-//! The sessions of clients with a handshake, each under an id that nobody can guess.
+//! The sessions of clients with a handshake, each under an unguessable id.
 
 use std::collections::HashMap;
 use std::ops::Deref;

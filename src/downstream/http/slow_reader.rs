@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::mcp::ByteBudget;
 
-/// A connection that breaks off when its client takes nothing for too long, and room is scarce.
+/// A connection that breaks off when its client reads nothing for too long while the budget is scarce.
 #[derive(Debug)]
 pub(super) struct SlowReaderGuard<T> {
     inner: T,
@@ -21,7 +21,7 @@ pub(super) struct SlowReaderGuard<T> {
 }
 
 impl<T> SlowReaderGuard<T> {
-    /// `budget` is where what waits for clients is, `longest` how long one may take nothing while that is scarce.
+    /// `budget` is that of the messages that wait for clients, `longest` how long one may read nothing while it is scarce.
     pub(super) fn new(inner: T, budget: ByteBudget, longest: Duration) -> Self {
         Self {
             inner,
@@ -106,12 +106,12 @@ mod tests {
 
     use super::*;
 
-    /// Room for one large message.
-    const ROOM: usize = 100_000;
+    /// A budget of one large message.
+    const LARGE: usize = 100_000;
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_is_left_alone_until_room_is_scarce() {
-        let budget = ByteBudget::new(ROOM, 1);
+    async fn a_client_that_does_not_read_is_left_alone_until_the_budget_is_scarce() {
+        let budget = ByteBudget::new(LARGE, 1);
         let (near, mut far) = tokio::io::duplex(16);
         let longest = Duration::from_millis(5);
         let mut connection = SlowReaderGuard::new(near, budget.clone(), longest);
@@ -120,7 +120,7 @@ mod tests {
         far.read_exact(&mut [0; 16]).await.unwrap();
         connection.write_all(&[0; 16]).await.unwrap();
 
-        let _held = budget.hold(vec![0; ROOM].into()).unwrap();
+        let _held = budget.hold(vec![0; LARGE].into()).unwrap();
         let error = connection.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
