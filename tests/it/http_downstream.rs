@@ -830,6 +830,7 @@ fn a_signal_ends_it_at_once_and_what_is_under_way_is_told() {
 fn a_silent_stream_says_that_it_is_still_there() {
     let mut gateway = Setup::new().serve(&[]);
     let mut stream = gateway.session().listen();
+    stream.priming_event();
     let start = Instant::now();
     assert_eq!(stream.comment(), ": still here\n\n");
     assert!(
