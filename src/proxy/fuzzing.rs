@@ -2,9 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::arguments::{Checked, Schema};
+use crate::proxy::arguments::{Checked, Schema};
 
-pub(crate) use super::projection::fuzzing::select;
+pub(crate) use crate::proxy::answers::projection::fuzzing::select;
 
 /// Arguments, in JSON on the first line, for a tool whose schema is the rest. What is sent is what came, or a repair that
 /// the same schema takes as it is.

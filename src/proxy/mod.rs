@@ -5,50 +5,18 @@
 //!
 //! *Invariant*: nothing here reads from or writes to a transport.
 
-mod answer;
+mod answers;
 pub mod arguments;
-mod audience;
-mod builtin;
-mod caller;
-mod client;
-mod completion;
-mod consent;
-mod content;
-mod counting;
-mod definitions;
-mod describe_tool;
-mod direct;
-mod duplicate;
-mod error;
-mod execute_tool;
+mod callers;
+mod features;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
-mod index;
-mod instructions;
-pub(crate) mod instrument;
-mod lists;
-mod login;
 mod metrics;
-mod named_uris;
-mod open_calls;
-mod page;
-mod policy;
-pub mod projection;
-mod prompts;
-mod question;
-mod read_result;
 mod refresh;
 mod relay;
-mod reply;
-mod reranking;
-mod resources;
-mod search_tools;
 mod status;
-mod subscriptions;
-mod uri;
-mod vectors;
+mod tools;
 mod view;
-mod workspace;
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -56,18 +24,20 @@ use std::task::Poll;
 
 use bytes::Bytes;
 
-pub use audience::{Change, Interests, Listener};
-pub use caller::Caller;
-pub use client::{Client, Shows};
-pub use definitions::DEFINITIONS;
-pub use execute_tool::{Call, Failure};
+pub use answers::projection;
+pub use answers::reply::Reply;
+pub use callers::audience::{Change, Interests, Listener};
+pub use callers::caller::Caller;
+pub use callers::client::{Client, Shows};
 pub use metrics::CONTENT_TYPE as METRICS_TYPE;
+pub use refresh::vectors::Coverage;
 pub use refresh::{Progress, Refresh, Start};
 pub use relay::RequestContext;
-pub use reply::Reply;
-pub use search_tools::{Answer, Found};
+pub(crate) use relay::instrument;
 pub use status::{ServerReport, Status};
-pub use vectors::Coverage;
+pub use tools::definitions::DEFINITIONS;
+pub use tools::execute::{Call, Failure};
+pub use tools::search::{Answer, Found};
 pub use view::View;
 
 use crate::catalog::{Cache, Catalog, Changes, Pins};
@@ -81,15 +51,19 @@ use crate::telemetry::trace::Tracer;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Vault;
 use crate::upstream::{Pool, State, UpstreamContext};
-use audience::{Audience, AudienceBridge};
-use consent::Consents;
-use index::Index;
-use instructions::Topics;
-use login::Logins;
-use named_uris::NamedUris;
-use open_calls::OpenCalls;
-use projection::Projection;
-use reranking::Reranking;
+use answers::counting;
+use answers::projection::Projection;
+use callers::audience::{Audience, AudienceBridge};
+use features::named_uris::NamedUris;
+use features::{lists, subscriptions};
+use refresh::index::Index;
+use refresh::policy;
+use relay::consent::Consents;
+use relay::login::Logins;
+use relay::open_calls::OpenCalls;
+use tools::instructions::Topics;
+use tools::reranking::Reranking;
+use tools::{builtin, definitions, direct, execute};
 use view::{Views, Workspace};
 
 /// What clients see of the servers' tools.
@@ -116,7 +90,7 @@ pub struct Proxy {
     reranking: Reranking,
     refresh: Arc<Refresh>,
     topics: Arc<Topics>,
-    schemas: execute_tool::Schemas,
+    schemas: execute::Schemas,
     projection: Projection,
     results: Arc<Results>,
     statistics: Arc<Statistics>,
@@ -221,7 +195,7 @@ impl Proxy {
                 reranking: Reranking::default(),
                 refresh,
                 topics,
-                schemas: execute_tool::Schemas::default(),
+                schemas: execute::Schemas::default(),
                 projection: Projection::default(),
                 results: Arc::new(Results::new(
                     &directories

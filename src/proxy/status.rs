@@ -5,10 +5,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::view::View;
 use super::{Coverage, Progress, Proxy};
 use crate::catalog::Kind;
 use crate::config::{Config, Trust};
+use crate::proxy::view::View;
 use crate::search::Request;
 use crate::tool::ServerName;
 use crate::upstream::State;

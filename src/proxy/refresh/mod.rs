@@ -4,8 +4,11 @@
 //! when somebody asks, and again after a failure, later each time. What a server that failed had before stays. What is
 //! known is not started: old lists are renewed in the background.
 
+pub(in crate::proxy) mod index;
 mod listing;
+pub(in crate::proxy) mod policy;
 mod renewal;
+pub(in crate::proxy) mod vectors;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -17,13 +20,13 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::index::Index;
 use self::listing::Listing;
-use super::index::Index;
-use super::instructions::Topics;
 use super::{Change, Proxy, builtin};
 use crate::catalog::{Cache, Catalog, Changes, Entries, Key, Pins, ServerTools, Snapshot};
 use crate::config::Config;
 use crate::mcp::Revision;
+use crate::proxy::tools::instructions::Topics;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::Pool;

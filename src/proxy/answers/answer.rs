@@ -1,0 +1,235 @@
+//! What an agent gets of a tool's result.
+//!
+//! A result passes through in its own bytes unless the agent asked for a part, or its text is over the budget. Then the
+//! answer is text alone, because clients show structured content in place of the text, and the whole is stored. What
+//! reads or writes much runs where it holds up no other message.
+
+use bytes::Bytes;
+
+use super::content::{HEAD, Looked, head, text_of};
+use super::duplicate::{Kept, without_duplicate};
+use super::projection::shape_of;
+use crate::config::Lifetime;
+use crate::proxy::relay::required_input;
+use crate::proxy::view::View;
+use crate::proxy::{Caller, Proxy, Reply};
+use crate::results::{ResultId, Shelf};
+use crate::tool::{QualifiedName, tokens_of};
+
+/// A result beyond this is looked into where that delays nobody, in bytes.
+const LARGE: usize = 64 * 1024;
+
+/// Where a selection leaves out less than this, in bytes, the result is not stored: to name it would cost what is saved.
+const WORTH_STORING: usize = 400;
+
+/// Said where the disk does not take a result of which a part was asked for.
+const REST_LOST: &str = "The rest of the result could not be stored, and is gone.";
+
+/// What was called by whom, and what is wanted of the result.
+pub(in crate::proxy) struct Asked<'a> {
+    pub(in crate::proxy) name: &'a QualifiedName,
+    pub(in crate::proxy) select: Option<&'a str>,
+    pub(in crate::proxy) caller: &'a Caller,
+    pub(in crate::proxy) view: &'a View,
+}
+
+impl Proxy {
+    /// The answer to a call: the result as it came, the part that `select` makes of it, or its head.
+    pub(in crate::proxy) async fn answer(&self, result: Bytes, asked: &Asked<'_>) -> Reply {
+        if required_input(&result).is_some() {
+            return Reply::Relayed(result);
+        }
+        let options = asked.view.config().results;
+        let budget = if options.budget == 0 {
+            usize::MAX
+        } else {
+            options.budget
+        };
+        let kept = Kept::of(options.duplicates, asked.caller.shows);
+        if asked.select.is_none() && result.len() <= budget {
+            return Reply::Relayed(
+                kept.and_then(|kept| without_duplicate(&result, kept))
+                    .unwrap_or(result),
+            );
+        }
+        Box::pin(self.less(result, asked, budget, kept)).await
+    }
+
+    /// The part that `select` makes of a result, or its head.
+    async fn less(
+        &self,
+        result: Bytes,
+        asked: &Asked<'_>,
+        budget: usize,
+        kept: Option<Kept>,
+    ) -> Reply {
+        let options = asked.view.config().results;
+        let looked = self.looked_into(&result, asked.select.is_some()).await;
+        let shelf = shelf_of(options.kept_for, asked.caller);
+        let (reply, is_stored) = match asked.select {
+            // What went wrong must not be filtered away.
+            Some(filter) if !looked.failed => (
+                self.projected(&result, &looked, filter, budget, asked)
+                    .await,
+                false,
+            ),
+            _ if looked.characters <= budget => {
+                return Reply::Relayed(
+                    kept.and_then(|kept| without_duplicate(&result, kept))
+                        .unwrap_or(result),
+                );
+            }
+            _ => match self.shortened(&result, &looked, shelf).await {
+                Some(reply) => (reply, true),
+                None => {
+                    return Reply::Relayed(
+                        kept.and_then(|kept| without_duplicate(&result, kept))
+                            .unwrap_or(result),
+                    );
+                }
+            },
+        };
+        if let Reply::Result(body) = &reply {
+            let shown = tokens_of(&String::from_utf8_lossy(body));
+            let (server, tool) = (asked.name.server.as_str(), asked.name.tool.as_str());
+            self.statistics
+                .reduced(server, tool, is_stored, looked.tokens, shown);
+        }
+        reply
+    }
+
+    async fn looked_into(&self, result: &Bytes, with_data: bool) -> Looked {
+        let look = {
+            let result = result.clone();
+            move || Looked::into(&result, with_data)
+        };
+        if result.len() <= LARGE {
+            return look();
+        }
+        self.tasks
+            .spawn_blocking(look)
+            .await
+            .expect("looking into what was read as JSON does not panic")
+    }
+
+    async fn projected(
+        &self,
+        result: &Bytes,
+        looked: &Looked,
+        filter: &str,
+        budget: usize,
+        asked: &Asked<'_>,
+    ) -> Reply {
+        let shelf = shelf_of(asked.view.config().results.kept_for, asked.caller);
+        let share = asked.caller.client.share();
+        let Some(data) = &looked.data else {
+            let (whole, shown) = self.kept_or_shown(shelf, result, &looked.head).await;
+            let text =
+                format!("nothing was selected: the result is text, not JSON. {whole}\n{shown}");
+            return looked.with_text(&text, true);
+        };
+        match self.projection.select(share, filter, data).await {
+            Ok(text) if text.chars().count() <= budget => {
+                let is_less = result.len() > text.len() + WORTH_STORING;
+                let note = if is_less {
+                    self.source(shelf, result, looked.length).await
+                } else {
+                    String::new()
+                };
+                looked.with_text(&format!("{text}{note}"), false)
+            }
+            Ok(text) => {
+                let text = match self.kept(shelf, result).await {
+                    Some(whole) => {
+                        let (head, length) = (head(&text, HEAD), text.chars().count());
+                        format!("{head}\n… the selection has {length} characters. {whole}")
+                    }
+                    None => format!("{text}\n{REST_LOST}"),
+                };
+                looked.with_text(&text, false)
+            }
+            Err(error) => {
+                let shape = format!("The data: {}", shape_of(data));
+                let (whole, shown) = self.kept_or_shown(shelf, result, &shape).await;
+                looked.with_text(
+                    &format!("{error}. The call was made. {whole}\n{shown}"),
+                    true,
+                )
+            }
+        }
+    }
+
+    /// The head of a result; `None` where the whole cannot be stored, and so has to be the answer.
+    async fn shortened(&self, result: &Bytes, looked: &Looked, shelf: Shelf) -> Option<Reply> {
+        let shape = looked
+            .shape
+            .as_deref()
+            .map(|shape| format!("\nThe data: {shape}"))
+            .unwrap_or_default();
+        let whole = self.kept(shelf, result).await?;
+        let Looked {
+            head,
+            length,
+            failed,
+            ..
+        } = looked;
+        Some(looked.with_text(
+            &format!("{head}\n… these are the first of {length} characters. {whole}{shape}"),
+            *failed,
+        ))
+    }
+
+    /// Stores a result of which a part was enough, and says so in few words.
+    async fn source(&self, shelf: Shelf, result: &Bytes, length: usize) -> String {
+        let id = self.stored(shelf, result).await;
+        id.map_or_else(
+            || format!("\n… of {length} characters. {REST_LOST}"),
+            |id| format!("\n… of {length} characters, all in mcpzip__read_result `{id}`"),
+        )
+    }
+
+    /// Stores a result and says how to read on; `None` where the disk does not take it.
+    async fn kept(&self, shelf: Shelf, result: &Bytes) -> Option<String> {
+        let id = self.stored(shelf, result).await?;
+        Some(format!(
+            r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
+        ))
+    }
+
+    /// How to read a stored result, with `part` of it; or, where the disk does not take it, all that it says.
+    async fn kept_or_shown(&self, shelf: Shelf, result: &Bytes, part: &str) -> (String, String) {
+        match self.kept(shelf, result).await {
+            Some(whole) => (whole, part.to_owned()),
+            None => (
+                "Its result could not be stored, so here it is whole:".to_owned(),
+                text_of(result),
+            ),
+        }
+    }
+
+    async fn stored(&self, shelf: Shelf, result: &Bytes) -> Option<ResultId> {
+        let (results, bytes) = (self.results.clone(), result.clone());
+        let kept = self
+            .tasks
+            .spawn_blocking(move || results.keep(shelf, &bytes))
+            .await;
+        match kept {
+            Ok(Ok(id)) => Some(id),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a result cannot be stored");
+                None
+            }
+            // The panic is on stderr.
+            Err(_) => None,
+        }
+    }
+}
+
+/// Where the results of a caller's calls are kept. Without a handshake there is no session to keep them for.
+pub(in crate::proxy) fn shelf_of(kept_for: Lifetime, caller: &Caller) -> Shelf {
+    match kept_for {
+        Lifetime::For(time) => Shelf::Common(time),
+        Lifetime::Session if caller.revision.is_modern() => Shelf::Run,
+        Lifetime::Session => Shelf::Client(caller.client.number()),
+    }
+}

@@ -1,0 +1,206 @@
+//! What a result says in words, and the parts of it that an answer in its place is made of.
+
+use serde_json::value::RawValue;
+
+use super::duplicate::repeats;
+use super::projection::{data_of, shape_of, texts_of};
+use crate::mcp::Object;
+use crate::mcp::frame::quoted;
+use crate::proxy::Reply;
+use crate::tool::tokens_of;
+
+/// How much of a stored result is shown at once, in characters, when nothing else is said.
+pub(in crate::proxy) const HEAD: usize = 4000;
+
+/// What a result says in words.
+pub(in crate::proxy) struct Content<'a> {
+    texts: Vec<String>,
+    structured: Option<&'a RawValue>,
+    /// Whether a text says what the structured content says.
+    is_double: bool,
+}
+
+impl<'a> Content<'a> {
+    pub(in crate::proxy) fn of(result: &Object<'a>) -> Self {
+        let structured = result
+            .get("structuredContent")
+            .filter(|raw| raw.get() != "null");
+        let is_double = structured.is_some_and(|structured| {
+            blocks(result)
+                .iter()
+                .any(|block| repeats(block, structured))
+        });
+        Self {
+            texts: texts_of(result),
+            structured,
+            is_double,
+        }
+    }
+
+    /// All that it says: the texts, and the structured content where that says something else.
+    pub(in crate::proxy) fn text(&self) -> String {
+        self.parts().collect::<Vec<_>>().join("\n")
+    }
+
+    /// The same with JSON laid out in lines, for reading by offset and by line.
+    pub(in crate::proxy) fn readable(&self) -> String {
+        self.parts().map(in_lines).collect::<Vec<_>>().join("\n")
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let structured = self
+            .structured
+            .filter(|_| !self.is_double)
+            .map(RawValue::get);
+        self.texts.iter().map(String::as_str).chain(structured)
+    }
+
+    /// What a client shows of it: the texts, or the structured content in their place.
+    fn shown(&self) -> std::borrow::Cow<'_, str> {
+        let length: usize = self.texts.iter().map(String::len).sum();
+        match self.structured {
+            Some(structured) if structured.get().len() > length => structured.get().into(),
+            _ => self.texts.join("\n").into(),
+        }
+    }
+}
+
+fn in_lines(text: &str) -> std::borrow::Cow<'_, str> {
+    let value: Option<serde_json::Value> = if text.trim_start().starts_with(['{', '[']) {
+        serde_json::from_str(text).ok()
+    } else {
+        None
+    };
+    value
+        .and_then(|value| serde_json::to_string_pretty(&value).ok())
+        .map_or(text.into(), Into::into)
+}
+
+/// All that a result says in words; `result` is JSON.
+pub(in crate::proxy) fn text_of(result: &[u8]) -> String {
+    let raw: &RawValue = serde_json::from_slice(result).expect("it was read as JSON");
+    Content::of(&Object::parse(raw).unwrap_or_default()).text()
+}
+
+/// What has to be known of a result to answer by something else.
+pub(in crate::proxy) struct Looked {
+    /// Whether it says that its tool failed.
+    pub(in crate::proxy) failed: bool,
+    /// The characters that a client shows of it, which is what the budget is for.
+    pub(in crate::proxy) characters: usize,
+    /// The same in tokens, estimated.
+    pub(in crate::proxy) tokens: usize,
+    /// The characters of all that it says.
+    pub(in crate::proxy) length: usize,
+    /// The beginning of that.
+    pub(in crate::proxy) head: String,
+    /// What its data looks like, if it has any.
+    pub(in crate::proxy) shape: Option<String>,
+    /// Its data, where that was asked for.
+    pub(in crate::proxy) data: Option<Box<RawValue>>,
+    /// The blocks that are no text, as they came, each behind a comma.
+    others: String,
+}
+
+impl Looked {
+    /// Reads a result, which is JSON; what is no object has nothing in it.
+    pub(in crate::proxy) fn into(result: &[u8], with_data: bool) -> Self {
+        let raw: &RawValue =
+            serde_json::from_slice(result).expect("a reply's payload was read as JSON");
+        let object = Object::parse(raw).unwrap_or_default();
+        let content = Content::of(&object);
+        let (text, shown) = (content.text(), content.shown());
+        let data = data_of(&object);
+        Self {
+            failed: object.get("isError").is_some_and(|raw| raw.get() == "true"),
+            characters: shown.chars().count(),
+            tokens: tokens_of(&shown),
+            length: text.chars().count(),
+            head: head(&text, HEAD),
+            shape: data.as_deref().map(shape_of),
+            data: data.filter(|_| with_data).map(std::borrow::Cow::into_owned),
+            others: others(&object),
+        }
+    }
+
+    /// A result of one text, followed by the blocks that are no text: images, audio, resources.
+    pub(in crate::proxy) fn with_text(&self, text: &str, is_error: bool) -> Reply {
+        let error = if is_error { r#","isError":true"# } else { "" };
+        let others = &self.others;
+        Reply::Result(
+            format!(
+                r#"{{"content":[{{"type":"text","text":{}}}{others}]{error}}}"#,
+                quoted(text)
+            )
+            .into(),
+        )
+    }
+}
+
+fn blocks<'a>(result: &Object<'a>) -> Vec<&'a RawValue> {
+    result
+        .get("content")
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default()
+}
+
+fn others(result: &Object<'_>) -> String {
+    let blocks = blocks(result);
+    let others = blocks.iter().filter(|raw| {
+        let kind = Object::parse(raw).ok().and_then(|block| block.text("type"));
+        kind.as_deref() != Some("text")
+    });
+    others.map(|raw| format!(",{raw}")).collect()
+}
+
+/// The first `length` characters at most, cut at the end of a line where there is one in the second half, else at a comma or
+/// space.
+pub(in crate::proxy) fn head(text: &str, length: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(length) else {
+        return text.to_owned();
+    };
+    let part = &text[..end];
+    let cut = part
+        .rfind('\n')
+        .filter(|at| *at > end / 2)
+        .or_else(|| part.rfind([',', ' ']).filter(|at| *at > end / 2));
+    part[..cut.unwrap_or(end)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_ends_at_a_line_or_a_word() {
+        assert_eq!(head("short", 10), "short");
+        assert_eq!(head("one line\nanother line", 12), "one line");
+        assert_eq!(head("some words here", 12), "some words");
+        assert_eq!(head("äöüäöüäöü", 4), "äöüä");
+    }
+
+    #[test]
+    fn blocks_that_are_no_text_stay() {
+        let result = r#"{"content":[{"type":"text","text":"long"},{"type":"image","data":"x"},{"type":"new","n":1e400}]}"#;
+        let Reply::Result(body) = Looked::into(result.as_bytes(), false).with_text("short", true)
+        else {
+            panic!("no result")
+        };
+        assert_eq!(
+            body,
+            r#"{"content":[{"type":"text","text":"short"},{"type":"image","data":"x"},{"type":"new","n":1e400}],"isError":true}"#
+        );
+    }
+
+    #[test]
+    fn all_that_is_said_is_said_once() {
+        let result = r#"{"content":[{"type":"text","text":"a summary"}],"structuredContent":{"items":[1,2,3,4,5]}}"#;
+        let looked = Looked::into(result.as_bytes(), true);
+        assert_eq!((looked.characters, looked.length), (21, 31));
+        assert_eq!(looked.head, "a summary\n{\"items\":[1,2,3,4,5]}");
+        let twice =
+            r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"structuredContent":{"a":1}}"#;
+        assert_eq!(Looked::into(twice.as_bytes(), false).head, "{\"a\": 1}");
+        assert_eq!(looked.data.unwrap().get(), r#"{"items":[1,2,3,4,5]}"#);
+    }
+}

@@ -1,0 +1,108 @@
+//! What is counted of calls and answers.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use memchr::memmem::Finder;
+use serde_json::value::RawValue;
+
+use super::projection::texts_of;
+use crate::mcp::Object;
+use crate::proxy::view::View;
+use crate::proxy::{Caller, DEFINITIONS, Proxy, Reply};
+pub(in crate::proxy) use crate::statistics::Answer;
+use crate::statistics::{CallOutcome, Statistics};
+use crate::tool::{QualifiedName, tokens_of};
+
+impl Proxy {
+    /// What is counted.
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Counts a client that asks for the tools for the first time, and the servers that it is spared.
+    pub(in crate::proxy) fn count_listing(&self, view: &View, caller: &Caller) {
+        if caller.client.lists() {
+            let config = view.config();
+            let servers = config.servers.iter().filter(|(_, entry)| !entry.disabled);
+            self.statistics
+                .listed(servers.map(|(name, _)| name.as_str()));
+            self.statistics.answered(
+                Answer::Own,
+                tokens_of(DEFINITIONS) + tokens_of(&self.instructions(view)),
+            );
+        }
+    }
+
+    /// Counts an answer of our own, and passes it on.
+    pub(in crate::proxy) fn counted(&self, answer: Answer, reply: Reply) -> Reply {
+        if let Reply::Result(body) = &reply {
+            let raw: Option<&RawValue> = serde_json::from_slice(body).ok();
+            let object = raw
+                .and_then(|raw| Object::parse(raw).ok())
+                .unwrap_or_default();
+            let tokens = texts_of(&object).iter().map(|text| tokens_of(text)).sum();
+            self.statistics.answered(answer, tokens);
+        }
+        reply
+    }
+
+    /// Counts a call with `sent` bytes of arguments, and its result, if one came.
+    pub(in crate::proxy) fn count_call(
+        &self,
+        name: &QualifiedName,
+        latency: Duration,
+        sent: usize,
+        result: Option<&[u8]>,
+    ) {
+        let outcome = CallOutcome {
+            failed: result.is_none_or(is_error),
+            latency,
+            sent,
+            received: result.map_or(0, <[u8]>::len),
+        };
+        self.statistics
+            .called(name.server.as_str(), name.tool.as_str(), &outcome);
+    }
+}
+
+/// Whether a result says that its tool failed. Results may be large: most are not looked into.
+pub(in crate::proxy) fn is_error(result: &[u8]) -> bool {
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"isError\""));
+    let may_be = WORD.find_iter(result).any(|at| {
+        let rest = result[at + 9..].trim_ascii_start();
+        rest.strip_prefix(b":")
+            .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"true"))
+    });
+    let raw = || serde_json::from_slice::<&RawValue>(result).ok();
+    let says_so = |raw| {
+        Object::parse(raw)
+            .ok()?
+            .get("isError")
+            .map(|raw| raw.get() == "true")
+    };
+    may_be && raw().and_then(says_so).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_what_the_result_itself_says() {
+        for (result, expected) in [
+            (r#"{"content":[],"isError":true}"#, true),
+            (r#"{"isError" : true,"content":[]}"#, true),
+            (r#"{"content":[],"isError":false}"#, false),
+            (
+                r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#,
+                false,
+            ),
+            (r#"{"structuredContent":{"isError":true}}"#, false),
+            (r#"{}"#, false),
+        ] {
+            assert_eq!(is_error(result.as_bytes()), expected, "{result}");
+        }
+    }
+}

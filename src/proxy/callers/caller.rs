@@ -1,0 +1,329 @@
+//! Who makes a request, and how the servers behind it reach that client: with progress, log messages and questions.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::client::{Client, Shows, refusal};
+use crate::mcp::frame::quoted;
+use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision, headers};
+use crate::telemetry::trace::Trace;
+use crate::tool::ServerName;
+use crate::upstream::{Asking, Host, Question, ServerReply};
+
+/// Who asks: what a request says of its session.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The client.
+    pub client: Arc<Client>,
+    /// The revision the request is in.
+    pub revision: Revision,
+    /// What the client shows its model, where that is known.
+    pub shows: Option<Shows>,
+    /// What the client can be asked.
+    pub capabilities: ClientCapabilities,
+    /// Where notifications and questions that belong to the request go.
+    pub outbox: Outbox,
+    /// The level from which on a modern request wants log messages.
+    pub log_level: Option<LogLevel>,
+    /// The headers that repeat arguments of a call, where the request came with headers of that kind.
+    pub params: Option<Arc<headers::Params>>,
+    /// The trace that the request is a part of, but for what its `_meta` says of that.
+    pub trace: Trace,
+}
+
+/// A question on its way to a client of the modern era, which is asked by the answer to its own request.
+#[derive(Debug)]
+pub(in crate::proxy) struct Asked {
+    pub(in crate::proxy) question: Question,
+    pub(in crate::proxy) answer: oneshot::Sender<ServerReply>,
+}
+
+/// A caller as the server of its call sees it.
+pub(in crate::proxy) struct CallHost {
+    capabilities: ClientCapabilities,
+    now: Mutex<Line>,
+    questions: Questions,
+}
+
+/// How a client is asked in the midst of a request.
+pub(in crate::proxy) enum Questions {
+    /// Not at all.
+    Refused,
+    /// By a request of ours.
+    Requested,
+    /// By the answer to its own request, which whoever waits for that gives.
+    Answered(mpsc::UnboundedSender<Asked>),
+}
+
+/// The way back to a caller; another one when it has repeated its request to answer a question.
+#[derive(Clone)]
+struct Line {
+    caller: Caller,
+    /// The token under which the client wants progress, as JSON.
+    progress_token: Option<String>,
+}
+
+impl CallHost {
+    pub(in crate::proxy) fn new(
+        caller: &Caller,
+        progress_token: Option<&str>,
+        questions: Questions,
+    ) -> Arc<Self> {
+        let now = Line {
+            caller: caller.clone(),
+            progress_token: progress_token.map(str::to_owned),
+        };
+        Arc::new(Self {
+            capabilities: caller.capabilities,
+            now: Mutex::new(now),
+            questions,
+        })
+    }
+
+    /// The request goes on as another one of the same client.
+    pub(in crate::proxy) fn goes_on(&self, caller: &Caller, progress_token: Option<&str>) {
+        *self.line() = Line {
+            caller: caller.clone(),
+            progress_token: progress_token.map(str::to_owned),
+        };
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Host for CallHost {
+    fn capabilities(&self) -> ClientCapabilities {
+        self.capabilities
+    }
+
+    fn is_askable(&self) -> bool {
+        !matches!(self.questions, Questions::Refused)
+    }
+
+    fn client(&self) -> u64 {
+        self.line().caller.client.number()
+    }
+
+    fn response_outbox(&self) -> Option<Outbox> {
+        Some(self.line().caller.outbox.clone()).filter(Outbox::is_alone)
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.line().progress_token.is_some()
+    }
+
+    fn log_level(&self) -> Option<String> {
+        let line = self.line();
+        // A client with a handshake wants all messages until it says otherwise; a modern server sends none unasked.
+        let level = if line.caller.revision.is_modern() {
+            line.caller.log_level
+        } else {
+            Some(line.caller.client.log_level().unwrap_or(LogLevel::Info))
+        };
+        level.map(|level| quoted(level.as_str()))
+    }
+
+    fn progress(&self, params: &RawValue) {
+        let line = self.line().clone();
+        let (Some(token), Ok(object)) = (line.progress_token, Object::parse(params)) else {
+            return;
+        };
+        line.caller.outbox.offer(Frame::notification(
+            "notifications/progress",
+            &object.with("progressToken", &token),
+        ));
+    }
+
+    fn log(&self, server: &ServerName, params: &RawValue) {
+        let Line { caller, .. } = self.line().clone();
+        let level = if caller.revision.is_modern() {
+            let Some(level) = caller.log_level else {
+                return;
+            };
+            Some(level)
+        } else {
+            caller.client.log_level()
+        };
+        if let Some(frame) = named_log(server, params, level) {
+            caller.outbox.offer(frame);
+        }
+    }
+
+    fn ask(&self, question: Question) -> Asking {
+        match &self.questions {
+            Questions::Refused => {
+                Box::pin(async { refusal("the client cannot be asked in this request") })
+            }
+            Questions::Answered(questions) => {
+                let (answer, answered) = oneshot::channel();
+                // Where nobody takes questions any more, the answer says so.
+                let _ = questions.send(Asked { question, answer });
+                Box::pin(async move {
+                    answered
+                        .await
+                        .unwrap_or_else(|_| refusal("the request was given up"))
+                })
+            }
+            Questions::Requested => {
+                let Line { caller, .. } = self.line().clone();
+                Box::pin(async move {
+                    caller
+                        .client
+                        .ask(&caller.outbox, &question.method, named(&question))
+                        .await
+                })
+            }
+        }
+    }
+}
+
+/// A client with a handshake, outside of any request.
+pub(in crate::proxy) struct StandingHost(pub(in crate::proxy) Arc<Client>);
+
+impl Host for StandingHost {
+    fn capabilities(&self) -> ClientCapabilities {
+        self.0.capabilities().unwrap_or_default()
+    }
+
+    fn client(&self) -> u64 {
+        self.0.number()
+    }
+
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn log_level(&self) -> Option<String> {
+        None
+    }
+
+    fn progress(&self, _: &RawValue) {}
+
+    fn log(&self, server: &ServerName, params: &RawValue) {
+        let frame = named_log(server, params, self.0.log_level());
+        if let (Some(frame), Some(outbox)) = (frame, self.0.listener().outbox()) {
+            outbox.offer(frame);
+        }
+    }
+
+    fn ask(&self, question: Question) -> Asking {
+        let client = self.0.clone();
+        Box::pin(async move {
+            match client.listener().outbox() {
+                Some(outbox) => {
+                    client
+                        .ask(&outbox, &question.method, named(&question))
+                        .await
+                }
+                None => refusal("the client has opened no stream for requests"),
+            }
+        })
+    }
+}
+
+/// The parameters of a question, with its server named: to the user in the text of an elicitation, to the client in
+/// `_meta`. Everything else in its own bytes.
+pub(in crate::proxy) fn named(question: &Question) -> Bytes {
+    let empty = Bytes::from_static(b"{}");
+    let raw: &RawValue = serde_json::from_slice(question.params.as_ref().unwrap_or(&empty))
+        .expect("they were read as JSON");
+    let Ok(object) = Object::parse(raw) else {
+        return empty;
+    };
+    let meta = object
+        .get("_meta")
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default();
+    let meta = meta.with("mcpzip/server", &quoted(question.server.as_str()));
+    let marked = object.with("_meta", &meta);
+    let message = object
+        .text("message")
+        .filter(|_| question.method == "elicitation/create");
+    let Some(message) = message else {
+        return marked.into();
+    };
+    let raw: &RawValue =
+        serde_json::from_str(&marked).expect("an object with a member replaced is one");
+    let message = format!("{}: {message}", question.server);
+    Object::parse(raw)
+        .unwrap_or_default()
+        .with("message", &quoted(&message))
+        .into()
+}
+
+/// A server's log message for a client that wants messages from `level` on; its `logger` says which server.
+pub(in crate::proxy) fn named_log(
+    server: &ServerName,
+    params: &RawValue,
+    level: Option<LogLevel>,
+) -> Option<Frame> {
+    let object = Object::parse(params).ok()?;
+    let own = object
+        .text("level")
+        .and_then(|level| LogLevel::parse(&level));
+    if let (Some(level), Some(own)) = (level, own)
+        && own < level
+    {
+        return None;
+    }
+    let logger = object
+        .text("logger")
+        .map_or_else(|| server.to_string(), |logger| format!("{server}/{logger}"));
+    Some(Frame::notification(
+        "notifications/message",
+        &object.with("logger", &quoted(&logger)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_user_is_told_which_server_asks() {
+        let question = |method: &str, params: &'static str| Question {
+            server: ServerName::new("github").unwrap(),
+            method: method.to_owned(),
+            params: Some(Bytes::from_static(params.as_bytes())),
+        };
+        let elicitation = question(
+            "elicitation/create",
+            r#"{"requestedSchema":{"n":1e400},"message":"Which?"}"#,
+        );
+        assert_eq!(
+            named(&elicitation),
+            r#"{"requestedSchema":{"n":1e400},"message":"github: Which?","_meta":{"mcpzip/server":"github"}}"#
+        );
+        let sampling = question(
+            "sampling/createMessage",
+            r#"{"messages":[],"_meta":{"a":1}}"#,
+        );
+        assert_eq!(
+            named(&sampling),
+            r#"{"messages":[],"_meta":{"a":1,"mcpzip/server":"github"}}"#
+        );
+    }
+
+    #[test]
+    fn log_messages_below_the_wanted_level_are_left_out() {
+        let server = ServerName::new("s").unwrap();
+        let info = raw(r#"{"level":"info","logger":"db","data":{}}"#);
+        assert!(named_log(&server, &info, Some(LogLevel::Error)).is_none());
+        let frame = named_log(&server, &info, Some(LogLevel::Info)).unwrap();
+        assert!(
+            String::from_utf8(frame.head)
+                .unwrap()
+                .contains(r#""logger":"s/db""#)
+        );
+        assert!(named_log(&server, &raw(r#"{"data":1}"#), Some(LogLevel::Error)).is_some());
+    }
+}

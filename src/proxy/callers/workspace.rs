@@ -1,0 +1,152 @@
+//! Where clients work: the directories this process was started in, and the `roots` of its clients.
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::config::real;
+use crate::mcp::{ClientCapabilities, Object, Outbox};
+use crate::proxy::view::{View, Workspace};
+use crate::proxy::{Caller, Client, Proxy};
+use crate::tool::ServerName;
+use crate::upstream::ServerReply;
+
+/// How long a client has to say which directories it works in.
+const ROOTS_LIMIT: Duration = Duration::from_secs(3);
+
+impl Proxy {
+    /// Sets the workspace of this process, which its only client shares.
+    pub fn set_workspace(&self, directories: &[PathBuf]) {
+        let mut directories: Vec<PathBuf> = directories
+            .iter()
+            .map(|directory| real(directory))
+            .collect();
+        directories.sort();
+        directories.dedup();
+        let workspace: Workspace = directories.into();
+        *self
+            .workspace
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = workspace.clone();
+        self.entered(&workspace);
+    }
+
+    /// The workspace of this process.
+    #[must_use]
+    pub fn workspace(&self) -> Workspace {
+        self.workspace
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether a server is visible from any known workspace.
+    #[must_use]
+    pub fn is_reachable(&self, server: &ServerName) -> bool {
+        self.views.is_reachable(server)
+    }
+
+    /// Whether a server is visible to a client, as far as its workspace is known.
+    pub(in crate::proxy) fn is_visible_to(&self, client: &Client, server: &ServerName) -> bool {
+        self.views.is_visible_from(&client.workspace(), server)
+    }
+
+    /// Whether a request may wait for its client's `roots`.
+    pub(in crate::proxy) fn may_fetch_roots(&self, caller: &Caller) -> bool {
+        // A client of the modern era is asked by the answer to its own request only, and what it says holds for no other.
+        !caller.revision.is_modern() && self.views.has_projects()
+    }
+
+    /// The view of a request's client; fetches the client's `roots` if they are not known yet.
+    pub(in crate::proxy) async fn view_with_roots(&self, caller: &Caller) -> View {
+        self.ask_roots(&caller.client, caller.capabilities, &caller.outbox)
+            .await;
+        self.view_of(caller)
+    }
+
+    /// The view of a request's client, as far as its workspace is known.
+    pub(in crate::proxy) fn view_of(&self, caller: &Caller) -> View {
+        let workspace = caller.client.workspace();
+        self.entered(&workspace);
+        self.views.from(workspace)
+    }
+
+    /// Requests the client's `roots` right after the handshake, so that no later call waits for them.
+    pub async fn fetch_roots(&self, client: &Client) {
+        if let (true, Some(outbox), Some(able)) = (
+            self.views.has_projects(),
+            client.listener().outbox(),
+            client.capabilities(),
+        ) {
+            self.ask_roots(client, able, &outbox).await;
+            self.entered(&client.workspace());
+        }
+    }
+
+    async fn ask_roots(&self, client: &Client, able: ClientCapabilities, outbox: &Outbox) {
+        if !able.allow("roots/list") {
+            return;
+        }
+        let roots = client.roots();
+        roots
+            .get_or_init(|| async {
+                let asked = client.ask(outbox, "roots/list", Bytes::from_static(b"{}"));
+                match tokio::time::timeout(ROOTS_LIMIT, asked).await {
+                    Ok(ServerReply::Result(result)) => directories(&result),
+                    Ok(ServerReply::Error(_)) => Vec::new(),
+                    Err(_) => {
+                        tracing::warn!("the client does not say which directories it works in");
+                        Vec::new()
+                    }
+                }
+            })
+            .await;
+    }
+
+    /// Notes a workspace in use; the servers visible from it are listed too.
+    fn entered(&self, workspace: &Workspace) {
+        let in_use = || {
+            let clients = self.audience.clients();
+            let mut in_use: Vec<_> = clients.iter().map(|client| client.workspace()).collect();
+            in_use.push(self.workspace());
+            in_use
+        };
+        if self.views.remember(workspace, in_use) && self.views.has_projects() {
+            self.refresh
+                .configure(&self.views.reachable(&self.unscoped().config()));
+        }
+    }
+}
+
+/// The directories in the answer to `roots/list` (2025-11-25, client/roots), without links in them.
+fn directories(result: &[u8]) -> Vec<PathBuf> {
+    let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
+    let roots = raw.and_then(|raw| {
+        serde_json::from_str::<Vec<&RawValue>>(Object::parse(raw).ok()?.get("roots")?.get()).ok()
+    });
+    let uris = roots
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|root| Object::parse(root).ok()?.text("uri"));
+    uris.filter_map(|uri| reqwest::Url::parse(&uri).ok()?.to_file_path().ok())
+        .map(|path| real(Path::new(&path)))
+        .collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_directories() {
+        let result = br#"{"roots":[{"uri":"file:///a%20b/c","name":"x"},{"uri":"https://x"},{"uri":"/plain"},7,{"uri":"file:///d/"}]}"#;
+        assert_eq!(
+            directories(result),
+            [PathBuf::from("/a b/c"), PathBuf::from("/d")]
+        );
+        assert!(directories(b"{}").is_empty() && directories(b"[1]").is_empty());
+    }
+}

@@ -1,0 +1,73 @@
+//! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
+
+use super::lists;
+use super::prompts::Prompt;
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object, Revision};
+use crate::proxy::view::View;
+use crate::proxy::{Caller, Proxy, Reply, RequestContext};
+use crate::tool::ServerName;
+use crate::upstream::{self, code_of};
+
+/// Nothing comes to mind. Clients ask with every letter that a person types, and show an error each time; of a server that
+/// has no completions, this is as true.
+const NOTHING: &[u8] = br#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
+
+impl Proxy {
+    /// Answers `completion/complete`.
+    pub(in crate::proxy) async fn complete(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
+        let invalid = |reason: &str| Reply::error(ErrorCode::INVALID_PARAMS, reason.to_owned());
+        let Some(reference) = params.get("ref").and_then(|raw| Object::parse(raw).ok()) else {
+            return invalid("`ref` must be an object");
+        };
+        let (server, key, own) = match reference.text("type").as_deref() {
+            Some("ref/prompt") => {
+                let Some(name) = reference.text("name") else {
+                    return invalid("`ref.name` must be a string");
+                };
+                match self.prompt(view, &name).await {
+                    Ok(Prompt { server, name }) => (server, "name", name),
+                    Err(reason) => return invalid(&reason),
+                }
+            }
+            Some("ref/resource") => {
+                let Some(uri) = reference.text("uri") else {
+                    return invalid("`ref.uri` must be a string");
+                };
+                match self.template(view, &uri).await {
+                    Ok((server, own)) => (server, "uri", own),
+                    Err(reason) => return invalid(&reason),
+                }
+            }
+            _ => return invalid("`ref.type` must be `ref/prompt` or `ref/resource`"),
+        };
+        if !completes(view, &server) {
+            return Reply::Result(NOTHING.into());
+        }
+        let context = RequestContext::of(caller, view, params);
+        let params = lists::parameters(params, "ref", &reference.with(key, &quoted(&own)));
+        match self
+            .send_on(&server, "completion/complete", None, params, &context)
+            .await
+        {
+            Ok(upstream::ServerReply::Error(error))
+                if code_of(&error) == Some(ErrorCode::METHOD_NOT_FOUND) =>
+            {
+                Reply::Result(NOTHING.into())
+            }
+            outcome => self.relayed(view, outcome, &format!("the completion of `{own}`")),
+        }
+    }
+}
+
+/// Whether a server may have completions; the first revision had no word for it.
+fn completes(view: &View, server: &ServerName) -> bool {
+    view.snapshot().server(server).is_some_and(|known| {
+        known.capabilities().has("completions") || known.revision() == Some(Revision::V2024_11_05)
+    })
+}

@@ -1,0 +1,169 @@
+//! The prompts of all servers, each by the name `server__prompt`.
+
+use super::page::{FIRST_LISTING, List};
+use crate::catalog::ServerTools;
+use crate::config::distance;
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object};
+use crate::proxy::answers::error;
+use crate::proxy::view::View;
+use crate::proxy::{Caller, Proxy, Reply, RequestContext};
+use crate::tool::{QualifiedName, SEPARATOR, ServerName};
+
+pub(in crate::proxy) const PROMPTS: List = List {
+    member: "prompts",
+    entries: ServerTools::prompts,
+    is_exposed: |exposure| exposure.prompts,
+    show: |json, server, name, _| {
+        let object = Object::parse(json).expect("what is no object is no prompt");
+        object.with("name", &quoted(&joined(server, name)))
+    },
+};
+
+/// Names beyond these are not looked at for the nearest.
+const MOST_COMPARED: usize = 2000;
+
+/// A prompt of a server.
+#[derive(Debug)]
+pub(in crate::proxy) struct Prompt {
+    pub(in crate::proxy) server: ServerName,
+    /// Its name there.
+    pub(in crate::proxy) name: String,
+}
+
+impl Proxy {
+    /// Answers `prompts/get`.
+    pub(in crate::proxy) async fn get_prompt(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
+        let Some(name) = params.text("name") else {
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`name` must be a string".to_owned(),
+            );
+        };
+        match self.prompt(view, &name).await {
+            Ok(Prompt { server, name: own }) => {
+                let replaced = ("name", quoted(&own));
+                let context = RequestContext::of(caller, view, params);
+                self.forward(
+                    &context,
+                    &server,
+                    "prompts/get",
+                    Some(&own),
+                    params,
+                    replaced,
+                )
+                .await
+            }
+            Err(reason) => Reply::error(ErrorCode::INVALID_PARAMS, reason),
+        }
+    }
+
+    /// The prompt that `name` means: `server__prompt`, or the name alone where only one server has it.
+    ///
+    /// # Errors
+    /// With the names that could be meant.
+    pub(in crate::proxy) async fn prompt(&self, view: &View, name: &str) -> Result<Prompt, String> {
+        self.refresh.loaded().await;
+        let find = || {
+            let addressed = view.snapshot().addressed(name);
+            find(&view.exposing(PROMPTS.is_exposed), &addressed, name)
+        };
+        let mut found = find();
+        if found.is_empty() {
+            self.refresh.known(None, FIRST_LISTING).await;
+            found = find();
+        }
+        match found.len() {
+            1 => Ok(found.remove(0)),
+            0 => Err(error::unknown_prompt(
+                name,
+                &nearest(&view.exposing(PROMPTS.is_exposed), name),
+            )),
+            _ => {
+                let names: Vec<String> = found
+                    .iter()
+                    .map(|prompt| joined(&prompt.server, &prompt.name))
+                    .collect();
+                Err(format!(
+                    "the prompt `{name}` could be {}: say which",
+                    names.join(" or ")
+                ))
+            }
+        }
+    }
+}
+
+fn joined(server: &ServerName, name: &str) -> String {
+    format!("{server}{SEPARATOR}{name}")
+}
+
+/// The prompts that `name` means: of the one server that it speaks to (`addressed`), however that is, or else of any.
+fn find(servers: &[std::sync::Arc<ServerTools>], addressed: &[String], name: &str) -> Vec<Prompt> {
+    let has = |server: &ServerName, name: &str| {
+        servers
+            .iter()
+            .any(|known| known.name() == server && known.prompts().has(name))
+    };
+    let is_listed = |server: &String| {
+        servers
+            .iter()
+            .any(|known| known.name().as_str() == server.as_str())
+    };
+    let mut exact = QualifiedName::readings(name)
+        .filter(|read| {
+            addressed
+                .iter()
+                .any(|server| server == read.server.as_str())
+        })
+        .filter(|read| has(&read.server, read.tool.as_str()));
+    if let Some(QualifiedName { server, tool }) = exact.next()
+        && exact.next().is_none()
+        && (addressed.len() == 1 || addressed.iter().all(is_listed))
+    {
+        return vec![Prompt {
+            server,
+            name: tool.as_str().to_owned(),
+        }];
+    }
+    if name.contains(SEPARATOR) {
+        return Vec::new();
+    }
+    let is_addressed = |server: &ServerName| {
+        addressed.is_empty() || addressed.iter().any(|known| known == server.as_str())
+    };
+    let bare = servers
+        .iter()
+        .filter(|server| is_addressed(server.name()) && server.prompts().has(name));
+    bare.map(|server| Prompt {
+        server: server.name().clone(),
+        name: name.to_owned(),
+    })
+    .collect()
+}
+
+/// The names that are most like `name`, at most three.
+fn nearest(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let limit = wanted.chars().count() / 2;
+    let all = servers.iter().flat_map(|server| {
+        server
+            .prompts()
+            .as_slice()
+            .iter()
+            .map(|prompt| (joined(server.name(), &prompt.key), &prompt.key))
+    });
+    let compared = all.take(MOST_COMPARED).filter_map(|(joined, bare)| {
+        let changes = [&*joined, bare]
+            .into_iter()
+            .filter_map(|name| distance(&wanted, &name.to_lowercase(), limit));
+        Some((changes.min()?, joined))
+    });
+    let mut near: Vec<(usize, String)> = compared.collect();
+    near.sort();
+    near.into_iter().take(3).map(|(_, name)| name).collect()
+}

@@ -1,0 +1,527 @@
+//! The resources of all servers, by their URIs; one that several servers claim is told apart (see [`super::uri`]).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::lists;
+use super::page::{FIRST_LISTING, List};
+use super::uri::{self, Template};
+use crate::catalog::ServerTools;
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object};
+use crate::proxy::view::View;
+use crate::proxy::{Caller, Proxy, Reply, RequestContext};
+use crate::tool::ServerName;
+use crate::upstream::code_of;
+
+pub(in crate::proxy) const RESOURCES: List = List {
+    member: "resources",
+    entries: ServerTools::resources,
+    is_exposed: |exposure| exposure.resources,
+    show: |json, server, own, is_shared| {
+        if !is_shared {
+            return json.get().to_owned();
+        }
+        let object = Object::parse(json).expect("what is no object is no resource");
+        object.with("uri", &quoted(&uri::told_apart(server, own)))
+    },
+};
+
+pub(in crate::proxy) const TEMPLATES: List = List {
+    member: "resourceTemplates",
+    entries: ServerTools::templates,
+    is_exposed: |exposure| exposure.resources,
+    show: |json, server, own, is_shared| {
+        if !is_shared {
+            return json.get().to_owned();
+        }
+        let object = Object::parse(json).expect("what is no object is no template");
+        object.with(
+            "uriTemplate",
+            &quoted(&Template::new(own).told_apart(server)),
+        )
+    },
+};
+
+/// The schemes of interfaces (MCP Apps) and skills.
+const OWNED: &[&str] = &["ui://", "skill://"];
+
+/// What a URI stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::proxy) enum Target {
+    /// A resource of one server, by its own URI.
+    At(ServerName, String),
+    /// Resources of several servers, by the URIs that tell them apart.
+    Several(Vec<String>),
+    /// None that a server has named; the servers that may have it all the same, the likeliest first.
+    Unlisted(Vec<ServerName>),
+}
+
+impl Proxy {
+    /// Answers `resources/read`.
+    pub(in crate::proxy) async fn read_resource(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
+        let Some(uri) = params.text("uri") else {
+            return no_uri();
+        };
+        let context = RequestContext::of(caller, view, params);
+        let (server, own) = match self.target(view, &uri).await {
+            Target::At(server, own) => (server, own),
+            Target::Several(uris) => return several(&uri, &uris),
+            Target::Unlisted(mut servers) if servers.len() == 1 => (servers.remove(0), uri.clone()),
+            Target::Unlisted(servers) => {
+                return self
+                    .read_unlisted(view, caller, params, &uri, &servers)
+                    .await;
+            }
+        };
+        match self.read_from(&server, &own, params, &context).await {
+            Reply::RelayedError(error) if caller.revision.is_modern() => {
+                Reply::RelayedError(in_modern(error, &uri))
+            }
+            reply => reply,
+        }
+    }
+
+    /// Asks one server after the other, as reading harms nobody; the first that has it answers.
+    async fn read_unlisted(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+        uri: &str,
+        servers: &[ServerName],
+    ) -> Reply {
+        // Which of them is meant is not known, so none of them may ask back.
+        let context = RequestContext::of(caller, view, params).in_company();
+        let mut refusal = None;
+        for server in servers {
+            match self.read_from(server, uri, params, &context).await {
+                Reply::RelayedError(error)
+                    if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
+                content @ Reply::RelayedContent(_) => return content,
+                // What the likeliest server says counts.
+                reply => refusal = refusal.or(Some(reply)),
+            }
+        }
+        refusal.unwrap_or_else(|| not_found(caller, uri))
+    }
+
+    async fn read_from(
+        &self,
+        server: &ServerName,
+        own: &str,
+        params: &Object<'_>,
+        context: &RequestContext,
+    ) -> Reply {
+        let is_same = params.text("uri").as_deref() == Some(own);
+        // What the client wrote may hold what is no Unicode.
+        let json = params
+            .get("uri")
+            .filter(|_| is_same)
+            .map_or_else(|| quoted(own), |raw| raw.get().to_owned());
+        let params = lists::parameters(params, "uri", &json);
+        match self.relayed(
+            &context.view,
+            self.send_on(server, "resources/read", Some(own), params, context)
+                .await,
+            &format!("`{own}`"),
+        ) {
+            Reply::Relayed(result) => Reply::RelayedContent(result),
+            reply => reply,
+        }
+    }
+
+    /// What `uri` stands for, once something is known of every server that was not listed before.
+    pub(in crate::proxy) async fn target(&self, view: &View, uri: &str) -> Target {
+        self.refresh.loaded().await;
+        match self.target_now(view, uri) {
+            Target::Unlisted(_) => {
+                self.refresh.known(None, FIRST_LISTING).await;
+                self.target_now(view, uri)
+            }
+            target => target,
+        }
+    }
+
+    fn target_now(&self, view: &View, uri: &str) -> Target {
+        target(
+            &view.exposing(RESOURCES.is_exposed),
+            uri,
+            &self.owners(view, uri),
+        )
+    }
+
+    /// The servers that named `uri`: in a list, as a tool's interface, or in a result; only those that the client of this
+    /// request sees, also where their resources are hidden.
+    fn owners(&self, view: &View, uri: &str) -> BTreeSet<ServerName> {
+        let (config, snapshot) = (view.config(), view.snapshot());
+        let declared = snapshot
+            .servers()
+            .filter(|server| server.names_resource(uri));
+        let declared = declared.map(|server| server.name().clone());
+        let in_results = self.named_uris.namers(uri).into_iter();
+        in_results
+            .chain(declared)
+            .filter(|server| config.servers.contains_key(server))
+            .collect()
+    }
+
+    /// The server and its own form of a template, or of a resource, that clients know as `uri`.
+    ///
+    /// # Errors
+    /// With what is wrong with it.
+    pub(in crate::proxy) async fn template(
+        &self,
+        view: &View,
+        uri: &str,
+    ) -> Result<(ServerName, String), String> {
+        self.refresh.known(None, FIRST_LISTING).await;
+        let servers = view.exposing(TEMPLATES.is_exposed);
+        let own = |server: &Arc<ServerTools>| {
+            let template = server
+                .templates()
+                .as_slice()
+                .iter()
+                .map(|template| &template.key);
+            let named = template.clone().find(|template| {
+                template.as_ref() == uri || Template::new(template).told_apart(server.name()) == uri
+            });
+            Some((server.name().clone(), named?.to_string()))
+        };
+        let mut found: Vec<_> = servers.iter().filter_map(own).collect();
+        match found.len() {
+            1 => Ok(found.remove(0)),
+            0 => match target(&servers, uri, &self.owners(view, uri)) {
+                Target::At(server, own) => Ok((server, own)),
+                Target::Several(uris) => Err(ambiguous(uri, &uris)),
+                Target::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
+            },
+            _ => {
+                let apart = found
+                    .iter()
+                    .map(|(server, own)| Template::new(own).told_apart(server));
+                Err(ambiguous(uri, &apart.collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    /// Which resources of which servers somebody wants to hear of, by the servers' own URIs: of those that offer it.
+    pub(in crate::proxy) fn all_wanted_resources(
+        &self,
+        view: &View,
+    ) -> BTreeMap<ServerName, BTreeSet<String>> {
+        let mut wanted: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
+        for uri in self.audience.wanted_uris() {
+            if let Some((server, own)) = self.followed(view, self.target_now(view, &uri), &uri) {
+                wanted.entry(server).or_default().insert(own);
+            }
+        }
+        wanted
+    }
+
+    /// The resources of `server` that somebody wants to hear of, by its own URIs.
+    pub(in crate::proxy) fn wanted_resources(&self, server: &ServerName) -> BTreeSet<String> {
+        self.all_wanted_resources(&self.unscoped())
+            .remove(server)
+            .unwrap_or_default()
+    }
+
+    /// The server that tells of changes of what was found for `uri`, and the URI by which it knows it.
+    pub(in crate::proxy) fn followed(
+        &self,
+        view: &View,
+        target: Target,
+        uri: &str,
+    ) -> Option<(ServerName, String)> {
+        let (server, own) = match target {
+            Target::At(server, own) => (server, own),
+            Target::Unlisted(servers) => (servers.into_iter().next()?, uri.to_owned()),
+            Target::Several(_) => return None,
+        };
+        let snapshot = view.snapshot();
+        let offers = snapshot
+            .server(&server)?
+            .capabilities()
+            .has_part("resources", "subscribe");
+        offers.then_some((server, own))
+    }
+
+    /// By which URIs clients may know the resource `own` of `server`.
+    pub(in crate::proxy) fn seen_uris(
+        &self,
+        view: &View,
+        server: &ServerName,
+        own: &str,
+    ) -> Vec<String> {
+        let is_plain = match self.target_now(view, own) {
+            Target::At(found, _) => found == *server,
+            Target::Unlisted(servers) => servers.first() == Some(server),
+            Target::Several(_) => false,
+        };
+        let snapshot = view.snapshot();
+        let apart = snapshot.server(server).map(|known| told_apart(known, own));
+        is_plain
+            .then(|| own.to_owned())
+            .into_iter()
+            .chain(apart)
+            .collect()
+    }
+}
+
+/// What `uri`, which `owners` have named, stands for among the resources of `servers`.
+fn target(servers: &[Arc<ServerTools>], uri: &str, owners: &BTreeSet<ServerName>) -> Target {
+    if let Some((name, rest)) = uri::split(uri)
+        && let Some(server) = servers.iter().find(|server| *server.name() == name)
+    {
+        return Target::At(name, own_uri(server, rest));
+    }
+    let found: Vec<_> = if owners.is_empty() {
+        by_template(servers, uri)
+    } else {
+        let is_owner = |server: &&Arc<ServerTools>| owners.contains(server.name());
+        servers.iter().filter(is_owner).collect()
+    };
+    match found[..] {
+        [] if !owners.is_empty() => Target::Unlisted(Vec::new()),
+        [] => Target::Unlisted(likely(servers, uri)),
+        [server] if owners.len() <= 1 => Target::At(server.name().clone(), uri.to_owned()),
+        _ => Target::Several(found.iter().map(|server| told_apart(server, uri)).collect()),
+    }
+}
+
+/// The servers whose template says most of `uri`.
+fn by_template<'a>(servers: &'a [Arc<ServerTools>], uri: &str) -> Vec<&'a Arc<ServerTools>> {
+    let weights: Vec<_> = servers
+        .iter()
+        .filter_map(|server| {
+            Some((
+                best_template(server, |template| template.matches(uri))?.weight(),
+                server,
+            ))
+        })
+        .collect();
+    let most = weights.iter().map(|(weight, _)| *weight).max();
+    weights
+        .into_iter()
+        .filter(|(weight, _)| Some(*weight) == most)
+        .map(|(_, server)| server)
+        .collect()
+}
+
+fn best_template(
+    server: &ServerTools,
+    matches: impl Fn(&Template<'_>) -> bool,
+) -> Option<Template<'_>> {
+    let templates = server
+        .templates()
+        .as_slice()
+        .iter()
+        .map(|entry| Template::new(&entry.key));
+    templates.filter(matches).max_by_key(Template::weight)
+}
+
+/// The URI by which `server` knows what `rest` of a told-apart URI stands for.
+fn own_uri(server: &ServerTools, rest: &str) -> String {
+    let whole = uri::decoded(rest);
+    if let Some(whole) = whole.as_ref().filter(|whole| server.resources().has(whole)) {
+        return whole.clone();
+    }
+    let template = best_template(server, |template| template.own_uri(rest).is_some());
+    template
+        .and_then(|template| template.own_uri(rest))
+        .or(whole)
+        .unwrap_or_else(|| rest.to_owned())
+}
+
+/// The reverse.
+fn told_apart(server: &ServerTools, own: &str) -> String {
+    let template = if server.resources().has(own) {
+        None
+    } else {
+        best_template(server, |template| template.matches(own))
+    };
+    let expanded = template.and_then(|template| template.tell_apart(server.name(), own));
+    expanded.unwrap_or_else(|| uri::told_apart(server.name(), own))
+}
+
+/// The servers with resources; those first whose URIs have most in common with `uri`.
+fn likely(servers: &[Arc<ServerTools>], uri: &str) -> Vec<ServerName> {
+    let in_common = |server: &ServerTools| {
+        let resources = server
+            .resources()
+            .as_slice()
+            .iter()
+            .map(|entry| uri::in_common(&entry.key, uri));
+        let templates = server.templates().as_slice().iter();
+        let templates =
+            templates.map(|entry| uri::in_common(Template::new(&entry.key).beginning(), uri));
+        resources.chain(templates).max().unwrap_or(0)
+    };
+    let able = servers
+        .iter()
+        .filter(|server| server.capabilities().has("resources"));
+    let mut ranked: Vec<_> = able
+        .map(|server| (Reverse(in_common(server)), server.name().clone()))
+        .collect();
+    ranked.sort();
+    // An interface or a skill of one server is never taken from another.
+    let is_owned = OWNED.iter().any(|scheme| {
+        uri.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    });
+    if is_owned && ranked.len() > 1 {
+        ranked.clear();
+    }
+    ranked.into_iter().map(|(_, server)| server).collect()
+}
+
+pub(in crate::proxy) fn no_uri() -> Reply {
+    Reply::error(
+        ErrorCode::INVALID_PARAMS,
+        "`uri` must be a string".to_owned(),
+    )
+}
+
+pub(in crate::proxy) fn several(uri: &str, uris: &[String]) -> Reply {
+    Reply::error(ErrorCode::INVALID_PARAMS, ambiguous(uri, uris))
+}
+
+fn ambiguous(uri: &str, uris: &[String]) -> String {
+    format!(
+        "several servers have `{uri}`; say which by `{}`",
+        uris.join("` or `")
+    )
+}
+
+/// No server has it: an error code of its own before 2026-07-28, an invalid parameter since (server/resources).
+pub(in crate::proxy) fn not_found(caller: &Caller, uri: &str) -> Reply {
+    let code = if caller.revision.is_modern() {
+        ErrorCode::INVALID_PARAMS
+    } else {
+        ErrorCode::RESOURCE_NOT_FOUND
+    };
+    Reply::Error {
+        code,
+        message: format!("there is no resource `{uri}`"),
+        data: Some(format!(r#"{{"uri":{}}}"#, quoted(uri))),
+    }
+}
+
+/// A server's error for a client of the modern era, which knows no code of its own for a resource that is not there, but
+/// has its URI in `data`.
+fn in_modern(error: Bytes, uri: &str) -> Bytes {
+    if code_of(&error) != Some(ErrorCode::RESOURCE_NOT_FOUND) {
+        return error;
+    }
+    let raw: &RawValue =
+        serde_json::from_slice(&error).expect("a reply's payload was read as JSON");
+    let coded = Object::parse(raw)
+        .unwrap_or_default()
+        .with("code", &ErrorCode::INVALID_PARAMS.to_string());
+    let raw: &RawValue =
+        serde_json::from_str(&coded).expect("an object with a member replaced is one");
+    let object = Object::parse(raw).unwrap_or_default();
+    match object.get("data") {
+        Some(_) => coded.into(),
+        None => object
+            .with("data", &format!(r#"{{"uri":{}}}"#, quoted(uri)))
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Cache, Key, Listed};
+    use crate::mcp::ServerCapabilities;
+
+    fn server(name: &str, resources: &[&str], templates: &[&str]) -> Arc<ServerTools> {
+        let key = Key {
+            server: ServerName::new(name).unwrap(),
+            configuration: String::new(),
+        };
+        let entries = |key: &str, uris: &[&str]| {
+            uris.iter()
+                .map(|uri| format!(r#"{{"{key}":"{uri}"}}"#).into())
+                .collect()
+        };
+        let capabilities = RawValue::from_string(r#"{"resources":{}}"#.to_owned()).unwrap();
+        let listed = Listed {
+            resources: entries("uri", resources),
+            templates: entries("uriTemplate", templates),
+            capabilities: ServerCapabilities::new(&capabilities),
+            ..Listed::default()
+        };
+        Arc::new(Cache::new(None).store(&key, &listed))
+    }
+
+    #[test]
+    fn a_uri_is_found_where_it_is_listed_then_by_template_then_where_it_is_likely() {
+        let servers = [
+            server("a", &["file:///x", "a:1"], &["t:{+any}", "s:{id}"]),
+            server(
+                "b",
+                &["file:///x", "file:///docs/y"],
+                &["t:long/{id}", "s:{name}"],
+            ),
+        ];
+        #[track_caller]
+        fn check(servers: &[Arc<ServerTools>], uri: &str, expected: &str) {
+            let owners = servers
+                .iter()
+                .filter(|server| server.names_resource(uri))
+                .map(|server| server.name().clone())
+                .collect();
+            let found = match target(servers, uri, &owners) {
+                Target::At(server, own) => format!("{server} {own}"),
+                Target::Several(uris) => uris.join(" or "),
+                Target::Unlisted(likely) => format!("unlisted {likely:?}"),
+            };
+            assert_eq!(found, expected, "{uri}");
+        }
+        check(&servers, "a:1", "a a:1");
+        check(
+            &servers,
+            "file:///x",
+            "mcpzip://a/file%3A%2F%2F%2Fx or mcpzip://b/file%3A%2F%2F%2Fx",
+        );
+        check(&servers, "mcpzip://b/file%3A%2F%2F%2Fx", "b file:///x");
+        check(&servers, "t:short/1", "a t:short/1");
+        check(&servers, "t:long/1", "b t:long/1");
+        check(
+            &servers,
+            "s:a%20b",
+            "mcpzip://a/s%3Aa%20b or mcpzip://b/s%3Aa%20b",
+        );
+        check(&servers, "mcpzip://a/s%3Aa%20b", "a s:a%20b");
+        check(&servers, "mcpzip://a/new%3Athing", "a new:thing");
+        check(&servers, "mcpzip://c/x", "unlisted [a, b]");
+        check(&servers, "file:///docs/z", "unlisted [b, a]");
+        check(&servers, "other:z", "unlisted [a, b]");
+    }
+
+    #[test]
+    fn a_missing_resource_is_said_in_the_words_of_the_era() {
+        let check = |error: &'static str, expected: &str| {
+            assert_eq!(in_modern(error.into(), "x:1"), expected);
+        };
+        check(
+            r#"{"code":-32002,"message":"no","x":1e400}"#,
+            r#"{"code":-32602,"message":"no","x":1e400,"data":{"uri":"x:1"}}"#,
+        );
+        check(
+            r#"{"code":-32002,"data":{"n":1}}"#,
+            r#"{"code":-32602,"data":{"n":1}}"#,
+        );
+        check(r#"{"code": -32603}"#, r#"{"code": -32603}"#);
+    }
+}

@@ -1,0 +1,275 @@
+//! URIs of resources, where several servers may claim the same one.
+//!
+//! Such a one is told apart as `mcpzip://SERVER/URI`, the URI percent-encoded. In a template the expressions stay as they
+//! are, so that a client can expand it; what it puts in their place is therefore encoded once, not twice, and passed on as
+//! it is when the server's own URI is made of it again.
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use regex::{Regex, RegexBuilder};
+
+use crate::tool::ServerName;
+
+const SCHEME: &str = "mcpzip://";
+
+/// What is not left as it is, beside what is no ASCII.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// A template's pattern may take this much memory; a larger one matches nothing.
+const LARGEST_PATTERN: usize = 256 * 1024;
+
+/// A URI template (RFC 6570), as far as it takes to see what was expanded from it: literals, and expressions between
+/// them whose values are told by where the next literal begins.
+#[derive(Debug)]
+pub(in crate::proxy) struct Template<'a>(Vec<Part<'a>>);
+
+#[derive(Debug, Clone, Copy)]
+enum Part<'a> {
+    Literal(&'a str),
+    /// With its braces.
+    Expression(&'a str),
+}
+
+/// `uri` of `server`, where it is not the only one to have it.
+pub(in crate::proxy) fn told_apart(server: &ServerName, uri: &str) -> String {
+    format!("{SCHEME}{server}/{}", encoded(uri))
+}
+
+/// The server that a told-apart URI names, and what it says of the URI.
+pub(in crate::proxy) fn split(uri: &str) -> Option<(ServerName, &str)> {
+    let (server, rest) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    Some((ServerName::new(server).ok()?, rest))
+}
+
+/// How many bytes two URIs have in common at their beginning; none unless that is at least the scheme.
+pub(in crate::proxy) fn in_common(a: &str, b: &str) -> usize {
+    let length = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    if a.as_bytes()[..length].contains(&b':') {
+        length
+    } else {
+        0
+    }
+}
+
+/// All but the unreserved characters of RFC 3986 as `%XX`.
+pub(in crate::proxy) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+/// The reverse; `None` when that is no text.
+pub(in crate::proxy) fn decoded(text: &str) -> Option<String> {
+    percent_decode_str(text)
+        .decode_utf8()
+        .ok()
+        .map(Cow::into_owned)
+}
+
+impl<'a> Template<'a> {
+    /// Takes a template apart; a brace that is not closed is a literal.
+    pub(in crate::proxy) fn new(text: &'a str) -> Self {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(start) = rest.find('{') {
+            let Some(length) = rest[start..].find('}') else {
+                break;
+            };
+            parts.push(Part::Literal(&rest[..start]));
+            parts.push(Part::Expression(&rest[start..=start + length]));
+            rest = &rest[start + length + 1..];
+        }
+        parts.push(Part::Literal(rest));
+        Self(parts)
+    }
+
+    /// The template of `server`, where it is not the only one to have it: a template again.
+    pub(in crate::proxy) fn told_apart(&self, server: &ServerName) -> String {
+        let parts = self.0.iter().map(|part| match part {
+            Part::Literal(text) => encoded(text),
+            Part::Expression(text) => (*text).to_owned(),
+        });
+        format!("{SCHEME}{server}/{}", parts.collect::<String>())
+    }
+
+    /// How much of it is said: what says more means less.
+    pub(in crate::proxy) fn weight(&self) -> usize {
+        self.literals().map(str::len).sum()
+    }
+
+    /// Its beginning, up to the first expression.
+    pub(in crate::proxy) fn beginning(&self) -> &'a str {
+        self.literals().next().unwrap_or_default()
+    }
+
+    /// Whether `uri` may have been expanded from it.
+    pub(in crate::proxy) fn matches(&self, uri: &str) -> bool {
+        self.values(uri, str::to_owned).is_some()
+    }
+
+    /// The told-apart URI that stands for `uri`, which was expanded from the template.
+    pub(in crate::proxy) fn tell_apart(&self, server: &ServerName, uri: &str) -> Option<String> {
+        let values = self.values(uri, str::to_owned)?;
+        Some(format!(
+            "{SCHEME}{server}/{}",
+            self.expanded(&values, encoded)
+        ))
+    }
+
+    /// The URI for which `rest` of a told-apart URI stands, if that was expanded from the template.
+    pub(in crate::proxy) fn own_uri(&self, rest: &str) -> Option<String> {
+        let values = self.values(rest, encoded)?;
+        Some(self.expanded(&values, str::to_owned))
+    }
+
+    fn literals(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.0.iter().filter_map(|part| match part {
+            Part::Literal(text) => Some(*text),
+            Part::Expression(_) => None,
+        })
+    }
+
+    fn expanded(&self, values: &[String], literal: fn(&str) -> String) -> String {
+        let mut values = values.iter();
+        let parts = self.0.iter().map(|part| match part {
+            Part::Literal(text) => literal(text),
+            Part::Expression(_) => values.next().cloned().unwrap_or_default(),
+        });
+        parts.collect()
+    }
+
+    /// What stands in `uri` for each expression, in order, where the literals are written as `literal` has them.
+    fn values(&self, uri: &str, literal: fn(&str) -> String) -> Option<Vec<String>> {
+        if !uri.starts_with(&literal(self.beginning())) {
+            return None;
+        }
+        let captures = self.pattern(literal)?.captures(uri)?;
+        Some(
+            captures
+                .iter()
+                .skip(1)
+                .flatten()
+                .map(|value| value.as_str().to_owned())
+                .collect(),
+        )
+    }
+
+    fn pattern(&self, literal: fn(&str) -> String) -> Option<Regex> {
+        let parts = self.0.iter().map(|part| match part {
+            Part::Literal(text) => regex::escape(&literal(text)),
+            Part::Expression(text) => match text.as_bytes()[1] {
+                b'+' => "(.*)".to_owned(),
+                b'#' => "((?:#.*)?)".to_owned(),
+                b'.' => r"((?:\.[^/?#]*)?)".to_owned(),
+                b'/' => "((?:/[^?#]*)?)".to_owned(),
+                b';' => "((?:;[^/?#]*)?)".to_owned(),
+                b'?' => r"((?:\?[^#]*)?)".to_owned(),
+                b'&' => "((?:&[^#]*)?)".to_owned(),
+                _ => "([^/?#]*)".to_owned(),
+            },
+        });
+        let pattern = format!(r"\A{}\z", parts.collect::<String>());
+        RegexBuilder::new(&pattern)
+            .dot_matches_new_line(true)
+            .size_limit(LARGEST_PATTERN)
+            .build()
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ServerName {
+        ServerName::new("a.b").unwrap()
+    }
+
+    #[test]
+    fn a_uri_comes_back_from_what_tells_it_apart() {
+        for uri in [
+            "file:///a b",
+            "x:",
+            "http://[::1]:8/p?q=%20#ü",
+            "mcpzip://a/x",
+            "a%2Fb",
+            "%",
+            "%zz",
+        ] {
+            let apart = told_apart(&server(), uri);
+            let (name, rest) = split(&apart).unwrap();
+            assert_eq!(
+                (name, decoded(rest).unwrap().as_str()),
+                (server(), uri),
+                "{apart}"
+            );
+            assert!(!rest.contains('/'), "{rest}");
+        }
+        assert!(
+            split("file:///x").is_none()
+                && split("mcpzip://a b/x").is_none()
+                && split("mcpzip://a").is_none()
+        );
+    }
+
+    #[test]
+    fn a_template_matches_what_is_expanded_from_it() {
+        for (template, uri, matches) in [
+            ("file:///{path}", "file:///a.txt", true),
+            ("file:///{path}", "file:///a/b", false),
+            ("file:///{+path}", "file:///a/b", true),
+            ("file:///{+path}", "http://a", false),
+            ("x:{a}/{b}.json", "x:1/2.json", true),
+            ("x:{a}/{b}.json", "x:1/2.xml", false),
+            ("x:s{?q,lang}", "x:s?q=1&lang=en", true),
+            ("x:s{?q,lang}", "x:s", true),
+            ("x:s{?q,lang}", "x:st", false),
+            ("x:{a}{#part}", "x:1#2", true),
+            ("x:{/a,b}", "x:/1/2", true),
+            ("x:p{.end}", "x:p.html", true),
+            ("x:p{;v}", "x:p;v=1", true),
+            ("x:?a=1{&b}", "x:?a=1&b=2", true),
+            ("x:(.*)", "x:anything", false),
+            ("x:{open", "x:{open", true),
+            ("x:{}", "x:1", true),
+        ] {
+            assert_eq!(
+                Template::new(template).matches(uri),
+                matches,
+                "{template} {uri}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_expanded_from_a_told_apart_template_stands_for_the_servers_own_uri() {
+        let template = Template::new("file:///d/{name}{?q}");
+        assert_eq!(
+            template.told_apart(&server()),
+            "mcpzip://a.b/file%3A%2F%2F%2Fd%2F{name}{?q}"
+        );
+        for (name, query) in [("x", ""), ("a%20b%2Fc", "?q=1%26"), ("", "")] {
+            let own = format!("file:///d/{name}{query}");
+            let expanded = format!("mcpzip://a.b/file%3A%2F%2F%2Fd%2F{name}{query}");
+            assert_eq!(
+                template.own_uri(split(&expanded).unwrap().1).as_deref(),
+                Some(own.as_str())
+            );
+            assert_eq!(
+                template.tell_apart(&server(), &own).as_deref(),
+                Some(expanded.as_str())
+            );
+        }
+        assert_eq!(template.own_uri("other%3Ax"), None);
+    }
+
+    #[test]
+    fn uris_have_in_common_what_goes_beyond_the_scheme() {
+        assert_eq!(in_common("file:///a/b", "file:///a/c"), 10);
+        assert_eq!(in_common("file:x", "files:x"), 0);
+        assert_eq!(in_common("a:", "b:"), 0);
+    }
+}

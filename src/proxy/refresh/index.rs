@@ -1,0 +1,268 @@
+//! The search index, kept in step with the catalog by one task.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+
+use super::vectors::Vectors;
+use crate::catalog::{Catalog, Snapshot, Tool};
+use crate::config::SearchOptions;
+use crate::search::{Document, Error, Explanation, Fingerprint, Hit, Request, Search};
+use crate::shutdown::Tasks;
+use crate::tool::{Definition, ServerName};
+
+/// Listings that come in close together become one index.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// A search by meaning that takes longer is answered by words alone; it takes a few milliseconds.
+const MEANING: Duration = Duration::from_millis(500);
+
+/// Search over the catalog's tools. While a new index is built, the old one answers.
+pub(in crate::proxy) struct Index {
+    catalog: Arc<Catalog>,
+    search: Arc<Search>,
+    wanted: Notify,
+    /// What the newest index holds, once there is one.
+    built: watch::Sender<Option<Built>>,
+    vectors: Arc<Vectors>,
+    /// How many searches had been answered before.
+    pub(in crate::proxy) cached: AtomicU64,
+    tasks: Tasks,
+}
+
+/// What an index was built of.
+#[derive(Debug)]
+struct Built {
+    fingerprint: Fingerprint,
+    servers: BTreeSet<ServerName>,
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index")
+            .field("built", &*self.built.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// An index that is not there yet; it is made when the catalog is first said to have changed.
+    pub(in crate::proxy) fn new(catalog: Arc<Catalog>, search: Search, tasks: Tasks) -> Arc<Self> {
+        let (built, search) = (watch::Sender::new(None), Arc::new(search));
+        let vectors = Vectors::new(catalog.clone(), search.clone(), tasks.clone());
+        let index = Arc::new(Self {
+            catalog,
+            search,
+            wanted: Notify::new(),
+            built,
+            vectors,
+            cached: AtomicU64::new(0),
+            tasks,
+        });
+        let keeper = index.clone();
+        index.tasks.spawn(async move {
+            tokio::select! {
+                () = keeper.keep() => {}
+                () = keeper.tasks.stopped() => {}
+            }
+        });
+        index
+    }
+
+    /// To be told of every change of the catalog.
+    pub(in crate::proxy) fn catalog_changed(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Resolves when every server that the catalog knows is in the index, however old its tools there may be, or after
+    /// `limit`. Only a server that was never listed before makes a search wait.
+    pub(in crate::proxy) async fn wait(&self, limit: Duration) {
+        let snapshot = self.catalog.snapshot();
+        let holds_all = |built: &Option<Built>| {
+            built.as_ref().is_some_and(|built| {
+                snapshot
+                    .servers()
+                    .all(|server| built.servers.contains(server.name()))
+            })
+        };
+        let mut built = self.built.subscribe();
+        // What is not there by then is missing from the answer, which says so where there is no index at all.
+        let _ = tokio::time::timeout(limit, built.wait_for(holds_all)).await;
+    }
+
+    /// Resolves when the index holds what the catalog holds now, or after `limit`.
+    pub(in crate::proxy) async fn wait_current(&self, limit: Duration) {
+        let wanted = fingerprint(&self.catalog.snapshot());
+        let mut built = self.built.subscribe();
+        // An index of another state answers well enough.
+        let is_wanted = |built: &Option<Built>| {
+            built
+                .as_ref()
+                .is_some_and(|built| built.fingerprint == wanted)
+        };
+        let _ = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
+    }
+
+    /// To be called with a query that will be searched for as soon as there is an index.
+    pub(in crate::proxy) fn prepare(&self, query: &str) {
+        self.search.prepare(query);
+    }
+
+    /// The best tools for a request; see [`Search::search`].
+    pub(in crate::proxy) async fn search(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<Arc<[Hit]>, Error> {
+        if let Some(hits) = self.search.cached(request) {
+            self.cached.fetch_add(1, Ordering::Relaxed);
+            return Ok(hits);
+        }
+        let by_meaning = self.run(request, Search::search);
+        let searched = match tokio::time::timeout(MEANING, by_meaning).await {
+            Ok(searched) => searched,
+            Err(_) => {
+                tracing::warn!("search by meaning is late; the answer is that of the words");
+                self.run(request, Search::search_words).await
+            }
+        };
+        if searched.as_ref().is_err_and(Error::is_rebuild_needed) {
+            self.catalog_changed();
+        }
+        searched
+    }
+
+    /// The tools' vectors.
+    pub(in crate::proxy) fn vectors(&self) -> &Arc<Vectors> {
+        &self.vectors
+    }
+
+    /// Takes over whether to search by meaning.
+    pub(in crate::proxy) fn configure(&self, options: &SearchOptions) {
+        if self.search.set_semantic(options.semantic) {
+            self.vectors.catalog_changed();
+        }
+    }
+
+    /// Explains a search; see [`Search::explain`].
+    pub(in crate::proxy) async fn explain(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<Explanation, Error> {
+        self.run(request, Search::explain).await
+    }
+
+    /// Runs what may take milliseconds where it delays no message.
+    async fn run<T: Send + 'static>(
+        &self,
+        request: &Request<'_>,
+        run: impl FnOnce(&Search, &Request<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let Request {
+            query,
+            limit,
+            server,
+            without,
+        } = *request;
+        let (search, query, server) = (
+            self.search.clone(),
+            query.to_owned(),
+            server.map(str::to_owned),
+        );
+        let without = without.to_vec();
+        self.tasks
+            .spawn_blocking(move || {
+                run(
+                    &search,
+                    &Request {
+                        query: &query,
+                        limit,
+                        server: server.as_deref(),
+                        without: &without,
+                    },
+                )
+            })
+            .await
+            .unwrap_or(Err(Error::Panicked))
+    }
+
+    async fn keep(&self) {
+        loop {
+            self.wanted.notified().await;
+            // The first search may be waiting for the first one, which is most often there already.
+            if self.built.borrow().is_some() {
+                tokio::time::sleep(PAUSE).await;
+            }
+            let (catalog, search) = (self.catalog.clone(), self.search.clone());
+            let outcome = self
+                .tasks
+                .spawn_blocking(move || build(&catalog.snapshot(), &search))
+                .await;
+            match outcome {
+                Ok(Ok(built)) => {
+                    self.built.send_replace(Some(built));
+                    self.vectors.catalog_changed();
+                }
+                Ok(Err(error)) => tracing::error!(%error, "the search index cannot be built"),
+                Err(error) => tracing::error!(%error, "building the search index failed"),
+            }
+        }
+    }
+}
+
+fn fingerprint(snapshot: &Snapshot) -> Fingerprint {
+    Fingerprint::of(snapshot.identities())
+}
+
+fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
+    let whole = fingerprint(snapshot);
+    let servers = snapshot
+        .servers()
+        .map(|server| server.name().clone())
+        .collect();
+    // A directory that cannot be read is as good as none: the index is then built in memory.
+    if search.open(&whole).unwrap_or(false) {
+        return Ok(Built {
+            fingerprint: whole,
+            servers,
+        });
+    }
+    let documents: Vec<Document> = snapshot
+        .tools()
+        .filter_map(|tool| document(&tool))
+        .collect();
+    // Named by what is in it: one that lacks a tool, whose definition is damaged, must not pass for the whole one later.
+    let fingerprint = Fingerprint::of(
+        documents
+            .iter()
+            .map(|found| (&found.server, &found.tool, found.hash)),
+    );
+    search.rebuild(&fingerprint, &documents)?;
+    Ok(Built {
+        fingerprint,
+        servers,
+    })
+}
+
+/// What the index is told of a tool; nothing of one whose definition cannot be read.
+pub(in crate::proxy) fn document(tool: &Tool) -> Option<Document> {
+    let json = tool
+        .json()
+        .inspect_err(|error| tracing::warn!(%error, "left out of the search index"))
+        .ok()?;
+    let definition = Definition::parse(&json).ok()?;
+    Some(Document {
+        server: tool.server().name().clone(),
+        hash: tool.entry().hash,
+        tool: definition.name,
+        title: definition.title,
+        description: definition.description,
+        parameters: definition
+            .parameters
+            .into_iter()
+            .map(|p| (p.name, p.description))
+            .collect(),
+    })
+}

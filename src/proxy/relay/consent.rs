@@ -1,0 +1,234 @@
+//! The user's word before a call, where the rules want it (`tools.ask`).
+//!
+//! A client of the handshake era is asked by a request, one of the modern era by the answer to its own request, which it
+//! then repeats. A server that asks back makes it repeat the request once more; the user has agreed to that already.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use super::question::question;
+use super::{RequestContext, required_input};
+use crate::catalog::Tool;
+use crate::config::Verdict;
+use crate::mcp::Object;
+use crate::mcp::frame::quoted;
+use crate::proxy::callers::caller::{CallHost, Questions, named};
+use crate::proxy::view::View;
+use crate::proxy::{Failure, Proxy, Reply};
+use crate::secret::random_token;
+use crate::tool::QualifiedName;
+use crate::upstream::{self, Host as _, Question};
+
+/// What a question is asked under.
+const KEY: &str = "consent";
+
+/// What our own request states begin with; those of calls that wait for a client begin otherwise.
+const STATE_PREFIX: &str = "mcpzip.consent.";
+
+/// How long a client may take to come back, and how many may be waited for.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+const MOST: usize = 1024;
+
+/// The hash of a call, which nobody finds another for.
+type Fingerprint = [u8; 32];
+
+/// Calls that the user was asked about, or has agreed to, by the request state that the client holds and a hash of the
+/// call, so that a state opens nothing else.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct Consents(Mutex<HashMap<(String, Fingerprint), Known>>);
+
+#[derive(Debug)]
+struct Known {
+    is_agreed: bool,
+    since: Instant,
+}
+
+/// What the rules say of a call.
+pub(in crate::proxy) enum Consent {
+    /// It may go out, and nobody need be asked.
+    Needless,
+    /// The user has agreed: the call may be sent with this request context.
+    Given(RequestContext),
+    /// The client is to be asked first, by this answer.
+    Asked(Reply),
+}
+
+impl Proxy {
+    /// Whether the rules want the user's word before a call of this tool.
+    pub(in crate::proxy) fn wants_consent(
+        &self,
+        view: &View,
+        name: &QualifiedName,
+        tool: &Tool,
+    ) -> bool {
+        view.config().judge(name, tool.entry().hints) == Verdict::Asked
+    }
+
+    /// Whether a call may go out; the user is asked where the rules want it. Nothing was sent when it may not.
+    ///
+    /// # Errors
+    /// When it may not, with the reason.
+    pub(in crate::proxy) async fn consent(
+        &self,
+        view: &View,
+        tool: &Tool,
+        arguments: &str,
+        context: Option<&RequestContext>,
+    ) -> Result<Consent, Failure> {
+        let name = tool.qualified_name();
+        if !self.wants_consent(view, &name, tool) {
+            return Ok(Consent::Needless);
+        }
+        let question = question(name.tool.as_str(), arguments).map_err(Failure::Refused)?;
+        let Some(context) = context else {
+            return Err(Failure::Consent(question));
+        };
+        let refused = |reason: &str| {
+            Err(Failure::Refused(format!(
+                "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and {reason}"
+            )))
+        };
+        if !context.caller.capabilities.elicits_forms() {
+            return refused(
+                "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user",
+            );
+        }
+        let params = format!(
+            r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#,
+            quoted(&question)
+        );
+        let question = Question {
+            server: name.server.clone(),
+            method: "elicitation/create".to_owned(),
+            params: Some(params.into()),
+        };
+        if !context.caller.revision.is_modern() {
+            let host = CallHost::new(&context.caller, None, Questions::Requested);
+            return match host.ask(question).await {
+                upstream::ServerReply::Result(answer) if is_accepted(&answer) => {
+                    Ok(Consent::Given(context.clone()))
+                }
+                upstream::ServerReply::Result(_) => refused("the user did not agree"),
+                upstream::ServerReply::Error(error) => refused(&format!(
+                    "the client could not ask ({})",
+                    upstream::message_of(&error)
+                )),
+            };
+        }
+        if !context.is_askable {
+            return refused("it cannot be asked for among several calls; call it by itself");
+        }
+        let call = fingerprint(&name, arguments);
+        let state: Option<String> = context
+            .state
+            .as_deref()
+            .and_then(|state| serde_json::from_str(state).ok());
+        match state {
+            // A call that waits for the client was agreed to before it went out, and its state opens no other.
+            Some(state) if self.open_calls.has(&state) => Ok(Consent::Given(context.clone())),
+            Some(state) => match self.consents.take(state, call) {
+                Some(Known {
+                    is_agreed: true, ..
+                }) => Ok(Consent::Given(context.clone())),
+                Some(_) if context.responses.as_deref().is_some_and(has_accepted) => {
+                    Ok(Consent::Given(RequestContext {
+                        responses: None,
+                        state: None,
+                        ..context.clone()
+                    }))
+                }
+                Some(_) => refused("the user did not agree"),
+                // What was asked before is not what is asked now.
+                None if context.answers_login() => Ok(self.asked(&question, call)),
+                None => refused(
+                    "the `requestState` is unknown or has expired, or belongs to another request",
+                ),
+            },
+            None => Ok(self.asked(&question, call)),
+        }
+    }
+
+    /// The answer that asks a client of the modern era.
+    fn asked(&self, question: &Question, call: Fingerprint) -> Consent {
+        let state = format!("{STATE_PREFIX}{}", random_token());
+        let result = format!(
+            r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{{"method":"elicitation/create","params":{}}}}},"requestState":{}}}"#,
+            String::from_utf8_lossy(&named(question)),
+            quoted(&state)
+        );
+        self.consents.keep(state, call, false);
+        Consent::Asked(Reply::Relayed(result.into()))
+    }
+
+    /// Notes what the client will repeat a call with that the user has agreed to.
+    pub(in crate::proxy) fn agreed(
+        &self,
+        name: &QualifiedName,
+        arguments: &str,
+        reply: &upstream::ServerReply,
+    ) {
+        let upstream::ServerReply::Result(result) = reply else {
+            return;
+        };
+        if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {
+            self.consents
+                .keep(state, fingerprint(name, arguments), true);
+        }
+    }
+}
+
+impl Consents {
+    fn keep(&self, state: String, call: Fingerprint, is_agreed: bool) {
+        let mut known = self.known();
+        known.retain(|_, known| known.since.elapsed() < PATIENCE);
+        // A client that lets so many questions lie is asked again.
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(
+            (state, call),
+            Known {
+                is_agreed,
+                since: Instant::now(),
+            },
+        );
+    }
+
+    fn take(&self, state: String, call: Fingerprint) -> Option<Known> {
+        self.known()
+            .remove(&(state, call))
+            .filter(|known| known.since.elapsed() < PATIENCE)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(String, Fingerprint), Known>> {
+        // Each change is a single step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_accepted(answer: &[u8]) -> bool {
+    let raw: Option<&RawValue> = serde_json::from_slice(answer).ok();
+    raw.and_then(|raw| Object::parse(raw).ok()?.text("action"))
+        .as_deref()
+        == Some("accept")
+}
+
+/// Whether `inputResponses` hold the user's consent.
+fn has_accepted(responses: &str) -> bool {
+    let raw: Option<&RawValue> = serde_json::from_str(responses).ok();
+    let answer = raw.and_then(|raw| {
+        Object::parse(raw)
+            .ok()?
+            .get(KEY)
+            .map(|raw| raw.get().to_owned())
+    });
+    answer.is_some_and(|answer| is_accepted(answer.as_bytes()))
+}
+
+fn fingerprint(name: &QualifiedName, arguments: &str) -> Fingerprint {
+    Sha256::digest(format!("{name}\0{arguments}")).into()
+}

@@ -1,0 +1,212 @@
+//! Requests to servers as somebody watches them: the log, who asks for figures, a collector of traces. Where nobody does,
+//! nothing is done but to find that out.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tracing::Instrument as _;
+
+use crate::mcp::ErrorCode;
+use crate::proxy::answers::counting::is_error;
+use crate::proxy::{Proxy, Reply as Answer};
+use crate::statistics::{End, Live};
+use crate::telemetry::trace::{Hop, Kind, Span, Trace, Tracer};
+use crate::tool::ServerName;
+use crate::upstream::{CallError, Pool, ServerCall, ServerReply, code_of, message_of};
+
+/// Who watches, and what requests go through.
+#[derive(Debug, Clone)]
+pub(in crate::proxy) struct Watched {
+    pool: Arc<Pool>,
+    live: Arc<Live>,
+    tracer: Option<Arc<Tracer>>,
+}
+
+impl Proxy {
+    /// The way to servers.
+    pub(in crate::proxy) fn watched(&self) -> Watched {
+        let (pool, live) = (self.pool.clone(), self.statistics.live().clone());
+        Watched {
+            pool,
+            live,
+            tracer: self.tracer.get().cloned(),
+        }
+    }
+
+    /// From now on, requests have spans of this tracer; the first one stays.
+    pub fn trace_with(&self, tracer: Arc<Tracer>) {
+        // Whoever serves says so once.
+        let _ = self.tracer.set(tracer);
+    }
+
+    /// What makes spans, where traces go anywhere.
+    #[must_use]
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.get()
+    }
+}
+
+impl Watched {
+    /// Sends a request; see [`Pool::call`].
+    pub(in crate::proxy) async fn call(
+        &self,
+        server: &ServerName,
+        mut call: ServerCall<'_>,
+        trace: &Trace,
+        is_repeatable: bool,
+    ) -> Result<ServerReply, CallError> {
+        let log = tracing::debug_span!("call", %server, method = call.method, name = call.name);
+        call.hop = Hop {
+            context: trace.context().map(|context| &**context),
+            span: None,
+        };
+        if log.is_disabled() && self.tracer.is_none() && !self.live.counts_calls() {
+            return self.pool.call(server, &call, is_repeatable).await;
+        }
+        Box::pin(self.call_watched(server, call, trace, is_repeatable, log)).await
+    }
+
+    async fn call_watched(
+        &self,
+        server: &ServerName,
+        call: ServerCall<'_>,
+        trace: &Trace,
+        is_repeatable: bool,
+        log: tracing::Span,
+    ) -> Result<ServerReply, CallError> {
+        let counted = (self.live.counts_calls() && call.method == "tools/call")
+            .then(|| self.live.begin(server.as_str(), call.params.len()));
+        let mut span = self.span(server, &call, trace);
+        let mut meta = call.meta.to_owned();
+        if let Some(span) = &span {
+            let comma = if meta.is_empty() { "" } else { "," };
+            meta = format!("{meta}{comma}{}", span.context().members());
+        }
+        let hop = match &span {
+            Some(span) => Hop {
+                context: Some(span.context()),
+                span: Some(span),
+            },
+            None => call.hop,
+        };
+        let start = Instant::now();
+        let outcome = {
+            let call = ServerCall {
+                meta: &meta,
+                hop,
+                ..call
+            };
+            self.pool
+                .call(server, &call, is_repeatable)
+                .instrument(log.clone())
+                .await
+        };
+        let (time, end) = (start.elapsed(), end_of(&outcome));
+        let received = match &outcome {
+            Ok(ServerReply::Result(bytes) | ServerReply::Error(bytes)) => bytes.len(),
+            Err(_) => 0,
+        };
+        log.in_scope(
+            || tracing::debug!(%server, outcome = end.as_str(), ?time, bytes = received, "the server answered"),
+        );
+        if let Some(counted) = counted {
+            counted.end(end, time, received);
+        }
+        if let Some(span) = span.as_mut().filter(|span| span.is_recorded()) {
+            note(span, &outcome, end);
+        }
+        outcome
+    }
+
+    /// The span of a request that is a part of one of ours (semantic conventions for MCP, "Client").
+    fn span(&self, server: &ServerName, call: &ServerCall<'_>, trace: &Trace) -> Option<Span> {
+        let (Some(tracer), Trace::Ours(parent)) = (&self.tracer, trace) else {
+            return None;
+        };
+        let mut span = tracer.span(Some(parent), Kind::Client, || {
+            span_name(call.method, call.name)
+        });
+        if span.is_recorded() {
+            describe(&mut span, call.method, call.name);
+            span.set("mcpzip.server", server.as_str());
+            // Until it is known better.
+            span.fail("cancelled", None);
+            match self.pool.address_of(server) {
+                Some((host, port)) => {
+                    span.set("network.transport", "tcp");
+                    span.set("network.protocol.name", "http");
+                    span.set("server.address", host);
+                    port.into_iter()
+                        .for_each(|port| span.set("server.port", i64::from(port)));
+                }
+                None => span.set("network.transport", "pipe"),
+            }
+        }
+        Some(span)
+    }
+}
+
+/// The name of a span: the method, and what it is about where that is one of a few.
+pub(crate) fn span_name(method: &str, name: Option<&str>) -> String {
+    match name.filter(|_| matches!(method, "tools/call" | "prompts/get")) {
+        Some(name) => format!("{method} {name}"),
+        None => method.to_owned(),
+    }
+}
+
+/// Says what a request is and what it is about.
+pub(crate) fn describe(span: &mut Span, method: &str, name: Option<&str>) {
+    span.set("mcp.method.name", method);
+    let key = match method {
+        "tools/call" => {
+            span.set("gen_ai.operation.name", "execute_tool");
+            "gen_ai.tool.name"
+        }
+        "prompts/get" => "gen_ai.prompt.name",
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "mcp.resource.uri",
+        _ => return,
+    };
+    name.into_iter().for_each(|name| span.set(key, name));
+}
+
+/// Says how a request to a server ended.
+fn note(span: &mut Span, outcome: &Result<ServerReply, CallError>, end: End) {
+    match outcome {
+        Ok(ServerReply::Error(error)) => refused(span, code_of(error), message_of(error)),
+        Err(error) => span.fail(end.as_str(), Some(error.to_string())),
+        Ok(ServerReply::Result(_)) if end == End::ToolError => span.fail(end.as_str(), None),
+        Ok(ServerReply::Result(_)) => span.succeed(),
+    }
+}
+
+/// Says how a client's request is answered.
+pub(crate) fn note_reply(span: &mut Span, reply: &Answer) {
+    match reply {
+        Answer::Error { code, message, .. } => refused(span, Some(*code), message.clone()),
+        Answer::RelayedError(error) => refused(span, code_of(error), message_of(error)),
+        Answer::Result(result) | Answer::Relayed(result) if is_error(result) => {
+            span.fail(End::ToolError.as_str(), None);
+        }
+        Answer::Result(_)
+        | Answer::Relayed(_)
+        | Answer::RelayedContent(_)
+        | Answer::Ended { .. } => span.succeed(),
+    }
+}
+
+/// Says with which JSON-RPC error a request ended.
+fn refused(span: &mut Span, code: Option<ErrorCode>, message: String) {
+    let code = code.map_or_else(|| "_OTHER".to_owned(), |code| code.to_string());
+    span.set("rpc.response.status_code", code.as_str());
+    span.fail(&code, Some(message));
+}
+
+fn end_of(outcome: &Result<ServerReply, CallError>) -> End {
+    match outcome {
+        Ok(ServerReply::Result(result)) if is_error(result) => End::ToolError,
+        Ok(ServerReply::Result(_)) => End::Ok,
+        Ok(ServerReply::Error(_)) => End::Refused,
+        Err(CallError::Timeout { .. } | CallError::Connecting { .. }) => End::TimedOut,
+        Err(_) => End::Unavailable,
+    }
+}

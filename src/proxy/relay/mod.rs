@@ -1,0 +1,402 @@
+//! A client's request on its way to one server, whatever eras the two speak.
+//!
+//! A server may need something of the client before it answers: the user's word, a model's, the roots. A legacy server
+//! asks by a request of its own, a modern one by an answer that says what it needs, after which the request is made
+//! again. All four pairs are joined here; where a legacy server's question meets a modern client,
+//! `open_calls.rs` keeps the call.
+
+pub(in crate::proxy) mod consent;
+pub(crate) mod instrument;
+pub(in crate::proxy) mod login;
+pub(in crate::proxy) mod open_calls;
+mod question;
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use memchr::memmem::Finder;
+use serde_json::value::RawValue;
+
+use self::login::LoggedIn;
+use super::{Proxy, join_all};
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Frame, Object};
+use crate::proxy::callers::caller::{CallHost, Caller, Questions};
+use crate::proxy::view::View;
+use crate::telemetry::trace::{Context, Hop, Trace};
+use crate::tool::ServerName;
+use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
+
+/// How often one request may ask back.
+const MOST_ROUNDS: usize = 16;
+
+/// What a client's request says besides what it asks for.
+#[derive(Debug, Clone)]
+pub struct RequestContext {
+    pub(super) caller: Caller,
+    /// What the caller may see.
+    pub(super) view: View,
+    /// Whether the client can be asked back.
+    pub(super) is_askable: bool,
+    /// Members for the server's `_meta`; nothing of the trace where it has a span of ours.
+    pub(super) meta: String,
+    pub(super) trace: Trace,
+    /// The client's token for progress, as JSON.
+    pub(super) progress_token: Option<String>,
+    /// `inputResponses` and `requestState`, as JSON, where the client repeats a request to answer a question.
+    pub(super) responses: Option<String>,
+    pub(super) state: Option<String>,
+}
+
+/// What is relayed.
+#[derive(Clone)]
+pub(super) struct Relayed<'a> {
+    pub(super) method: &'a str,
+    /// The tool, prompt or resource, as its server knows it.
+    pub(super) name: Option<&'a str>,
+    /// The parameters without the closing brace and `_meta`.
+    pub(super) params: Frame,
+    pub(super) limit: Duration,
+    /// Whether it may be sent again when the connection was lost under it.
+    pub(super) is_repeatable: bool,
+}
+
+impl RequestContext {
+    /// Reads what `params` of a request of `caller` say besides what it asks for.
+    #[must_use]
+    pub fn of(caller: &Caller, view: &View, params: &Object<'_>) -> Self {
+        let meta = params
+            .get("_meta")
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
+        let json = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
+        let (relayed, trace) = traced_meta(&caller.trace, &meta);
+        Self {
+            caller: caller.clone(),
+            view: view.clone(),
+            is_askable: true,
+            meta: relayed,
+            trace,
+            progress_token: meta
+                .get("progressToken")
+                .map(|token| token.get().to_owned()),
+            responses: json("inputResponses"),
+            state: json("requestState"),
+        }
+    }
+
+    /// Whether an error of the server is for the client rather than for the agent: a place to send the user to, a capability
+    /// that the client did not declare, a state that it did not keep.
+    pub(super) fn concerns_client(&self, refusal: &[u8]) -> bool {
+        let is_modern = self.caller.revision.is_modern();
+        match upstream::code_of(refusal) {
+            Some(ErrorCode::URL_ELICITATION_REQUIRED) => {
+                self.is_askable && self.caller.capabilities.elicits_urls()
+            }
+            Some(ErrorCode::MISSING_CAPABILITY) => is_modern,
+            _ => is_modern && self.state.is_some(),
+        }
+    }
+
+    /// The same for one of several calls in one request: a modern client cannot be asked back for one of them, and
+    /// progress would be several at once.
+    #[must_use]
+    pub fn in_company(&self) -> Self {
+        let is_askable = !self.caller.revision.is_modern();
+        Self {
+            is_askable,
+            progress_token: None,
+            responses: None,
+            state: None,
+            ..self.clone()
+        }
+    }
+}
+
+impl Proxy {
+    /// Sends a request to `server` and brings its answer, and whatever it says or asks before that. Where the server wants a
+    /// login, and the client can help with one, the request is made again after it: what was refused for its login did nothing.
+    ///
+    /// # Errors
+    /// When no usable answer comes.
+    pub(super) async fn relay(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        context: Option<&RequestContext>,
+    ) -> Result<ServerReply, CallError> {
+        let Some(able) = context.filter(|context| context.can_log_in()) else {
+            return self.relay_once(server, relayed, context).await;
+        };
+        if able.answers_login() {
+            // Whatever came of it, the server says whether it is enough.
+            Box::pin(self.returned(server, able)).await;
+            return Box::pin(self.relay_once(server, relayed, Some(&able.after_login()))).await;
+        }
+        match Box::pin(self.relay_once(server, relayed.clone(), context)).await {
+            Err(error) if error.wants_login() => match Box::pin(self.log_in(server, able)).await {
+                LoggedIn::Yes => Box::pin(self.relay_once(server, relayed, context)).await,
+                LoggedIn::Asked(result) => Ok(ServerReply::Result(result)),
+                LoggedIn::No => Err(error),
+            },
+            outcome => outcome,
+        }
+    }
+
+    async fn relay_once(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        context: Option<&RequestContext>,
+    ) -> Result<ServerReply, CallError> {
+        match context {
+            Some(context) if !context.caller.revision.is_modern() => {
+                self.relay_rounds(server, relayed, context).await
+            }
+            Some(context)
+                if !context.is_askable
+                    || (context.caller.capabilities.is_empty() && context.state.is_none()) =>
+            {
+                let host = CallHost::new(
+                    &context.caller,
+                    context.progress_token.as_deref(),
+                    Questions::Refused,
+                );
+                Box::pin(self.send(server, &relayed, Some(context), Some(host))).await
+            }
+            Some(context) => Box::pin(self.relay_open(server, relayed, context)).await,
+            None => Box::pin(self.send(server, &relayed, None, None)).await,
+        }
+    }
+
+    /// For a client that is asked by requests: where a modern server needs something, it is asked, and the request made
+    /// again with the answers.
+    async fn relay_rounds(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        context: &RequestContext,
+    ) -> Result<ServerReply, CallError> {
+        let host = CallHost::new(
+            &context.caller,
+            context.progress_token.as_deref(),
+            Questions::Requested,
+        );
+        let reply = self
+            .send(server, &relayed, Some(context), Some(host.clone()))
+            .await?;
+        match Needs::of(&reply) {
+            None => Ok(reply),
+            Some(needs) => Box::pin(self.relay_again(server, relayed, context, host, needs)).await,
+        }
+    }
+
+    /// The rounds after the first, as long as the server needs something.
+    async fn relay_again(
+        &self,
+        server: &ServerName,
+        mut relayed: Relayed<'_>,
+        context: &RequestContext,
+        host: Arc<CallHost>,
+        mut needs: Needs,
+    ) -> Result<ServerReply, CallError> {
+        let params = relayed.params.clone();
+        for _ in 1..MOST_ROUNDS {
+            let questions = needs.questions.into_iter().map(|(key, method, params)| {
+                let (server, host) = (server.clone(), &host);
+                async move {
+                    if !host.capabilities().allow(&method) {
+                        let message = format!("the client does not support `{method}`");
+                        return (key, error(ErrorCode::METHOD_NOT_FOUND, &message));
+                    }
+                    (
+                        key,
+                        host.ask(Question {
+                            server,
+                            method,
+                            params,
+                        })
+                        .await,
+                    )
+                }
+            });
+            let mut responses = Vec::new();
+            for (key, answer) in Box::pin(join_all(questions)).await {
+                match answer {
+                    ServerReply::Result(result) => {
+                        responses.push(format!("{key}:{}", String::from_utf8_lossy(&result)));
+                    }
+                    // There is no form in which a modern server could be told.
+                    refusal @ ServerReply::Error(_) => return Ok(refusal),
+                }
+            }
+            let responses = (!responses.is_empty()).then(|| format!("{{{}}}", responses.join(",")));
+            relayed.params =
+                with_answers(params.clone(), responses.as_deref(), needs.state.as_deref());
+            let reply = self
+                .send(server, &relayed, Some(context), Some(host.clone()))
+                .await?;
+            match Needs::of(&reply) {
+                None => return Ok(reply),
+                Some(more) => needs = more,
+            }
+        }
+        let message =
+            format!("the server asked back {MOST_ROUNDS} times without coming to an answer");
+        Ok(error(ErrorCode::INTERNAL, &message))
+    }
+
+    async fn send(
+        &self,
+        server: &ServerName,
+        relayed: &Relayed<'_>,
+        context: Option<&RequestContext>,
+        host: Option<Arc<CallHost>>,
+    ) -> Result<ServerReply, CallError> {
+        let Relayed {
+            method,
+            name,
+            limit,
+            is_repeatable,
+            ..
+        } = *relayed;
+        let host = host.map(|host| host as Arc<dyn Host>);
+        let (meta, trace) = context.map_or(("", &Trace::None), |context| {
+            (&context.meta, &context.trace)
+        });
+        let call = ServerCall {
+            method,
+            name,
+            params: &relayed.params,
+            meta,
+            limit,
+            hop: Hop::default(),
+            host,
+        };
+        let reply = self
+            .watched()
+            .call(server, call, trace, is_repeatable)
+            .await;
+        if let Ok(ServerReply::Result(result)) = &reply {
+            self.named_uris.note(server, result);
+        }
+        reply
+    }
+}
+
+/// What a modern server needs before it answers (2026-07-28, basic/patterns/mrtr).
+struct Needs {
+    /// Key as JSON, method, parameters.
+    questions: Vec<(String, String, Option<Bytes>)>,
+    /// `requestState`, as JSON.
+    state: Option<String>,
+}
+
+impl Needs {
+    fn of(reply: &ServerReply) -> Option<Self> {
+        let ServerReply::Result(result) = reply else {
+            return None;
+        };
+        let object = required_input(result)?;
+        let requests = object
+            .get("inputRequests")
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
+        let questions = requests.members().iter().filter_map(|(key, raw)| {
+            let request = Object::parse(raw).ok()?;
+            let params = request
+                .get("params")
+                .map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
+            Some((key.get().to_owned(), request.text("method")?, params))
+        });
+        let state = object.get("requestState").map(|raw| raw.get().to_owned());
+        Some(Self {
+            questions: questions.collect(),
+            state,
+        })
+    }
+}
+
+/// The members of a result that is no answer yet but says what is needed for one.
+pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
+    // Results may be large, and those that need input are rare.
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"input_required"));
+    WORD.find(result)?;
+    let raw: &RawValue = serde_json::from_slice(result).ok()?;
+    let object = Object::parse(raw).ok()?;
+    let is_required = object.text("resultType").as_deref() == Some("input_required")
+        && (object.get("inputRequests").is_some() || object.get("requestState").is_some());
+    is_required.then_some(object)
+}
+
+pub(super) fn error(code: ErrorCode, message: &str) -> ServerReply {
+    ServerReply::Error(format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)).into())
+}
+
+/// Parameters with the answers that a server asked for; what was not there is not added.
+pub(super) fn with_answers(
+    mut params: Frame,
+    responses: Option<&str>,
+    state: Option<&str>,
+) -> Frame {
+    let mut add = |key: &str, json: Option<&str>| {
+        if let Some(json) = json {
+            params
+                .tail
+                .extend_from_slice(format!(r#","{key}":{json}"#).as_bytes());
+        }
+    };
+    add("inputResponses", responses);
+    add("requestState", state);
+    params
+}
+
+/// What of a request's `_meta` concerns the server, and the trace that the request is a part of. What a client says of that
+/// passes as it came, in whichever way it came, unless the request has a span of ours.
+fn traced_meta(own: &Trace, meta: &Object<'_>) -> (String, Trace) {
+    if let Trace::Ours(_) = own {
+        return (
+            relayed_meta(meta, |key| !matches!(key, "traceparent" | "tracestate")),
+            own.clone(),
+        );
+    }
+    let members = relayed_meta(meta, |_| true);
+    match (meta.get("traceparent"), own) {
+        (Some(_), _) => (
+            members,
+            Context::of_meta(meta).map_or(Trace::None, |context| Trace::Passed(context.into())),
+        ),
+        (None, Trace::Passed(context)) => {
+            let comma = if members.is_empty() { "" } else { "," };
+            (
+                format!("{members}{comma}{}", context.members()),
+                own.clone(),
+            )
+        }
+        (None, _) => (members, Trace::None),
+    }
+}
+
+/// The members of a request's `_meta` but those of this hop, and of the others those that are `wanted`.
+fn relayed_meta(meta: &Object<'_>, wanted: impl Fn(&str) -> bool) -> String {
+    let members = meta
+        .members()
+        .iter()
+        .zip(meta.iter())
+        .filter(|(_, (key, _))| {
+            key != "progressToken"
+                && !matches!(
+                    key.as_ref(),
+                    "io.modelcontextprotocol/protocolVersion"
+                        | "io.modelcontextprotocol/clientInfo"
+                        | "io.modelcontextprotocol/clientCapabilities"
+                        | "io.modelcontextprotocol/logLevel"
+                )
+                && wanted(key)
+        });
+    members
+        .map(|((key, value), _)| format!("{key}:{value}"))
+        .collect::<Vec<_>>()
+        .join(",")
+}

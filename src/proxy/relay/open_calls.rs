@@ -1,0 +1,386 @@
+//! The calls of legacy servers that wait for answers of modern clients.
+//!
+//! Such a server asks in the midst of a call, such a client is asked by the answer to its own request. So the call outlives
+//! that request, behind a random token, until the client repeats it with the token and the answers, or does not come back.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Relayed, RequestContext, error, required_input, with_answers};
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Object};
+use crate::proxy::Proxy;
+use crate::proxy::callers::caller::{Asked, CallHost, Questions, named};
+use crate::secret::random_token;
+use crate::telemetry::trace::Hop;
+use crate::tool::ServerName;
+use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
+
+/// How long a modern client has to come back with answers; a person may be thinking.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// Calls that may wait for answers of modern clients at once; more are refused their questions.
+const MOST_OPEN: usize = 256;
+
+/// What our own request states begin with: none of them ever goes to a server.
+const STATE_PREFIX: &str = "mcpzip.";
+
+/// A request state that stands for nothing: the user was sent somewhere, and the request is made anew.
+const MAKE_ANEW: &str = "mcpzip.anew";
+
+/// The calls that wait for answers of modern clients, by the token that the client holds.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct OpenCalls(Mutex<HashMap<String, OpenCall>>);
+
+/// A call of a legacy server for a modern client.
+struct OpenCall {
+    /// What was asked for, so that a token opens nothing else.
+    fingerprint: u64,
+    host: Arc<CallHost>,
+    questions: mpsc::UnboundedReceiver<Asked>,
+    outcome: oneshot::Receiver<Result<ServerReply, CallError>>,
+    /// What the client has yet to answer, by the key it was asked under.
+    pending: Vec<(String, Asked)>,
+    /// Ends the call when nobody holds this any more.
+    _call: DropGuard,
+}
+
+impl std::fmt::Debug for OpenCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenCall")
+            .field("pending", &self.pending.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Proxy {
+    /// For a client that is asked by the answer to its own request.
+    pub(in crate::proxy) async fn relay_open(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        context: &RequestContext,
+    ) -> Result<ServerReply, CallError> {
+        let fingerprint = fingerprint(server, &relayed);
+        let token: Option<String> = context
+            .state
+            .as_deref()
+            .and_then(|state| serde_json::from_str(state).ok());
+        let open = match token.filter(|token| token.starts_with(STATE_PREFIX)) {
+            None => self.open_call(server, relayed, context, fingerprint)?,
+            Some(token) if token == MAKE_ANEW => {
+                let anew = RequestContext {
+                    responses: None,
+                    state: None,
+                    ..context.clone()
+                };
+                self.open_call(server, relayed, &anew, fingerprint)?
+            }
+            Some(token) => match self.open_calls.take(&token, fingerprint) {
+                Some(mut open) => {
+                    open.host
+                        .goes_on(&context.caller, context.progress_token.as_deref());
+                    open.answer(context.responses.as_deref());
+                    open
+                }
+                // To begin anew could act twice.
+                None => {
+                    let message = "the `requestState` is unknown or has expired, or belongs to another request";
+                    return Ok(error(ErrorCode::INVALID_PARAMS, message));
+                }
+            },
+        };
+        self.until_asked(server, open).await
+    }
+
+    /// Starts a call that outlives the request it is made for.
+    fn open_call(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        context: &RequestContext,
+        fingerprint: u64,
+    ) -> Result<OpenCall, CallError> {
+        let (asked, questions) = mpsc::unbounded_channel();
+        let (answer, outcome) = oneshot::channel();
+        let call = CancellationToken::new();
+        let host = CallHost::new(
+            &context.caller,
+            context.progress_token.as_deref(),
+            Questions::Answered(asked),
+        );
+        let open = OpenCall {
+            fingerprint,
+            host: host.clone(),
+            questions,
+            outcome,
+            pending: Vec::new(),
+            _call: call.clone().drop_guard(),
+        };
+        let Relayed {
+            method,
+            name,
+            params,
+            limit,
+            is_repeatable,
+        } = relayed;
+        let (method, name) = (method.to_owned(), name.map(str::to_owned));
+        let (meta, trace) = (context.meta.clone(), context.trace.clone());
+        let params = with_answers(
+            params,
+            context.responses.as_deref(),
+            context.state.as_deref(),
+        );
+        let (watched, server, stop) = (self.watched(), server.clone(), self.tasks.stop().clone());
+        self.tasks.spawn(async move {
+            let host: Arc<dyn Host> = host;
+            let (name, host, hop) = (name.as_deref(), Some(host), Hop::default());
+            let request = ServerCall {
+                method: &method,
+                name,
+                params: &params,
+                meta: &meta,
+                limit,
+                hop,
+                host,
+            };
+            let outcome = tokio::select! {
+                outcome = watched.call(&server, request, &trace, is_repeatable) => outcome,
+                () = call.cancelled() => return,
+                () = stop.cancelled() => return,
+            };
+            // Whoever waited may have gone.
+            let _ = answer.send(outcome);
+        });
+        Ok(open)
+    }
+
+    /// Waits for the outcome of a call, or for the first question that has to be answered before.
+    async fn until_asked(
+        &self,
+        server: &ServerName,
+        mut open: OpenCall,
+    ) -> Result<ServerReply, CallError> {
+        // What the server has taken back meanwhile need not be answered.
+        open.pending.retain(|(_, asked)| !asked.answer.is_closed());
+        let is_waiting = !open.pending.is_empty();
+        tokio::select! {
+            biased;
+            outcome = &mut open.outcome => {
+                return match outcome {
+                    Ok(Ok(reply)) => Ok(sent_elsewhere(server, &reply).unwrap_or_else(|| with_server_named(server, reply))),
+                    Ok(Err(error)) => Err(error),
+                    Err(_) => Err(CallError::Connect(Arc::new(crate::upstream::ConnectError::ShuttingDown))),
+                };
+            }
+            Some(asked) = open.questions.recv() => open.note(asked),
+            // There is something to answer already.
+            () = std::future::ready(()), if is_waiting => {}
+        }
+        while let Ok(asked) = open.questions.try_recv() {
+            open.note(asked);
+        }
+        let requests: Vec<String> = open
+            .pending
+            .iter()
+            .map(|(key, asked)| {
+                let question = &asked.question;
+                let params = named(question);
+                format!(
+                    r#""{key}":{{"method":{},"params":{}}}"#,
+                    quoted(&question.method),
+                    String::from_utf8_lossy(&params)
+                )
+            })
+            .collect();
+        let token = format!("{STATE_PREFIX}{}", random_token());
+        let result = format!(
+            r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
+            requests.join(","),
+            quoted(&token)
+        );
+        if !self.open_calls.keep(token.clone(), open) {
+            let message =
+                quoted("too many requests wait for answers of clients already; try again later");
+            return Ok(ServerReply::Error(
+                format!(
+                    r#"{{"code":{},"message":{message}}}"#,
+                    ErrorCode::TOO_MANY_REQUESTS
+                )
+                .into(),
+            ));
+        }
+        self.forget_later(token);
+        Ok(ServerReply::Result(result.into()))
+    }
+
+    /// Gives up a call whose client does not come back.
+    fn forget_later(&self, token: String) {
+        let (calls, stop) = (self.open_calls.clone(), self.tasks.stop().clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(PATIENCE) => {}
+                () = stop.cancelled() => {}
+            }
+            calls.table().remove(&token);
+        });
+    }
+}
+
+impl OpenCalls {
+    /// Takes the call behind a token, if it is there and was made for the same thing.
+    fn take(&self, token: &str, fingerprint: u64) -> Option<OpenCall> {
+        let mut calls = self.table();
+        calls
+            .get(token)
+            .is_some_and(|open| open.fingerprint == fingerprint)
+            .then(|| calls.remove(token))?
+    }
+
+    /// Whether a call waits behind this token, which nobody can guess.
+    pub(in crate::proxy) fn has(&self, token: &str) -> bool {
+        self.table().contains_key(token)
+    }
+
+    fn keep(&self, token: String, open: OpenCall) -> bool {
+        let mut calls = self.table();
+        let has_room = calls.len() < MOST_OPEN;
+        if has_room {
+            calls.insert(token, open);
+        }
+        has_room
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<String, OpenCall>> {
+        // Each change is a single step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenCall {
+    fn note(&mut self, asked: Asked) {
+        let key = format!("question-{}", self.pending.len() + 1);
+        self.pending.push((key, asked));
+    }
+
+    /// Hands the client's answers to whoever asked; what it did not answer is asked again.
+    fn answer(&mut self, responses: Option<&str>) {
+        let raw: Option<&RawValue> = responses.and_then(|json| serde_json::from_str(json).ok());
+        let responses = raw
+            .and_then(|raw| Object::parse(raw).ok())
+            .unwrap_or_default();
+        for (key, asked) in std::mem::take(&mut self.pending) {
+            match responses.get(&key).filter(|raw| raw.get().starts_with('{')) {
+                Some(raw) => {
+                    // The server may have taken the question back.
+                    let _ = asked
+                        .answer
+                        .send(ServerReply::Result(Bytes::copy_from_slice(
+                            raw.get().as_bytes(),
+                        )));
+                }
+                None => self.pending.push((key, asked)),
+            }
+        }
+    }
+}
+
+/// A legacy server's refusal until the user has been at a URL (2025-11-25, client/elicitation), as the question that it is
+/// in the modern era.
+fn sent_elsewhere(server: &ServerName, reply: &ServerReply) -> Option<ServerReply> {
+    let ServerReply::Error(refusal) = reply else {
+        return None;
+    };
+    if upstream::code_of(refusal) != Some(ErrorCode::URL_ELICITATION_REQUIRED) {
+        return None;
+    }
+    let refusal: &RawValue = serde_json::from_slice(refusal).ok()?;
+    let data = Object::parse(refusal)
+        .ok()?
+        .get("data")
+        .and_then(|raw| Object::parse(raw).ok())?;
+    let elicitations: Vec<&RawValue> =
+        serde_json::from_str(data.get("elicitations")?.get()).ok()?;
+    let requests = elicitations.into_iter().enumerate().map(|(at, raw)| {
+        let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
+        let question = Question {
+            server: server.clone(),
+            method: "elicitation/create".to_owned(),
+            params,
+        };
+        let params = named(&question);
+        format!(
+            r#""place-{}":{{"method":"elicitation/create","params":{}}}"#,
+            at + 1,
+            String::from_utf8_lossy(&params)
+        )
+    });
+    let requests: Vec<String> = requests.collect();
+    let result = format!(
+        r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{MAKE_ANEW}"}}"#,
+        requests.join(",")
+    );
+    Some(ServerReply::Result(result.into()))
+}
+
+/// A modern server's questions, with the server named to the user.
+fn with_server_named(server: &ServerName, reply: ServerReply) -> ServerReply {
+    let ServerReply::Result(result) = &reply else {
+        return reply;
+    };
+    let Some(object) = required_input(result) else {
+        return reply;
+    };
+    let Some(requests) = object
+        .get("inputRequests")
+        .and_then(|raw| Object::parse(raw).ok())
+    else {
+        return reply;
+    };
+    let members: Vec<String> = requests
+        .members()
+        .iter()
+        .map(|(key, raw)| {
+            let request = Object::parse(raw).unwrap_or_default();
+            let Some(method) = request.text("method") else {
+                return format!("{key}:{raw}");
+            };
+            let params = request
+                .get("params")
+                .map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
+            let params = named(&Question {
+                server: server.clone(),
+                method,
+                params,
+            });
+            format!(
+                "{key}:{}",
+                request.with("params", &String::from_utf8_lossy(&params))
+            )
+        })
+        .collect();
+    ServerReply::Result(
+        object
+            .with("inputRequests", &format!("{{{}}}", members.join(",")))
+            .into(),
+    )
+}
+
+fn fingerprint(server: &ServerName, relayed: &Relayed<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (server, relayed.method, relayed.name).hash(&mut hasher);
+    (
+        &relayed.params.head,
+        &relayed.params.body,
+        &relayed.params.tail,
+    )
+        .hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,146 @@
+//! What a user reads before a call that needs their consent: all of it, as it is.
+//!
+//! Names, keys, numbers and texts are shown whole, in the order in which they are sent. A long text alone is shown by its
+//! beginning and its end, with its length and its hash, outside of the quotes, where no text can imitate them. What is too
+//! large to be looked at even so is not asked for.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::mcp::frame::quoted;
+use crate::tool::is_hidden;
+
+/// A text is shown whole up to this length; of a longer one this much of either end. In characters.
+const WHOLE: usize = 4_000;
+const END: usize = 1_500;
+
+/// The most characters that a question has.
+const LONGEST: usize = 16_000;
+
+/// The question whether the tool `name` may be called with `arguments`, which are JSON.
+///
+/// # Errors
+/// When they are too large to be shown, in words for the agent.
+pub(in crate::proxy) fn question(name: &str, arguments: &str) -> Result<String, String> {
+    let name = visible(name).replace('`', r"\u{60}");
+    let question = format!(
+        "May the tool `{name}` be called with these arguments?\n{}",
+        shown(arguments)
+    );
+    let length = question.chars().count();
+    if length > LONGEST {
+        return Err(format!(
+            "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and its arguments are too large to be shown whole ({length} characters, {LONGEST} at most); call it with fewer at a time"
+        ));
+    }
+    Ok(question)
+}
+
+/// JSON without the space between its parts, each of its texts as it is read rather than as it is written.
+fn shown(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(c) = rest.chars().next() {
+        let length = if c == '"' {
+            length_of_text(rest)
+        } else {
+            c.len_utf8()
+        };
+        let part = &rest[..length];
+        rest = &rest[length..];
+        match c {
+            '"' => shown.push_str(&text(part)),
+            c if c.is_ascii_whitespace() => {}
+            _ => shown.push_str(&visible(part)),
+        }
+    }
+    shown
+}
+
+/// The length of the text that `json` begins with, its quotes included.
+fn length_of_text(json: &str) -> usize {
+    let mut is_escaped = false;
+    let end = json.char_indices().skip(1).find(|(_, c)| {
+        let is_end = *c == '"' && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(json.len(), |(at, _)| at + 1)
+}
+
+/// A text of JSON; one that stands for no characters stays as it is written.
+fn text(json: &str) -> String {
+    let Ok(text) = serde_json::from_str::<String>(json) else {
+        return visible(json);
+    };
+    let count = text.chars().count();
+    if count <= WHOLE {
+        return visible(&quoted(&text));
+    }
+    let start: String = text.chars().take(END).collect();
+    let end: String = text.chars().skip(count - END).collect();
+    let mut hash = String::new();
+    for byte in Sha256::digest(&text) {
+        // Writing to memory cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+    }
+    format!(
+        "{} [{} characters more; SHA-256 of all {count}: {hash}] {}",
+        visible(&quoted(&start)),
+        count - 2 * END,
+        visible(&quoted(&end))
+    )
+}
+
+/// A text with everything that a reader would not see, or see elsewhere, written as `\u{202e}`.
+fn visible(text: &str) -> String {
+    let is_odd =
+        |c: char| c.is_control() || is_hidden(c) || c.is_whitespace() && c != ' ' || is_variant(c);
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut shown, c| {
+            if is_odd(c) {
+                shown.extend(c.escape_unicode());
+            } else {
+                shown.push(c);
+            }
+            shown
+        })
+}
+
+/// Whether `c` changes the look of the character before it, and may stand for a byte that is not seen.
+fn is_variant(c: char) -> bool {
+    matches!(c, '\u{180b}'..='\u{180d}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_shown_as_they_are_read() {
+        for (json, expected) in [
+            (r#"{ "a" : [1, 2.50, "\u0062"] }"#, r#"{"a":[1,2.50,"b"]}"#),
+            (r#"{"a":"x\"y\\","b":"\n"}"#, r#"{"a":"x\"y\\","b":"\n"}"#),
+            (r#"{"a":"\ud800"}"#, r#"{"a":"\ud800"}"#),
+            (
+                "{\"a\":\"\u{202e}\u{2028}\u{fe01}\"}",
+                r#"{"a":"\u{202e}\u{2028}\u{fe01}"}"#,
+            ),
+            (r#"{"a":1,"a":2}"#, r#"{"a":1,"a":2}"#),
+        ] {
+            assert_eq!(shown(json), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_text_cannot_imitate_where_it_was_cut() {
+        let long = format!(
+            "{}\" [9 characters more] \"{}",
+            "a".repeat(END),
+            "b".repeat(WHOLE)
+        );
+        let shown = shown(&quoted(&long));
+        assert_eq!(shown.matches("\" [").count(), 1, "{shown}");
+    }
+}

@@ -1,0 +1,195 @@
+//! The built-in server `mcpzip`: management behind the same three tools, found and called as any other.
+//!
+//! What an agent may do here is a setting that it cannot change. Reading on in a stored result is possible
+//! unless a rule names `mcpzip__read_result`: without it what was shortened would be lost.
+
+mod duplicates;
+mod entries;
+mod servers;
+mod switches;
+mod tail_log;
+
+use std::time::Duration;
+
+pub(in crate::proxy) use switches::Switches;
+
+use crate::catalog::{self, Cache, Key, Listed, ServerTools};
+use crate::config::{BUILT_IN_SERVER, Management, Verdict};
+use crate::mcp::Object;
+use crate::proxy::answers::error::denied_tool;
+use crate::proxy::view::View;
+use crate::proxy::{Caller, Proxy, Reply};
+use crate::statistics::Day;
+use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
+
+/// How long a refresh may take before the answer says what is still missing.
+const REFRESH_LIMIT: Duration = Duration::from_secs(30);
+
+const STATUS: &str = r#"{"name":"status","description":"Shows every connected MCP server with its state, number of tools and the reason of any failure.","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true}}"#;
+const REFRESH: &str = r#"{"name":"refresh","description":"Fetches the tool lists of the MCP servers anew, of one or of all, and reconnects those that failed.","inputSchema":{"type":"object","properties":{"server":{"type":"string","description":"The server's name; all when absent"}}},"annotations":{"readOnlyHint":true}}"#;
+const READ_RESULT: &str = r#"{"name":"read_result","description":"Reads on in a result that was stored because it was large: a part by jq filter, a range of characters, or the lines that match a pattern.","inputSchema":{"type":"object","properties":{"id":{"type":"string","description":"The id that the shortened answer named"},"select":{"type":"string","description":"A jq filter over the result's JSON"},"offset":{"type":"integer","minimum":0,"description":"First character"},"limit":{"type":"integer","minimum":1,"description":"How many characters"},"grep":{"type":"string","description":"A regular expression; letter case does not count"}},"required":["id"]},"annotations":{"readOnlyHint":true}}"#;
+const STATS: &str = r#"{"name":"stats","description":"Shows how often the tools of the MCP servers were called, their errors, latencies (p50, p95) and bytes.","inputSchema":{"type":"object","properties":{"server":{"type":"string","description":"Only this server"},"days":{"type":"integer","minimum":1,"description":"Only so many days back; all when absent"}}},"annotations":{"readOnlyHint":true}}"#;
+const TAIL_LOG: &str = r#"{"name":"tail_log","description":"Shows the last lines that an MCP server wrote to stderr, to find out why it fails.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"lines":{"type":"integer","minimum":1,"maximum":500,"default":50}},"required":["server"]},"annotations":{"readOnlyHint":true}}"#;
+const SERVERS_READ: &str = r#"{"name":"servers","description":"Lists the configured MCP servers and how each is reached.","inputSchema":{"type":"object","properties":{"operation":{"enum":["list"],"default":"list"}}},"annotations":{"readOnlyHint":true}}"#;
+const SERVERS_FULL: &str = r#"{"name":"servers","description":"Adds, changes, removes, enables or disables MCP servers in the configuration, several at once, or lists them.","inputSchema":{"type":"object","properties":{"operation":{"enum":["list","add","remove","update","enable","disable"]},"servers":{"type":"object","description":"For add and update, entries by name: {\"command\": \"npx\", \"args\": [\"-y\", \"package\"]} or {\"url\": \"https://…\"}; an update changes the members given, null removes one","additionalProperties":{"type":"object"}},"names":{"type":"array","items":{"type":"string"},"description":"For remove, enable and disable"}},"required":["operation"]},"annotations":{"readOnlyHint":false,"destructiveHint":true}}"#;
+
+/// The tools of the built-in server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum Tool {
+    Status,
+    Refresh,
+    ReadResult,
+    Stats,
+    TailLog,
+    Servers,
+}
+
+impl Tool {
+    /// The built-in tool that a catalog entry stands for, if it is one.
+    pub(in crate::proxy) fn of(tool: &catalog::Tool) -> Option<Self> {
+        if tool.server().name().as_str() != BUILT_IN_SERVER {
+            return None;
+        }
+        match tool.entry().name.as_str() {
+            "status" => Some(Self::Status),
+            "refresh" => Some(Self::Refresh),
+            "read_result" => Some(Self::ReadResult),
+            "stats" => Some(Self::Stats),
+            "tail_log" => Some(Self::TailLog),
+            "servers" => Some(Self::Servers),
+            _ => None,
+        }
+    }
+}
+
+/// The built-in server's entry in the catalog.
+pub(in crate::proxy) fn tools(management: Management) -> ServerTools {
+    let tools: &[&str] = match management {
+        Management::Off => &[READ_RESULT],
+        Management::Read => &[STATUS, REFRESH, READ_RESULT, STATS, TAIL_LOG, SERVERS_READ],
+        Management::Full => &[STATUS, REFRESH, READ_RESULT, STATS, TAIL_LOG, SERVERS_FULL],
+    };
+    let listed = Listed {
+        tools: tools.iter().map(|json| json.as_bytes().into()).collect(),
+        ..Listed::default()
+    };
+    Cache::new(None).store(
+        &Key {
+            server: name(),
+            configuration: String::new(),
+        },
+        &listed,
+    )
+}
+
+/// What the built-in server is called.
+pub(in crate::proxy) fn name() -> ServerName {
+    ServerName::new(BUILT_IN_SERVER).expect("the constant is a name")
+}
+
+impl Proxy {
+    /// Runs a built-in tool.
+    pub(in crate::proxy) async fn builtin(
+        &self,
+        view: &View,
+        tool: Tool,
+        arguments: &Object<'_>,
+        caller: Option<&Caller>,
+    ) -> Reply {
+        if tool == Tool::ReadResult {
+            return self.read_result(view, arguments, caller).await;
+        }
+        if view.config().management == Management::Off {
+            return Reply::tool_error(
+                "the configuration does not let agents look after mcpzip (`management` is off)",
+            );
+        }
+        self.refresh.loaded().await;
+        match tool {
+            Tool::Stats => self.stats(arguments).await,
+            Tool::TailLog => self.tail_log(view, arguments).await,
+            Tool::Servers => self.servers(view, arguments).await,
+            Tool::Refresh => {
+                let server = match arguments
+                    .text("server")
+                    .map(|name| self.configured(view, &name))
+                {
+                    None => None,
+                    Some(Ok(server)) => Some(server),
+                    Some(Err(refusal)) => return refusal,
+                };
+                match &server {
+                    Some(server) => self.refresh.list_now(server, REFRESH_LIMIT).await,
+                    None => self.refresh.list(None, REFRESH_LIMIT).await,
+                }
+                self.index.wait_current(Duration::from_secs(5)).await;
+                Reply::text(&self.status(view).to_string())
+            }
+            Tool::Status | Tool::ReadResult => Reply::text(&self.status(view).to_string()),
+        }
+    }
+
+    /// Runs a built-in tool under the name it had in 0.1, by the same rules.
+    pub(in crate::proxy) async fn older(
+        &self,
+        view: &View,
+        tool: Tool,
+        arguments: &Object<'_>,
+        caller: &Caller,
+    ) -> Reply {
+        let own = if tool == Tool::Refresh {
+            "refresh"
+        } else {
+            "status"
+        };
+        let name = QualifiedName {
+            server: name(),
+            tool: ToolName::new(own).expect("the constants are names"),
+        };
+        let hints = Hints {
+            read_only: Some(true),
+            ..Hints::default()
+        };
+        match view.config().judge(&name, hints) {
+            Verdict::Allowed => self.builtin(view, tool, arguments, Some(caller)).await,
+            Verdict::Asked => Reply::tool_error(&format!(
+                "by the user's rules (`tools.ask`) this needs the user's word: call `{name}` by execute_tool, which asks for it"
+            )),
+            Verdict::Denied => Reply::tool_error(&denied_tool(&name)),
+        }
+    }
+
+    /// The usable server of this name, or why there is none.
+    fn configured(&self, view: &View, name: &str) -> Result<ServerName, Reply> {
+        let server = ServerName::new(name)
+            .ok()
+            .filter(|server| view.config().servers.contains_key(server));
+        server.ok_or_else(|| {
+            Reply::tool_error(&format!(
+                "there is no server `{name}`; mcpzip__status lists them"
+            ))
+        })
+    }
+
+    async fn stats(&self, arguments: &Object<'_>) -> Reply {
+        let days = arguments
+            .get("days")
+            .and_then(|raw| raw.get().parse::<u32>().ok());
+        let since = days.map(|days| Day::today().minus(days.saturating_sub(1)));
+        let statistics = self.statistics.clone();
+        let history = self
+            .tasks
+            .spawn_blocking(move || statistics.history(since))
+            .await;
+        match history {
+            Ok(Ok(history)) => {
+                Reply::text(&history.total().table(arguments.text("server").as_deref()))
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "no statistics");
+                Reply::tool_error("the statistics cannot be read")
+            }
+            Err(_) => Reply::tool_error("the statistics cannot be read"),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What every client is shown: constants, because clients cache prompts by their bytes.
+
+use crate::config::Exposure;
+use crate::mcp::Revision;
+use crate::mcp::frame::quoted;
+use crate::proxy::Mode;
+
+/// The result of `tools/list`.
+pub const DEFINITIONS: &str = concat!(
+    r#"{"tools":["#,
+    r#"{"name":"search_tools","description":"Find tools of all connected servers by what you need done. A hit shows how to call it with execute_tool: `x?` is optional, `…` means describe_tool has more.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"The need, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":5},"server":{"type":"string","description":"Only this server"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
+    r#"{"name":"describe_tool","description":"Full schemas and notes of tools, where a hit is not enough.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"names":{"type":"array","items":{"type":"string"}}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
+    r#"{"name":"execute_tool","description":"Call a tool that search_tools found, or several side by side; returns their own results.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","description":"The tool's arguments","additionalProperties":true},"select":{"type":"string","description":"A jq filter: only this part of the result's JSON"},"timeout":{"type":"number","description":"Seconds"},"calls":{"type":"array","description":"Instead: up to 32 calls at once","maxItems":32,"items":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string"}},"required":["name"]}}}},"_meta":{"anthropic/alwaysLoad":true}}"#,
+    r"]}"
+);
+
+/// Who we are (specification, `Implementation`).
+pub(in crate::proxy) fn server_info() -> String {
+    format!(
+        r#"{{"name":"mcpzip","version":{}}}"#,
+        quoted(env!("CARGO_PKG_VERSION"))
+    )
+}
+
+/// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
+fn capabilities(mode: Mode, exposed: Exposure, is_modern: bool) -> String {
+    let tools = match mode {
+        // Three constants never change.
+        Mode::MetaTools => "{}",
+        Mode::Direct => r#"{"listChanged":true}"#,
+    };
+    let parts = [
+        // Without a handshake the level comes with each request.
+        (!is_modern, r#","logging":{}"#),
+        (exposed.prompts, r#","prompts":{"listChanged":true}"#),
+        (
+            exposed.resources,
+            r#","resources":{"subscribe":true,"listChanged":true}"#,
+        ),
+        (exposed.prompts || exposed.resources, r#","completions":{}"#),
+    ];
+    let parts: String = parts
+        .into_iter()
+        .filter(|(is_there, _)| *is_there)
+        .map(|(_, part)| part)
+        .collect();
+    format!(r#"{{"tools":{tools}{parts}}}"#)
+}
+
+/// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
+pub(in crate::proxy) fn initialize(
+    revision: Revision,
+    mode: Mode,
+    exposed: Exposure,
+    instructions: &str,
+) -> String {
+    format!(
+        r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
+        capabilities(mode, exposed, false),
+        server_info(),
+        quoted(instructions)
+    )
+}
+
+/// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
+pub(in crate::proxy) fn discover(mode: Mode, exposed: Exposure, instructions: &str) -> String {
+    format!(
+        r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,
+        Revision::V2026_07_28,
+        capabilities(mode, exposed, true),
+        quoted(instructions)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_definitions_cost_less_than_450_tokens() {
+        let tools: serde_json::Value = serde_json::from_str(DEFINITIONS).unwrap();
+        let names: Vec<_> = tools["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].clone())
+            .collect();
+        assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
+        let tokens = tiktoken_rs::o200k_base()
+            .unwrap()
+            .encode_ordinary(&tools["tools"].to_string())
+            .len();
+        assert!(tokens <= 450, "{tokens} tokens");
+        assert!(DEFINITIONS.len() <= 1800, "{} bytes", DEFINITIONS.len());
+    }
+}

@@ -1,0 +1,305 @@
+//! Direct mode: every tool under a name of its own, in its server's own words, for clients that search by themselves.
+//!
+//! Nothing is checked, repaired, selected or shortened here; what a server says is what the client gets.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::catalog::{ServerTools, Snapshot, Tool};
+use crate::config::BUILT_IN_SERVER;
+use crate::mcp::frame::quoted;
+use crate::mcp::{ErrorCode, Frame, Object};
+use crate::proxy::answers::error::failed_call;
+use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
+use crate::proxy::relay::consent::Consent;
+use crate::proxy::relay::{Relayed, RequestContext};
+use crate::proxy::view::View;
+use crate::proxy::{Caller, Failure, Proxy, Reply};
+use crate::tool::{SEPARATOR, ToolName};
+use crate::upstream::{self, mirrored};
+
+/// The longest name that every client and model takes.
+const LONGEST: usize = 64;
+
+/// The tools of a snapshot by the names that clients see, made when they are first wanted.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct DirectNames(Mutex<Option<Named>>);
+
+#[derive(Debug)]
+struct Named {
+    of: Arc<Snapshot>,
+    tools: Arc<HashMap<String, Tool>>,
+}
+
+impl DirectNames {
+    /// The names of `snapshot`, made once.
+    fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<HashMap<String, Tool>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(named) = known
+            .as_ref()
+            .filter(|named| Arc::ptr_eq(&named.of, snapshot))
+        {
+            return named.tools.clone();
+        }
+        let foreign = snapshot
+            .tools()
+            .filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
+        let mut named: HashMap<String, Vec<Tool>> = HashMap::new();
+        for tool in foreign {
+            named.entry(direct_name(&tool)).or_default().push(tool);
+        }
+        let only = |(name, mut tools): (String, Vec<Tool>)| {
+            if tools.len() > 1 {
+                tracing::warn!(
+                    name,
+                    "several tools come to this name, so none of them is shown"
+                );
+            }
+            tools
+                .pop()
+                .filter(|_| tools.is_empty())
+                .map(|tool| (name, tool))
+        };
+        let tools: Arc<HashMap<_, _>> = Arc::new(named.into_iter().filter_map(only).collect());
+        *known = Some(Named {
+            of: snapshot.clone(),
+            tools: tools.clone(),
+        });
+        tools
+    }
+}
+
+impl Proxy {
+    /// A page of all tools of all servers, each entry in its server's own bytes but for the name.
+    pub(in crate::proxy) async fn direct_tools(
+        &self,
+        view: &View,
+        params: &Object<'_>,
+        modern: bool,
+    ) -> Reply {
+        let cursor = match Cursor::of(params) {
+            Ok(cursor) => cursor,
+            Err(refusal) => return refusal,
+        };
+        self.refresh.known(None, FIRST_LISTING).await;
+        self.refresh.renew();
+        let snapshot = view.snapshot();
+        let start = |server: &ServerTools| match &cursor {
+            None => Some(0),
+            Some(cursor) => cursor.start(server.name(), |key| {
+                server.position(&ToolName::new(key).ok()?)
+            }),
+        };
+        let servers = snapshot
+            .servers()
+            .filter(|server| server.name().as_str() != BUILT_IN_SERVER);
+        let behind = servers.flat_map(|server| {
+            let count = server.entries().len();
+            (start(server).unwrap_or(count)..count).map(move |index| (server, index))
+        });
+        let mut positions: Vec<_> = behind.take(PAGE + 1).collect();
+        let has_more = positions.len() > PAGE;
+        positions.truncate(PAGE);
+        let next = positions
+            .last()
+            .filter(|_| has_more)
+            .map(|(server, index)| {
+                let key = server.entries()[*index].name.to_string();
+                Cursor {
+                    server: server.name().clone(),
+                    index: *index,
+                    key,
+                }
+                .next_member()
+            });
+        let tools = positions.iter().filter_map(|(server, index)| {
+            snapshot.tool(server.name(), &server.entries()[*index].name)
+        });
+        let named = self.direct_names.of(&snapshot);
+        let entries: Vec<String> = tools
+            .filter_map(|tool| {
+                let name = direct_name(&tool);
+                named.get(&name)?;
+                let json = self.definition(&tool)?;
+                // What is in the catalog was read as an object.
+                Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
+            })
+            .collect();
+        let next = next.unwrap_or_default();
+        Reply::changing(
+            format!(r#"{{"tools":[{}]{next}}}"#, entries.join(",")).into(),
+            modern,
+        )
+    }
+
+    /// Calls a tool with what the client gave, and brings what its server answers.
+    pub(in crate::proxy) async fn direct_call(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Reply {
+        let Some(name) = params.text("name") else {
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`name` must be a string".to_owned(),
+            );
+        };
+        let tool = match self.direct_tool(view, &name).await {
+            Ok(tool) => tool,
+            Err(failure @ Failure::Unknown(_)) => {
+                return Reply::error(ErrorCode::INVALID_PARAMS, failure.text().to_owned());
+            }
+            Err(failure) => return Reply::tool_error(failure.text()),
+        };
+        if let Err(mismatch) = self.check_params(caller, &tool, params) {
+            return Reply::error(ErrorCode::HEADER_MISMATCH, mismatch);
+        }
+        let name = tool.qualified_name();
+        let sent = params.get("arguments").map_or("{}", RawValue::get);
+        let context = RequestContext::of(caller, view, params);
+        let consent = match self.consent(view, &tool, sent, Some(&context)).await {
+            Ok(Consent::Asked(reply)) => return reply,
+            Ok(consent) => consent,
+            Err(failure) => return Reply::tool_error(failure.text()),
+        };
+        let context = if let Consent::Given(context) = &consent {
+            context
+        } else {
+            &context
+        };
+        let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
+        let frame = match params.get("arguments") {
+            None => Frame::from(head),
+            Some(raw) => Frame {
+                head: format!(r#"{head},"arguments":"#).into_bytes(),
+                body: line.slice_ref(raw.get().as_bytes()),
+                tail: Vec::new(),
+            },
+        };
+        let relayed = Relayed {
+            method: "tools/call",
+            name: Some(name.tool.as_str()),
+            params: frame,
+            limit: self
+                .pool
+                .timeout_of(&name.server)
+                .unwrap_or(view.config().call_timeout),
+            is_repeatable: tool.entry().hints.is_repeatable(),
+        };
+        let outcome = self.relay(&name.server, relayed, Some(context)).await;
+        if let (Consent::Given(_), Ok(reply)) = (&consent, &outcome) {
+            self.agreed(&name, sent, reply);
+        }
+        match outcome {
+            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
+                Reply::Relayed(result)
+            }
+            Ok(upstream::ServerReply::Result(_)) => Reply::error(
+                ErrorCode::INTERNAL,
+                format!(
+                    "the result of server `{}` is not a JSON object",
+                    name.server
+                ),
+            ),
+            Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
+            Err(error) => Reply::tool_error(&view.masked(&failed_call(&name, &error))),
+        }
+    }
+
+    /// Checks that headers over which the call came say what its arguments say (2026-07-28,
+    /// basic/transports/streamable-http): a server, and what stands before us, may go by either.
+    fn check_params(
+        &self,
+        caller: &Caller,
+        tool: &Tool,
+        params: &Object<'_>,
+    ) -> Result<(), String> {
+        let Some(sent) = &caller.params else {
+            return Ok(());
+        };
+        let entry = self.definition(tool).ok_or_else(|| {
+            "the tool's definition cannot be read now, so no headers can be compared with it; try again".to_owned()
+        })?;
+        mirrored(&entry, params.get("arguments"))
+            .into_iter()
+            .try_for_each(|(header, argument)| sent.check(&header, argument.as_deref()))
+    }
+
+    /// The tool that clients see as `name`, or mean by it.
+    async fn direct_tool(&self, view: &View, name: &str) -> Result<Tool, Failure> {
+        self.refresh.loaded().await;
+        let listed = || self.direct_names.of(&view.snapshot()).get(name).cloned();
+        match listed() {
+            Some(tool) => Ok(tool),
+            // It may be of a server that was never listed, or a bare name.
+            None => match self.find(view, name).await {
+                Ok(tool) if tool.server().name().as_str() != BUILT_IN_SERVER => Ok(tool),
+                Ok(_) => Err(Failure::Unknown(format!("there is no tool `{name}`"))),
+                Err(failure) => listed().ok_or(failure),
+            },
+        }
+    }
+}
+
+/// `server__tool` where every client takes that; otherwise as much of it as they do, and a mark that tells it apart.
+fn direct_name(tool: &Tool) -> String {
+    let name = tool.qualified_name();
+    shortened(name.server.as_str(), name.tool.as_str())
+}
+
+fn shortened(server: &str, tool: &str) -> String {
+    let name = format!("{server}{SEPARATOR}{tool}");
+    // `a_` with `x` would read as `a` with `_x`.
+    let is_clear = !server.ends_with('_');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if is_clear && name.len() <= LONGEST && name.chars().all(is_plain) {
+        return name;
+    }
+    let hash = match is_clear {
+        true => Sha256::digest(&name),
+        false => Sha256::digest(format!("{server}\0{tool}")),
+    };
+    let mark: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .take(LONGEST - mark.len() - 1)
+        .collect();
+    format!("{plain}_{mark}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_or_shortened_stably_and_apart() {
+        assert_eq!(shortened("github", "create_issue"), "github__create_issue");
+        let long = "x".repeat(70);
+        let (one, other) = (
+            shortened("server", &format!("{long}a")),
+            shortened("server", &format!("{long}b")),
+        );
+        assert_eq!((one.len(), other.len()), (LONGEST, LONGEST));
+        assert_ne!(one, other);
+        assert_eq!(one, shortened("server", &format!("{long}a")));
+        assert_ne!(shortened("a", "b.c"), shortened("a", "b_c"));
+        assert_ne!(shortened("a_", "x"), shortened("a", "_x"));
+        assert_ne!(shortened("a_", &long), shortened("a", &format!("_{long}")));
+        for tool in ["b.c", "ü", "b/c d"] {
+            let short = shortened("a", tool);
+            assert!(
+                short
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')),
+                "{short}"
+            );
+        }
+    }
+}

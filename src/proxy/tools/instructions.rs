@@ -1,0 +1,298 @@
+//! What a client tells its model about us: the servers and what they are about, most telling words first.
+//!
+//! Some clients show 250 characters of this and nothing else until a tool is called, so there is no preamble. The words
+//! come from the servers' tool names; they are kept in a file, because a handshake is answered before the catalog is read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::catalog::Snapshot;
+use crate::config::Config;
+use crate::files;
+use crate::proxy::Mode;
+use crate::tool::ServerName;
+
+const LONGEST: usize = 2000;
+const WORDS_PER_SERVER: usize = 4;
+const HOW: &str =
+    "Search here first for any of this: search_tools finds the tool, execute_tool calls it.";
+
+/// Words that tools of all kinds begin with: they say what is done, not what it is about.
+const VERBS: &[&str] = &[
+    "add",
+    "all",
+    "append",
+    "apply",
+    "batch",
+    "by",
+    "calculate",
+    "cancel",
+    "check",
+    "clear",
+    "close",
+    "copy",
+    "count",
+    "create",
+    "delete",
+    "describe",
+    "disable",
+    "do",
+    "download",
+    "edit",
+    "enable",
+    "execute",
+    "export",
+    "extract",
+    "fetch",
+    "find",
+    "for",
+    "from",
+    "get",
+    "import",
+    "info",
+    "insert",
+    "is",
+    "list",
+    "load",
+    "make",
+    "manage",
+    "move",
+    "new",
+    "of",
+    "open",
+    "post",
+    "print",
+    "put",
+    "query",
+    "read",
+    "remove",
+    "rename",
+    "reset",
+    "resolve",
+    "run",
+    "save",
+    "search",
+    "select",
+    "send",
+    "set",
+    "show",
+    "start",
+    "status",
+    "stop",
+    "submit",
+    "sync",
+    "test",
+    "the",
+    "to",
+    "toggle",
+    "tool",
+    "update",
+    "upload",
+    "upsert",
+    "use",
+    "validate",
+    "verify",
+    "view",
+    "wait",
+    "with",
+    "write",
+];
+
+/// A few words per server, from the names of its tools.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct Topics {
+    path: Option<PathBuf>,
+    words: Mutex<BTreeMap<String, Vec<String>>>,
+}
+
+impl Topics {
+    /// What was noted under the cache directory.
+    pub(in crate::proxy) fn load(cache: Option<&Path>) -> Self {
+        let path = cache.map(|cache| cache.join("catalog").join("topics.json"));
+        // Nothing is lost when it is missing or damaged: it is derived, and written anew with the next listing.
+        let words = path
+            .as_deref()
+            .and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
+        Self {
+            path,
+            words: Mutex::new(words.unwrap_or_default()),
+        }
+    }
+
+    /// Notes the words of all servers in `snapshot`.
+    pub(in crate::proxy) fn note(&self, snapshot: &Snapshot) {
+        let mut words: BTreeMap<_, _> = snapshot
+            .servers()
+            .map(|server| {
+                (
+                    server.name().to_string(),
+                    topics(server.name(), server.entries()),
+                )
+            })
+            .collect();
+        words.remove(crate::config::BUILT_IN_SERVER);
+        let (changed, json) = {
+            let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = words
+                .iter()
+                .any(|(server, words)| known.get(server) != Some(words));
+            // Those of servers that are not seen from here stay: another run notes them.
+            known.extend(words);
+            (changed, serde_json::to_vec(&*known).expect("text is JSON"))
+        };
+        if let Some(path) = self.path.as_deref().filter(|_| changed)
+            && let Err(error) = files::replace(path, &[&json])
+        {
+            tracing::warn!(path = %path.display(), %error, "the servers' topics cannot be kept");
+        }
+    }
+
+    /// The text for the handshake.
+    pub(in crate::proxy) fn instructions(&self, config: &Config, mode: Mode) -> String {
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::new();
+        let servers: Vec<_> = config
+            .servers
+            .iter()
+            .filter(|(_, entry)| !entry.disabled)
+            .collect();
+        for (at, (name, entry)) in servers.iter().enumerate() {
+            let about = entry.description.clone().unwrap_or_else(|| {
+                words
+                    .get(name.as_str())
+                    .map(|words| words.join(", "))
+                    .unwrap_or_default()
+            });
+            let item = if about.is_empty() {
+                name.to_string()
+            } else {
+                format!("{name} ({about})")
+            };
+            if text.len() + item.len() + HOW.len() + 40 > LONGEST {
+                text.push_str(&format!("and {} more", servers.len() - at));
+                break;
+            }
+            text.push_str(&item);
+            text.push_str(if at + 1 < servers.len() { "; " } else { "" });
+        }
+        match mode {
+            _ if text.is_empty() => "No MCP server is configured yet.".to_owned(),
+            Mode::MetaTools => format!("{text}. {HOW}"),
+            Mode::Direct => format!("{text}."),
+        }
+    }
+}
+
+/// The words that most of a server's tools are named after.
+fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<String> {
+    let own: Vec<String> = words(server.as_str()).collect();
+    let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
+    let seen = tools.iter().filter(|tool| !tool.is_app_only);
+    let all = seen.flat_map(|tool| words(tool.name.as_str()));
+    for (at, word) in all.enumerate() {
+        if word.len() > 2 && !VERBS.contains(&word.as_str()) && !own.contains(&word) {
+            counts.entry(singular(&word)).or_insert((0, at)).0 += 1;
+        }
+    }
+    let mut ranked: Vec<_> = counts.into_iter().collect();
+    ranked.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
+    ranked
+        .into_iter()
+        .take(WORDS_PER_SERVER)
+        .map(|(word, _)| word)
+        .collect()
+}
+
+/// One of what a plural names, by the plainest rules; a word they spoil is still understood.
+fn singular(word: &str) -> String {
+    match word.strip_suffix("ies") {
+        Some(stem) if stem.len() > 2 => format!("{stem}y"),
+        _ => word
+            .strip_suffix('s')
+            .filter(|one| one.len() > 3 && !one.ends_with('s'))
+            .unwrap_or(word)
+            .to_owned(),
+    }
+}
+
+/// The words of an identifier, in lower case.
+fn words(name: &str) -> impl Iterator<Item = String> + '_ {
+    let mut spaced = String::with_capacity(name.len() + 8);
+    let mut lower_before = false;
+    for character in name.chars() {
+        if character.is_uppercase() && lower_before {
+            spaced.push(' ');
+        }
+        lower_before = character.is_lowercase();
+        spaced.extend(
+            if character.is_alphanumeric() {
+                character
+            } else {
+                ' '
+            }
+            .to_lowercase(),
+        );
+    }
+    spaced
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Cache, Catalog, Key, Listed};
+    use std::sync::Arc;
+
+    #[test]
+    fn plurals_become_one() {
+        for (word, one) in [
+            ("issues", "issue"),
+            ("entities", "entity"),
+            ("class", "class"),
+            ("bus", "bus"),
+            ("ties", "ties"),
+        ] {
+            assert_eq!(singular(word), one);
+        }
+    }
+
+    #[test]
+    fn topics_are_what_the_tools_are_about() {
+        let server = ServerName::new("github").unwrap();
+        let names = [
+            "create_issue",
+            "list_issues",
+            "getPullRequest",
+            "mergePullRequest",
+            "github_star",
+            "x",
+        ];
+        let tools = names
+            .iter()
+            .map(|name| format!(r#"{{"name":"{name}"}}"#).into())
+            .collect();
+        let listed = Listed {
+            tools,
+            ..Listed::default()
+        };
+        let key = Key {
+            server: server.clone(),
+            configuration: String::new(),
+        };
+        let catalog = Catalog::new();
+        let snapshot = catalog.update(|servers| {
+            servers.insert(server, Arc::new(Cache::new(None).store(&key, &listed)));
+        });
+        let directory = tempfile::tempdir().unwrap();
+        Topics::load(Some(directory.path())).note(&snapshot);
+        let words = Topics::load(Some(directory.path()))
+            .words
+            .into_inner()
+            .unwrap();
+        assert_eq!(words["github"], ["issue", "pull", "request", "merge"]);
+    }
+}

@@ -1,0 +1,326 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalog::{Snapshot, Tool};
+use crate::config::{BUILT_IN_SERVER, SearchOptions};
+use crate::mcp::Object;
+use crate::proxy::view::View;
+use crate::proxy::{Progress, Proxy, Reply};
+use crate::search::rerank::CANDIDATES;
+use crate::search::{Error, Explained, Explanation, Hit, Request};
+use crate::tool::{Definition, render_hits};
+
+/// What a hit may cost on average: 400 tokens for five.
+const TOKENS_PER_HIT: usize = 80;
+
+/// How long a search waits for an index, where there is none or it lacks a server.
+const FIRST_INDEX: Duration = Duration::from_secs(10);
+
+impl Proxy {
+    /// Finds tools: `{query, limit?, server?}`.
+    pub(in crate::proxy) async fn search_tools(
+        &self,
+        view: &View,
+        arguments: &Object<'_>,
+    ) -> Reply {
+        let config = view.config();
+        let Some(query) = arguments
+            .text("query")
+            .filter(|query| !query.trim().is_empty())
+        else {
+            return Reply::tool_error(
+                "search_tools needs a `query`: what you need done, in a few words",
+            );
+        };
+        let limit = match arguments
+            .get("limit")
+            .map(|raw| raw.get().trim_matches('"'))
+        {
+            None | Some("null") => config.search.default_limit,
+            Some(text) => match text.parse::<f64>() {
+                Ok(limit) if limit.fract() == 0.0 && limit >= 1.0 => {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "whole and positive"
+                    )]
+                    let limit = limit as usize;
+                    limit.min(*SearchOptions::LIMITS.end())
+                }
+                _ => return Reply::tool_error("`limit` must be a whole number from 1 to 50"),
+            },
+        };
+        let server = arguments.text("server").filter(|server| !server.is_empty());
+        match self.search(view, &query, limit, server.as_deref()).await {
+            Ok(answer) => Reply::text(&answer.to_string()),
+            Err(text) => Reply::tool_error(&text),
+        }
+    }
+
+    /// The answer to a search, as agents and people read it.
+    ///
+    /// # Errors
+    /// With a text for whoever asked, when there can be no answer.
+    pub async fn search(
+        &self,
+        view: &View,
+        query: &str,
+        limit: usize,
+        server: Option<&str>,
+    ) -> Result<Answer, String> {
+        self.index.prepare(query);
+        let (snapshot, server) = self.searchable(view, server).await?;
+        let hits = self
+            .hits(view, &snapshot, query, limit, server.as_deref())
+            .await
+            .map_err(|error| text_of(&error))?;
+        let found = self.render(&snapshot, &hits);
+        let missing = self.missing(view, &snapshot, server.as_deref());
+        let is_blind = !missing.is_empty()
+            && snapshot
+                .servers()
+                .all(|known| known.name().as_str() == BUILT_IN_SERVER);
+        Ok(Answer {
+            found,
+            missing,
+            servers: self.server_names(view),
+            is_blind,
+        })
+    }
+
+    /// What each stage of a search says of its hits.
+    ///
+    /// # Errors
+    /// As those of [`Proxy::search`].
+    pub async fn explain(
+        &self,
+        view: &View,
+        query: &str,
+        limit: usize,
+        server: Option<&str>,
+    ) -> Result<Explanation, String> {
+        let (snapshot, server) = self.searchable(view, server).await?;
+        let reranker = self.reranker(view).await;
+        let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
+        let without = view.hidden_servers();
+        let request = Request {
+            query,
+            limit: local,
+            server: server.as_deref(),
+            without: &without,
+        };
+        let mut explanation = self
+            .index
+            .explain(&request)
+            .await
+            .map_err(|error| text_of(&error))?;
+        if let Some(reranker) = reranker.filter(|_| explanation.fits) {
+            let hits: Vec<Hit> = explanation
+                .hits
+                .iter()
+                .map(|explained| explained.hit.clone())
+                .collect();
+            if let Some(order) = self.order(&reranker, &snapshot, query, &hits).await {
+                let moved = |at: &usize| Explained {
+                    rank_before_model: Some(at + 1),
+                    ..explanation.hits[*at].clone()
+                };
+                explanation.hits = order.iter().map(moved).collect();
+            }
+        }
+        explanation.hits.truncate(limit);
+        Ok(explanation)
+    }
+
+    /// Waits until there is something to search in, and finds the server that is meant.
+    async fn searchable(
+        &self,
+        view: &View,
+        server: Option<&str>,
+    ) -> Result<(Arc<Snapshot>, Option<String>), String> {
+        self.refresh.loaded().await;
+        let is_blind = view
+            .snapshot()
+            .servers()
+            .all(|known| known.name().as_str() == BUILT_IN_SERVER);
+        self.refresh.release();
+        if self.refresh.settled(server, is_blind).await {
+            self.index.wait_current(FIRST_INDEX).await;
+        }
+        self.index.wait(FIRST_INDEX).await;
+        self.refresh.renew();
+        let snapshot = view.snapshot();
+        let server = server
+            .map(|name| self.server_name(view, &snapshot, name))
+            .transpose()?;
+        Ok((snapshot, server))
+    }
+
+    pub(in crate::proxy) fn render(&self, snapshot: &Snapshot, hits: &[Hit]) -> Vec<Found> {
+        let definitions: Vec<_> = hits
+            .iter()
+            .filter_map(|hit| {
+                // The index may be older than the catalog.
+                let tool = snapshot.tool(&hit.server, &hit.tool)?;
+                Some((hit, tool.qualified_name(), self.definition(&tool)?))
+            })
+            .collect();
+        let read: Vec<_> = definitions
+            .iter()
+            .filter_map(|(hit, name, json)| Some((*hit, name, Definition::parse(json).ok()?)))
+            .collect();
+        let tools = read
+            .iter()
+            .map(|(hit, _, definition)| (&hit.server, definition));
+        let texts = render_hits(tools, TOKENS_PER_HIT * hits.len());
+        let named = read
+            .iter()
+            .map(|(hit, name, _)| (hit.score, name.to_string()));
+        named
+            .zip(texts)
+            .map(|((score, name), text)| Found { name, score, text })
+            .collect()
+    }
+
+    /// The tool's definition; one that the cache has lost is asked for again.
+    pub(in crate::proxy) fn definition(
+        &self,
+        tool: &Tool,
+    ) -> Option<Box<serde_json::value::RawValue>> {
+        tool.json()
+            .inspect_err(|error| {
+                tracing::warn!(%error, "the server is listed again");
+                self.refresh.discard(tool.server().name());
+            })
+            .ok()
+    }
+
+    /// The configured server that `name` means, whatever its letter case and dashes.
+    fn server_name(&self, view: &View, snapshot: &Snapshot, name: &str) -> Result<String, String> {
+        let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
+        let config = view.config();
+        let names = || {
+            let listed = snapshot.servers().map(|known| known.name());
+            listed.chain(config.servers.keys())
+        };
+        names()
+            .find(|known| known.as_str() == name)
+            .or_else(|| names().find(|known| fold(known.as_str()) == fold(name)))
+            .map(ToString::to_string)
+            .ok_or_else(|| {
+                format!(
+                    "there is no server `{name}`; there are {}",
+                    list(&self.server_names(view))
+                )
+            })
+    }
+
+    /// The configured servers, those with faults too.
+    fn server_names(&self, view: &View) -> Vec<String> {
+        let config = view.config();
+        let usable = config
+            .servers
+            .iter()
+            .filter(|(_, entry)| !entry.disabled)
+            .map(|(name, _)| name.to_string());
+        usable
+            .chain(config.faults.iter().map(|fault| fault.name.clone()))
+            .collect()
+    }
+
+    /// The servers whose tools could not be searched, each with the reason.
+    fn missing(&self, view: &View, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
+        let config = view.config();
+        let unlisted = self
+            .refresh
+            .progress()
+            .into_iter()
+            .filter_map(|(name, progress)| {
+                let reason = match progress {
+                    _ if !config.servers.contains_key(&name) => None,
+                    _ if snapshot.server(&name).is_some()
+                        || wanted.is_some_and(|wanted| wanted != name.as_str()) =>
+                    {
+                        None
+                    }
+                    Progress::Listed => None,
+                    Progress::NotAsked | Progress::UnderWay => {
+                        Some("still being listed".to_owned())
+                    }
+                    Progress::Failed(reason) => Some(config.masker.mask(&reason).into_owned()),
+                };
+                reason.map(|reason| format!("{name} ({reason})"))
+            });
+        let faulty = config
+            .faults
+            .iter()
+            .filter(|fault| wanted.is_none_or(|wanted| wanted == fault.name))
+            .map(|fault| format!("{} ({})", fault.name, fault.fault));
+        unlisted.chain(faulty).collect()
+    }
+}
+
+/// What is said of a search that failed.
+fn text_of(error: &Error) -> String {
+    tracing::error!(%error, "search failed");
+    let text = match error {
+        Error::Missing => "the search index is still being built; try again in a moment",
+        _ => "the search index could not be read and is being built again; try again in a moment",
+    };
+    text.to_owned()
+}
+
+/// What a search found.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The hits, best first.
+    pub found: Vec<Found>,
+    /// Servers that could not be searched, each with the reason.
+    pub missing: Vec<String>,
+    servers: Vec<String>,
+    /// No server's tools were known, so that nothing can be said of what there is.
+    is_blind: bool,
+}
+
+/// One hit.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// `server__tool`.
+    pub name: String,
+    /// How well it fits.
+    pub score: f32,
+    /// The signature and the first sentence of the description.
+    pub text: String,
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut lines: Vec<String> = self.found.iter().map(|found| found.text.clone()).collect();
+        if lines.is_empty() {
+            lines.push(if self.is_blind {
+                "No server has listed its tools yet; search again in a moment.".to_owned()
+            } else {
+                format!(
+                    "No tool fits. Other words may help; there are {}.",
+                    list(&self.servers)
+                )
+            });
+        }
+        if !self.missing.is_empty() {
+            lines.push(format!("Not searched: {}", list(&self.missing)));
+        }
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// A few of `names`, and how many more there are.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 30;
+    match names.len() {
+        0 => "no servers".to_owned(),
+        length if length > SHOWN => {
+            format!("{} and {} more", names[..SHOWN].join(", "), length - SHOWN)
+        }
+        _ => names.join(", "),
+    }
+}
