@@ -53,6 +53,7 @@ pub use program::find as find_program;
 pub use reply::{ServerReply, code_of, message_of};
 pub use retry::backoff;
 pub use slot::State;
+pub use subscription::SubscribeError;
 pub use transport::http::HttpError;
 pub use transport::http::mirrors::mirrored;
 

@@ -12,7 +12,7 @@ use super::listing::{ListError, Listing};
 use super::oauth::Account;
 use super::reply::ServerReply;
 use super::slot::{Lease, Slot, State};
-use super::subscription::{self, Subscriptions};
+use super::subscription::{self, SubscribeError, Subscriptions};
 use super::{CallError, ConnectError, UpstreamContext};
 use crate::config::{Config, Transport};
 use crate::mcp::ClientCapabilities;
@@ -346,7 +346,7 @@ impl Pool {
         server: &ServerName,
         uri: &str,
         limit: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), SubscribeError> {
         let outcomes = {
             let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
             slots
@@ -355,7 +355,7 @@ impl Pool {
         };
         match outcomes {
             Some(outcomes) => subscription::outcome(outcomes, uri, limit).await,
-            None => Err("the server is not configured any more".to_owned()),
+            None => Err(SubscribeError::Removed),
         }
     }
 

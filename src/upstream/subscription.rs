@@ -20,10 +20,33 @@ use crate::mcp::frame::quoted;
 /// How long a server has for each subscription.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What came of each subscription, on the connection of now; missing while it is not known.
-type Outcomes = BTreeMap<String, Result<(), String>>;
+/// The outcome of each subscription on the current connection; absent until it is known.
+type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
 
-/// What is followed of one server. Dropping it ends its task.
+/// The reason that a resource cannot be followed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SubscribeError {
+    /// The server cannot be reached, or gave no answer.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The server refused.
+    #[error("{reason}")]
+    Refused {
+        /// The message of its error.
+        reason: String,
+    },
+    /// The server was removed from the configuration.
+    #[error("the server is not configured any more")]
+    Removed,
+    /// The outcome was not known in time.
+    #[error("it was not subscribed within {limit:?}")]
+    Late {
+        /// The time limit.
+        limit: Duration,
+    },
+}
+
+/// The followed resources of one server. Dropping it ends its task.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     slot: Arc<Slot>,
@@ -81,12 +104,12 @@ impl Subscriptions {
     }
 }
 
-/// Waits until it is known what came of the subscription to `uri`; `Err` is the server's reason, or ours.
+/// Waits until the outcome of the subscription to `uri` is known.
 pub(super) async fn outcome(
     mut outcomes: watch::Receiver<Outcomes>,
     uri: &str,
     limit: Duration,
-) -> Result<(), String> {
+) -> Result<(), SubscribeError> {
     let known = async {
         let outcomes = outcomes
             .wait_for(|outcomes| outcomes.contains_key(uri))
@@ -96,8 +119,8 @@ pub(super) async fn outcome(
     };
     match tokio::time::timeout(limit, known).await {
         Ok(Some(outcome)) => outcome,
-        Ok(None) => Err("the server is not configured any more".to_owned()),
-        Err(_) => Err(format!("it was not subscribed within {limit:?}")),
+        Ok(None) => Err(SubscribeError::Removed),
+        Err(_) => Err(SubscribeError::Late { limit }),
     }
 }
 
@@ -121,12 +144,12 @@ impl Keeper {
                 }
                 Err(error) => {
                     failures += 1;
-                    let reason = error.to_string();
+                    let error = SubscribeError::from(CallError::from(error));
                     let wanted = self.wanted.borrow_and_update().clone();
                     self.outcomes.send_replace(
                         wanted
                             .into_iter()
-                            .map(|uri| (uri, Err(reason.clone())))
+                            .map(|uri| (uri, Err(error.clone())))
                             .collect(),
                     );
                 }
@@ -159,11 +182,13 @@ impl Keeper {
                     outcome => {
                         let outcome = match outcome {
                             Ok(ServerReply::Result(_)) => Ok(()),
-                            Ok(ServerReply::Error(error)) => Err(message_of(&error)),
-                            Err(error) => Err(error.to_string()),
+                            Ok(ServerReply::Error(error)) => Err(SubscribeError::Refused {
+                                reason: message_of(&error),
+                            }),
+                            Err(error) => Err(error.into()),
                         };
-                        if let Err(reason) = &outcome {
-                            tracing::info!(server = %self.slot.server, uri, reason, "not subscribed");
+                        if let Err(error) = &outcome {
+                            tracing::info!(server = %self.slot.server, uri, reason = %error, "not subscribed");
                         }
                         self.outcomes
                             .send_modify(|outcomes| drop(outcomes.insert(uri.clone(), outcome)));
@@ -182,8 +207,7 @@ impl Keeper {
     }
 }
 
-/// Subscribes or unsubscribes where there is a handshake; a modern server is told of all URIs at once, by what hears its
-/// news.
+/// Subscribes or unsubscribes where there is a handshake; a modern server gets all URIs at once, from `server_events.rs`.
 async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<ServerReply, CallError> {
     if connection.introduction().revision.is_modern() {
         return Ok(ServerReply::Result(b"{}"[..].into()));

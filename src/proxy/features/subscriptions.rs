@@ -67,12 +67,12 @@ impl Proxy {
         self.follow(&server);
         match self.pool.subscribed(&server, &own, LIMIT).await {
             Ok(()) => Reply::Result(b"{}"[..].into()),
-            Err(reason) => {
+            Err(error) => {
                 listener.interests().uris.remove(&uri);
                 self.follow(&server);
                 Reply::error(
                     ErrorCode::INVALID_PARAMS,
-                    view.masked(&format!("`{uri}` cannot be followed: {reason}")),
+                    view.masked(&format!("`{uri}` cannot be followed: {error}")),
                 )
             }
         }
