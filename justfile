@@ -36,6 +36,6 @@ endurance MINUTES="60":
     MCPZIP_TEST_KILLS=500 cargo test --locked --test it faults::kills
     cargo build --locked --release
     cargo run --locked --release -p mcpzip-bench -- soak --minutes {{ MINUTES }}
-    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p mcpzip --lib -- mcp::
+    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p mcpzip-cli --lib -- mcp::
     cargo +nightly miri test -p mcpzip-embedding --lib -- --skip products_are --skip largest_values
     for target in $(cargo +nightly fuzz list); do {{ just_executable() }} fuzz "$target" || exit; done

@@ -15,7 +15,7 @@ case "$(uname -s) $(uname -m)" in
   'Linux aarch64' | 'Linux arm64') target=aarch64-unknown-linux-musl ;;
   'Darwin x86_64') target=x86_64-apple-darwin ;;
   'Darwin arm64') target=aarch64-apple-darwin ;;
-  *) fail "there is no program for $(uname -s) on $(uname -m); build it with \`cargo install mcpzip\`" ;;
+  *) fail "there is no release for $(uname -s) on $(uname -m). Build it from source: \`cargo install mcpzip-cli\`" ;;
 esac
 
 case $target in
