@@ -1,10 +1,13 @@
 //! What texts cost, counted exactly as models of the encoding o200k_base do.
 
 use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tiktoken_rs::CoreBPE;
 
 use crate::mcp::Object;
+use crate::tool::shown_to_models;
 
 /// The encoding that tokens are counted in.
 pub(in crate::cli) const ENCODING: &str = "o200k_base";
@@ -34,18 +37,14 @@ impl Tokens {
         self.0.encode_ordinary(text).len()
     }
 
-    /// What clients put before the model of a tool: its name, description and input schema.
-    pub(in crate::cli) fn cost_of_definition(&self, tool: &Object<'_>) -> usize {
-        let members: Vec<String> = ["name", "description", "inputSchema"]
-            .into_iter()
-            .filter_map(|key| tool.get(key).map(|value| format!("\"{key}\":{value}")))
-            .collect();
-        self.count(&format!("{{{}}}", members.join(",")))
+    /// Tokens of one definition, as a client puts it before the model.
+    pub(in crate::cli) fn cost_of_definition(&self, tool: &Value) -> usize {
+        self.count(&shown_to_models(tool))
     }
 
     /// What the result of a `tools/list` costs.
     pub(in crate::cli) fn cost_of(&self, listing: &RawValue) -> anyhow::Result<ListCost> {
-        let tools = tools_of(listing)?;
+        let tools: Vec<Value> = tools_of(listing)?;
         let definitions = tools.iter().map(|tool| self.cost_of_definition(tool)).sum();
         Ok(ListCost {
             tools: tools.len(),
@@ -56,7 +55,9 @@ impl Tokens {
 }
 
 /// The tools in the result of a `tools/list`.
-pub(in crate::cli) fn tools_of(listing: &RawValue) -> anyhow::Result<Vec<Object<'_>>> {
+pub(in crate::cli) fn tools_of<'a, T: Deserialize<'a>>(
+    listing: &'a RawValue,
+) -> anyhow::Result<Vec<T>> {
     let tools = Object::parse(listing)?
         .get("tools")
         .context("a list of tools has no `tools`")?;
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn a_definition_is_counted_without_what_clients_keep_from_the_model() {
         let tokens = Tokens::load().unwrap();
-        let short = r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"}}"#;
+        let short = r#"{"description":"Add.","inputSchema":{"type":"object"},"name":"add"}"#;
         let long = r#"{"name":"add","description":"Add.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}"#;
         let listing = RawValue::from_string(format!(r#"{{"tools":[{short},{long}]}}"#)).unwrap();
         let cost = tokens.cost_of(&listing).unwrap();

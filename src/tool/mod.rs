@@ -8,11 +8,13 @@ mod definition;
 pub(crate) mod fuzzing;
 mod hidden;
 mod name;
+mod shown;
 mod signature;
 
 pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
 pub use hidden::is_hidden;
 pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
+pub use shown::shown_to_models;
 pub use signature::{
     Signature, first_sentence, local_pointer, render_hit, render_hits, tokens_of, type_expression,
 };

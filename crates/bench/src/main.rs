@@ -47,7 +47,7 @@ Options:
   --program FILE    what `{program}` stands for in the profile before it
   --quick           few rounds and few tools: shows that it works, and nothing else
   --json FILE       write the figures there
-  --update DIR      write docs/performance.md, docs/performance.json and the table of README.md in this repository
+  --update DIR      write docs/performance.md and docs/performance.json in this repository
   --verbose         let the measured programs write to stderr
 
 Examples:

@@ -13,6 +13,7 @@ use super::show;
 use super::stage::Stage;
 use crate::cli::output::Output;
 use crate::cli::tokens::{ENCODING, ListCost, Tokens, tools_of};
+use crate::mcp::Object;
 use mcpzip_demo::Server;
 
 struct Walk<'a> {
@@ -118,7 +119,7 @@ impl Walk<'_> {
         three: ListCost,
         all: ListCost,
     ) -> anyhow::Result<()> {
-        let tools = tools_of(&answer.result)?;
+        let tools: Vec<Object<'_>> = tools_of(&answer.result)?;
         let lines: Vec<String> = tools
             .iter()
             .map(|tool| {

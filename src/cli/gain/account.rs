@@ -7,7 +7,6 @@ use crate::app::STATISTICS;
 use crate::catalog::{Cache, Key};
 use crate::cli::tokens::{ENCODING, Tokens};
 use crate::config::{Config, Environment, Paths};
-use crate::mcp::Object;
 use crate::statistics::{Day, DayRecord, History, load};
 
 /// What `execute_tool` costs around each call, in tokens, where the tool itself would have been called otherwise.
@@ -232,8 +231,8 @@ fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
         // A client keeps the tools of interfaces from its model.
         let seen = known.entries().iter().filter(|entry| !entry.is_app_only);
         let definitions = seen.filter_map(|entry| {
-            let json = known.json(entry).ok()?;
-            Some(tokens.cost_of_definition(&Object::parse(&json).ok()?) as u64)
+            let tool = serde_json::from_str(known.json(entry).ok()?.get()).ok()?;
+            Some(tokens.cost_of_definition(&tool) as u64)
         });
         Some((server.to_string(), definitions.sum()))
     };

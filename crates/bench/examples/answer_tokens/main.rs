@@ -245,10 +245,7 @@ fn write_definitions(
     plan: &Plan,
 ) -> anyhow::Result<()> {
     let count = |text: &str| o200k.encode_ordinary(text).len();
-    let definition = |tool: &Value| {
-        json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] })
-            .to_string()
-    };
+    let definition = mcpzip::tool::shown_to_models;
     let mut direct = Client::start_direct(
         &mcpzip()?,
         &directory.join("usual"),

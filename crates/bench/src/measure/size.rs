@@ -1,7 +1,7 @@
 //! What a client's model is shown, in bytes and in tokens (o200k), and how large the program is.
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::start::group;
 use crate::peer::Request;
@@ -31,9 +31,10 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         } else {
             1.0
         };
-        let text: String = definitions.iter().map(Value::to_string).collect();
-        rows[0][way] = Some(count(text.len()) * share);
-        rows[1][way] = Some(tokens(&text) * share);
+        let shown: Vec<String> = definitions.iter().map(shown_to_models).collect();
+        let all: f64 = shown.iter().map(|text| count(text.len())).sum();
+        rows[0][way] = Some(all * share);
+        rows[1][way] = Some(shown.iter().map(|text| tokens(text)).sum::<f64>() * share);
         if let Some(search) = profile.search(&tools::query(3)) {
             let text = peer.text(&search)?;
             rows[2][way] = Some(count(text.len()));
@@ -76,6 +77,12 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         size as f64 / 1e6,
     );
     Ok(())
+}
+
+/// Name, description and input schema: counted as in `mcpzip::tool::shown_to_models`, which is not used here because
+/// `mcpzip-bench` knows the program from outside only.
+fn shown_to_models(tool: &Value) -> String {
+    json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] }).to_string()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
