@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The modules of `src/`, by layer; a module that is in none fails the test. The first four are the foundation of STYLE section 2,
+/// The modules of `src/`, by layer; a module that is in none fails the test. The first four are the foundation,
 /// which has an order of its own.
 const LAYERS: &[&[&str]] = &[
     &["executable", "files", "mcp", "shutdown"],
@@ -26,9 +26,7 @@ const LAYERS: &[&[&str]] = &[
 
 fn layer(module: &str) -> usize {
     let layer = LAYERS.iter().position(|modules| modules.contains(&module));
-    layer.unwrap_or_else(|| {
-        panic!("module `{module}` has no layer; STYLE section 2 says which there are")
-    })
+    layer.unwrap_or_else(|| panic!("module `{module}` has no layer; ARCHITECTURE.md lists them"))
 }
 
 /// Says what is wrong with `module` using `used`.

@@ -43,7 +43,7 @@ fn no_kill_damages_anything() {
         server.tool(&format!("round_{round}"), [])
     };
     // Its tokens are over when they come, so each call writes another. It takes a used one once more: where a server does
-    // not, a kill between its answer and our write costs the login (ARCHITECTURE says so).
+    // not, a kill between its answer and our write costs the login (docs/decisions/041).
     let authority = Authority::start(Manner {
         expires_in: Some(0),
         is_strict: false,
