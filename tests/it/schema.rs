@@ -1,11 +1,12 @@
 //! The JSON Schema of the configuration: current, complete, and of one mind with the program.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::support::{Setup, command};
 
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/config.schema.json");
-const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example.json");
 
 fn schema() -> Value {
@@ -13,14 +14,6 @@ fn schema() -> Value {
     command::run(setup.command(&["config", "schema"]), "")
         .code(0)
         .json()
-}
-
-/// The schema of what is at `keys`, from the top.
-fn at<'s>(schema: &'s Value, keys: &[&str]) -> Option<&'s Value> {
-    keys.iter().try_fold(schema, |place, key| match *key {
-        "NAME" => Some(&schema["$defs"]["server"]),
-        key => place["properties"].get(key),
-    })
 }
 
 #[test]
@@ -33,40 +26,32 @@ fn the_committed_schema_is_what_the_program_prints() {
     );
 }
 
-#[test]
-fn every_key_of_the_readme_is_in_it_with_a_description() {
-    let (schema, readme) = (schema(), std::fs::read_to_string(README).unwrap());
-    let table = readme
-        .split("\n| key | meaning | default |\n")
-        .nth(1)
-        .unwrap()
-        .split("\n\n")
-        .next()
-        .unwrap();
-    let mut count = 0;
-    for row in table.lines().skip(1) {
-        let mut above: Vec<&str> = Vec::new();
-        // Of `a.b`, `c` the second is beside `b`.
-        for name in row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
-            let mut keys: Vec<&str> = name.split('.').collect();
-            if keys.len() == 1 && !above.is_empty() {
-                keys = above.iter().copied().chain(keys).collect();
-            }
-            let property =
-                at(&schema, &keys).or_else(|| at(&schema, &["mcpServers", "NAME", name]));
-            let property =
-                property.unwrap_or_else(|| panic!("`{name}` of the README is not in the schema"));
-            assert!(
-                property["description"]
-                    .as_str()
-                    .is_some_and(|text| text.len() > 10),
-                "{name}"
-            );
-            above = keys[..keys.len() - 1].to_vec();
-            count += 1;
+/// Adds the dotted names of the properties of `node`, and of all below it, with whether they have a description. Alternatives of one
+/// object may name a property again without one.
+fn described(prefix: &str, node: &Value, found: &mut BTreeMap<String, bool>) {
+    for (key, property) in node["properties"].as_object().into_iter().flatten() {
+        let name = format!("{prefix}{key}");
+        described(&format!("{name}."), property, found);
+        *found.entry(name).or_default() |= property["description"]
+            .as_str()
+            .is_some_and(|text| text.len() > 10);
+    }
+    for choice in ["anyOf", "oneOf"] {
+        for node in node[choice].as_array().into_iter().flatten() {
+            described(prefix, node, found);
         }
     }
-    assert!(count > 30, "only {count} keys were found");
+}
+
+#[test]
+fn every_key_has_a_description_for_the_reference() {
+    let schema = schema();
+    let mut found = BTreeMap::new();
+    described("", &schema, &mut found);
+    described("mcpServers.NAME.", &schema["$defs"]["server"], &mut found);
+    let bare: Vec<_> = found.iter().filter(|(_, has)| !**has).collect();
+    assert!(bare.is_empty(), "without a description: {bare:?}");
+    assert!(found.len() > 60, "only {} keys were found", found.len());
 }
 
 #[test]

@@ -6,7 +6,7 @@ import { withPages } from './documents.mjs';
 import { fail, need, page, repository, website, write } from './lib.mjs';
 
 const SOURCES = [
-  ['src/proxy/error.rs', 'A call was refused or failed', 'proxy'],
+  ['src/proxy/answers/error.rs', 'A call was refused or failed', 'proxy'],
   ['src/upstream/error.rs', 'A server cannot be reached, or gives no answer', 'upstream'],
   ['src/upstream/transport/http/error.rs', 'A server behind HTTP', 'http'],
   ['src/config/error.rs', 'The configuration', 'config'],
@@ -35,7 +35,7 @@ export function ofFunctions(source) {
   const functions = source.matchAll(/((?:^\/\/\/[^\n]*\n)+)pub\(super\) fn (\w+)[\s\S]*?\n\}\n/gm);
   for (const [whole, doc, name] of functions) {
     const texts = [...whole.matchAll(/format!\(\s*"((?:[^"\\]|\\[\s\S])*)"/g)].map((match) => placeholder(match[1]));
-    const longest = texts.sort((a, b) => b.length - a.length)[0] ?? fail(`src/proxy/error.rs: ${name} has no text`);
+    const longest = texts.sort((a, b) => b.length - a.length)[0] ?? fail(`src/proxy/answers/error.rs: ${name} has no text`);
     found.push({ key: name, text: longest.replaceAll('\\n', '\n'), meaning: doc.replaceAll('///', '').replace(/\s+/g, ' ').trim() });
   }
   return found;
@@ -52,7 +52,7 @@ export function readErrors() {
 
 // Plain, as there are many of them on one page.
 // Enums of what the agent is answered when a filter, or the reading of a stored result, goes wrong.
-const PARTS = ['src/proxy/projection/mod.rs', 'src/results.rs'];
+const PARTS = ['src/proxy/answers/projection/mod.rs', 'src/results.rs'];
 
 /** What `src/proxy` answers by itself, with `isError`, in a text that stands where it is said. */
 export function ofReplies() {
