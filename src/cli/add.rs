@@ -72,7 +72,7 @@ pub(super) struct Arguments {
     /// What a call may take: `90s`, `2m`, or seconds
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
-    /// Take what the registry says of this server; without a name, of the one that is called NAME there
+    /// Install from the registry; ID defaults to NAME
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "From the registry")]
     pub(super) from_registry: Option<String>,
     /// This version of it, rather than the newest

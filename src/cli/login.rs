@@ -27,7 +27,7 @@ pub(super) struct LoginArguments {
     /// The server, by its name in the configuration
     #[arg(required_unless_present = "all", conflicts_with = "all", add = completions::of_servers())]
     server: Option<String>,
-    /// Every remote server that wants a login and has none
+    /// Log in to every remote server that needs a login and has none
     #[arg(long)]
     all: bool,
     /// Print the URL and open nothing

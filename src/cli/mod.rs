@@ -112,7 +112,7 @@ struct Global {
         help_heading = "Options for all commands"
     )]
     state_dir: Option<PathBuf>,
-    /// Print JSON, as is done without being asked when the output is no terminal
+    /// Print JSON (default when output is not a terminal)
     #[arg(long, global = true, help_heading = "Options for all commands")]
     json: bool,
     /// How much to log on stderr: off, error, warn, info, debug or trace
@@ -156,7 +156,7 @@ enum Configured {
 enum Machine {
     /// Set everything up: find clients, take over their servers, try them, connect
     Init(init::Arguments),
-    /// Look for everything that could be wrong, and mend what can be mended
+    /// Look for problems, and fix the safe ones with `--fix`
     Doctor(doctor::Arguments),
     /// Take over the servers that clients have
     Migrate(migrate::Arguments),

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     /// Let web pages of this origin call the server; may be given several times
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<Origin>,
-    /// Show every tool of every server by itself instead of the three meta-tools, for clients that search by themselves
+    /// List all tools of all servers instead of the three meta-tools, for clients with their own tool search
     #[arg(long)]
     direct: bool,
 }

@@ -13,7 +13,7 @@ use crate::clients::{Restored, RunState};
   mcpzip undo
   mcpzip undo --list")]
 pub(super) struct Arguments {
-    /// The run to take back; the newest that was not
+    /// Run to undo [default: the latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Show all runs, and change nothing

@@ -53,6 +53,7 @@ mod names;
 mod policy;
 mod projects;
 mod prompts;
+mod prose;
 mod rerank;
 mod resources;
 mod rings;

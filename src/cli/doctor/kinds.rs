@@ -63,10 +63,10 @@ kinds! {
         why "Nothing starts; a program that is running keeps the configuration it has.",
         mend "Look at the line and column that are named. Comments and trailing commas are fine, all else is JSON.";
     CONFIG_UNKNOWN_KEY: Warning "config-unknown-key", "the configuration has a key that means nothing",
-        why "What was meant by it does not happen.",
+        why "This setting has no effect.",
         mend "Correct the key to the one that is suggested, or remove it.";
     CONFIG_ODD: Warning "config-odd", "something in the configuration is not used as it is written",
-        why "What was meant by it does not happen: a default is used, or another entry counts.",
+        why "This setting has no effect: a default is used, or another entry counts.",
         mend "Look at the line that is named, and write what the text says.";
     CONFIG_NO_SERVERS: Warning "config-no-servers", "no server is configured",
         why "Agents find nothing but the built-in tools.",

@@ -35,13 +35,13 @@ use kinds::Severity;
   mcpzip doctor github
   mcpzip doctor --fix --json
 
-It ends with 0 when nothing or only notes were found and not mended, with 6 for warnings, and with 1 for errors.
+It ends with 0 when at most notes are left, with 6 for warnings, and with 1 for errors.
 docs/doctor.md has an entry for each finding.")]
 pub(super) struct Arguments {
     /// Look at this server only
     #[arg(value_name = "SERVER", add = completions::of_servers())]
     server: Option<String>,
-    /// Mend what can be mended without asking; each is told
+    /// Fix the problems that are safe to fix, and print each
     #[arg(long)]
     fix: bool,
 }

@@ -185,7 +185,7 @@ fn wishes(
     };
     if is_asking && arguments.client.is_empty() {
         if installed.is_empty() {
-            output.line("no client was found on this machine; `--client` names one all the same");
+            output.line("no MCP client found. Use `--client NAME` to set one up anyway");
         }
         let survey = Survey::of(&installed, around);
         let lines: Vec<Line> = installed

@@ -1,0 +1,202 @@
+//! The words of documents and help texts: plain English, and no advice to install another program.
+
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+use crate::support::{Setup, command};
+
+/// Documents that were edited for plain English. Add a file when it is clean.
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/decisions",
+    "docs/releasing.md",
+    "website/src/content/docs/404.md",
+    "website/src/content/docs/guides",
+    "website/src/content/docs/index.mdx",
+    "website/src/content/docs/introduction.mdx",
+    "website/src/content/docs/project/faq.md",
+    "website/src/content/docs/reference",
+    "website/src/content/docs/start",
+    "website/src/content/docs/try/configuration-builder.mdx",
+    "website/src/content/docs/try/token-calculator.mdx",
+    "website/src/data/migrate.md",
+    "website/src/data/troubleshooting.md",
+];
+
+/// Patterns that make a sentence harder to read, each with better words.
+const PATTERNS: &[(&str, &str)] = &[
+    (
+        r"(?i)\b(whoever|whatever|whichever)\b",
+        "name the person or thing",
+    ),
+    (
+        r"(?i)\b(somebody|nobody|anybody)\b",
+        "name the person or program",
+    ),
+    (
+        r"(?i)\b(is|are|was) told\b",
+        "say who reports it: \"the plan shows\", \"the agent gets\"",
+    ),
+    (r"(?i)\bis no [a-z]+", "\"is not a\", \"is missing\""),
+    (r"(?i)\bmend(s|ed|ing)?\b", "fix, repair"),
+    (r"\bwants\b", "needs, requires"),
+    (
+        r"(?i)\b(by itself|by themselves|by oneself)\b",
+        "automatically, alone",
+    ),
+    (r"(?i)\bbesides?\b", "next to, with, in addition to"),
+    (r"(?i)\bwhere one\b", "name the place"),
+    (
+        r"(^|[.:;] |\n- |\*\* )The same\b[^.?]*[.:;]",
+        "repeat the noun",
+    ),
+    (r"(^|[.:;] |\n- )What [^.?;:]*[.;:]", "begin with the noun"),
+];
+
+/// Another program has this name on the Rust registry.
+const WRONG_PACKAGE: &str = r"cargo (install|add|binstall) mcpzip\b($|[^-])";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The Markdown files at and below `path`, without those that the website's build makes and Git ignores.
+fn markdown(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_file() {
+        found.push(path.to_owned());
+        return;
+    }
+    let entries = path
+        .read_dir()
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let is_generated = [
+            "commands.md",
+            "configuration.md",
+            "environment.md",
+            "migrate.md",
+            "observability.md",
+            "troubleshooting.md",
+        ]
+        .iter()
+        .any(|name| path.ends_with(name));
+        let is_text = path
+            .extension()
+            .is_some_and(|kind| kind == "md" || kind == "mdx");
+        if path.is_dir() || (is_text && !is_generated) {
+            markdown(&path, found);
+        }
+    }
+}
+
+/// `text` without code and with each paragraph in one line.
+fn prose(text: &str) -> String {
+    let without = |pattern: &str, text: &str| {
+        Regex::new(pattern)
+            .unwrap()
+            .replace_all(text, "…")
+            .into_owned()
+    };
+    let text = without(r"(?s)\A---\n.*?\n---\n", text);
+    let text = without(r"(?s)```.*?\n\s*```", &text);
+    let text = without(r"`[^`]*`", &text);
+    let text = without(r"\]\([^)]*\)", &text);
+    Regex::new(r"([^\n])\n[ \t]*([^\s\-#|*\d])")
+        .unwrap()
+        .replace_all(&text, "$1 $2")
+        .into_owned()
+}
+
+/// The findings of one text, with some words around each.
+fn findings(name: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (pattern, better) in PATTERNS {
+        for hit in Regex::new(pattern).unwrap().find_iter(text) {
+            // "there is no" and "which is no more than" are ordinary.
+            if pattern.contains("is no ")
+                && (text[..hit.start()].to_lowercase().ends_with("there ")
+                    || hit.as_str().ends_with("longer"))
+            {
+                continue;
+            }
+            let words: String = hit.as_str().chars().take(80).collect();
+            found.push(format!("{name}: {words:?}; better: {better}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn documents_are_written_in_plain_english() {
+    let mut files = Vec::new();
+    for document in DOCUMENTS {
+        markdown(&root().join(document), &mut files);
+    }
+    assert!(files.len() > 60, "only {} files were found", files.len());
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.strip_prefix(root()).unwrap().display().to_string();
+        found.extend(findings(&name, &prose(&text)));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_help_is_written_in_plain_english() {
+    let setup = Setup::new();
+    let help = command::run(setup.command(&["--help"]), "").code(0).stdout;
+    let mut found = findings("mcpzip --help", &help);
+    for name in [
+        "init", "add", "migrate", "undo", "connect", "serve", "search", "call", "servers", "login",
+    ] {
+        let help = command::run(setup.command(&[name, "--help"]), "")
+            .code(0)
+            .stdout;
+        found.extend(findings(&format!("mcpzip {name} --help"), &help));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_readme_is_short_and_names_both_commands() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.len() <= 7_000, "{} bytes", readme.len());
+    assert!(
+        readme.lines().count() <= 150,
+        "{} lines",
+        readme.lines().count()
+    );
+    let demo = readme.find("cargo run --release -- demo").unwrap();
+    let tests = readme.find("./test   # all tests").unwrap();
+    assert!(demo < tests && tests < readme.find("cargo install --path .").unwrap());
+}
+
+#[test]
+fn nothing_tells_a_user_to_install_the_package_of_another_program() {
+    let wrong = Regex::new(WRONG_PACKAGE).unwrap();
+    let mut files: Vec<PathBuf> = ["packaging/install.sh", "packaging/install.ps1"]
+        .map(|file| root().join(file))
+        .into();
+    for place in [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs",
+        "website/src/content/docs",
+        "website/src/data",
+    ] {
+        markdown(&root().join(place), &mut files);
+    }
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(!wrong.is_match(&text), "{}", file.display());
+    }
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("name = \"mcpzip-cli\""));
+}
