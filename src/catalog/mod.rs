@@ -122,6 +122,12 @@ impl std::fmt::Debug for Rules {
 }
 
 impl Snapshot {
+    /// Whether no more than one server was ever heard of, in whatever state.
+    #[must_use]
+    pub fn has_one_server(&self) -> bool {
+        self.reserved.len() <= 1
+    }
+
     fn new(
         servers: BTreeMap<ServerName, Arc<ServerTools>>,
         rules: Option<Rules>,

@@ -56,7 +56,8 @@ impl Snapshot {
         }
         let begun = self.begun_with(name);
         if !begun.is_empty() {
-            return self.decide(self.among(name, &begun), begun.iter().map(String::as_str));
+            let servers = begun.iter().map(|(server, _)| server.as_str());
+            return self.decide(self.among(&begun), servers);
         }
         self.decide(self.bare(name), std::iter::empty())
     }
@@ -65,9 +66,9 @@ impl Snapshot {
     #[must_use]
     pub fn addressed(&self, name: &str) -> Vec<String> {
         let name = name.trim();
-        let readings = self.readings(name);
+        let mut readings = self.readings(name);
         if readings.is_empty() && !name.contains(SEPARATOR) {
-            return self.begun_with(name);
+            readings = self.begun_with(name);
         }
         readings.into_iter().map(|(server, _)| server).collect()
     }
@@ -164,28 +165,33 @@ impl Snapshot {
         joined().chain(separated()).flat_map(folded).collect()
     }
 
-    /// The servers whose name is the beginning of `name`, up to where a word of it ends: `github_create_issue`,
-    /// `GithubCreateIssue`.
-    fn begun_with(&self, name: &str) -> Vec<String> {
-        let beginnings: Vec<String> = word_ends(name).map(|end| fold(&name[..end])).collect();
-        self.known()
-            .filter(|known| beginnings.contains(&fold(known)))
-            .map(str::to_owned)
-            .collect()
+    /// The servers whose name begins `name` up to the end of one of its words, with the rest of `name` from there:
+    /// `github_create_issue`, `GithubCreateIssue`, and `mcp_github_create_issue` behind a client's prefix.
+    fn begun_with<'n>(&self, name: &'n str) -> Vec<Reading<'n>> {
+        let known: Vec<(String, &str)> = self.known().map(|known| (fold(known), known)).collect();
+        let mut found: Vec<Reading<'n>> = Vec::new();
+        for start in starts(name) {
+            let rest = &name[start..];
+            let beginnings: Vec<String> = word_ends(rest).map(|end| fold(&rest[..end])).collect();
+            let begun = known
+                .iter()
+                .filter(|(folded, _)| beginnings.contains(folded));
+            found.extend(begun.map(|(_, known)| ((*known).to_owned(), rest)));
+        }
+        found
     }
 
-    /// The tools of `servers` that `name` means, which begins with their names.
-    fn among(&self, name: &str, servers: &[String]) -> Vec<Tool> {
-        let wanted = fold(name);
-        let exact: Vec<Tool> = servers
+    /// The tools that names mean which begin with their servers' names.
+    fn among(&self, begun: &[Reading<'_>]) -> Vec<Tool> {
+        let exact: Vec<Tool> = begun
             .iter()
-            .filter_map(|server| self.exact(server, name))
+            .filter_map(|(server, name)| self.exact(server, name))
             .collect();
         if !exact.is_empty() {
             return exact;
         }
-        let folded = servers.iter().flat_map(|server| {
-            let server_folded = fold(server);
+        let folded = begun.iter().flat_map(|(server, name)| {
+            let (wanted, server_folded) = (fold(name), fold(server));
             self.named(server, |own| {
                 let own = fold(own);
                 own == wanted || wanted.strip_prefix(&server_folded) == Some(own.as_str())
@@ -195,7 +201,8 @@ impl Snapshot {
     }
 
     /// The tools of all servers that are named `name`, or else those whose names differ from it in letter case and dashes;
-    /// none where it may be another spelling of a server's tool that is not there: `Githubdeleterepo`.
+    /// none where it may be another spelling of a server's tool that is not there: `Githubdeleterepo`. A tool whose own name has
+    /// the separator in it is called with its server's name only.
     fn bare(&self, name: &str) -> Vec<Tool> {
         let servers = || self.servers().map(|server| server.name().as_str());
         let exact: Vec<Tool> = servers()
@@ -217,7 +224,11 @@ impl Snapshot {
         match is_exact {
             true => exact,
             false => servers()
-                .flat_map(|server| self.named(server, |own| fold(own) == wanted))
+                .flat_map(|server| {
+                    self.named(server, |own| {
+                        !own.contains(SEPARATOR) && fold(own) == wanted
+                    })
+                })
                 .collect(),
         }
     }
@@ -274,6 +285,31 @@ fn splits<'n>(name: &'n str, separator: &str) -> impl Iterator<Item = (&'n str, 
     (1..name.len().saturating_sub(length).min(FARTHEST))
         .filter(move |at| name.as_bytes()[*at..].starts_with(separator.as_bytes()))
         .map(move |at| (&name[..at], &name[at + length..]))
+}
+
+/// Where a server's name may begin, in bytes: at the start, behind the words that clients put first (`mcp`, our own name), and
+/// behind the name by which a client knows us: `mcp_tools_github_create_issue`.
+fn starts(name: &str) -> Vec<usize> {
+    let ends: Vec<usize> = word_ends(name).collect();
+    // Between two words there may be separators, which count as words here; they fold to nothing.
+    let mut words = Vec::new();
+    let mut from = 0;
+    for end in ends.into_iter().chain([name.len()]) {
+        match fold(&name[from..end]) {
+            word if word.is_empty() => {}
+            word => words.push((from, word)),
+        }
+        from = end;
+    }
+    let is_prefix = |word: &str| word == "mcp" || word == BUILT_IN_SERVER;
+    let prefixes = words.iter().take_while(|(_, word)| is_prefix(word)).count();
+    let last = match prefixes {
+        0 => 0,
+        // The word behind `mcp` may be a name of ours that the user chose.
+        _ => prefixes + 1,
+    };
+    let behind = words.iter().map(|(start, _)| *start).take(last + 1).skip(1);
+    std::iter::once(0).chain(behind).collect()
 }
 
 /// Where the words of a name end, but for the last one.

@@ -226,6 +226,10 @@ impl Proxy {
     pub fn configure(&self, config: Config) {
         self.switches.compare(&config);
         self.catalog.reserve(config.names.iter().cloned());
+        let before = self.unscoped().config();
+        let is_kept =
+            |server: &ServerName| before.servers.get(server) == config.servers.get(server);
+        self.named_uris.retire(&self.catalog.snapshot(), is_kept);
         self.pins.require(policy::pinned(&config));
         self.pool.configure(&config);
         self.refresh.configure(&self.views.reachable(&config));

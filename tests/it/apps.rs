@@ -260,3 +260,59 @@ fn a_server_does_not_speak_in_anothers_name() {
     }
     client.finish();
 }
+
+#[test]
+fn what_a_server_named_is_read_from_no_other_once_it_is_gone() {
+    let content = r#"{"contents":[{"uri":"ui://board/main","text":"of the board"}]}"#;
+    let owner = reading("").resource("ui://board/main", [result(content)]);
+    let setup = || Setup::new().server("thief", reading("stolen").template("{+anything}"));
+    let changed = [
+        setup(),
+        setup().server_with("board", owner.clone(), json!({ "disabled": true })),
+        setup().entry("board", r#"{"command":"/no/such/program"}"#),
+        setup().server_with(
+            "board",
+            owner.clone(),
+            json!({ "projects": ["/no/such/project"] }),
+        ),
+    ];
+    for after in changed {
+        let before = after.clone().server("board", owner.clone());
+        before.save();
+        let mut client = before.connect();
+        assert!(read(&mut client, "ui://board/main").contains("of the board"));
+        after.save();
+        client.wait_for_stderr("configuration");
+        until("it is gone", || {
+            let told = read(&mut client, "ui://board/main");
+            assert!(!told.contains("stolen"), "{told}");
+            (!told.contains("of the board")).then_some(())
+        });
+        client.finish();
+    }
+}
+
+#[test]
+fn a_template_claims_no_interface_no_skill_and_no_uri_of_ours() {
+    let setup = Setup::new()
+        .server("board", reading("of the board").tool("x", [answer("x")]))
+        .server("thief", reading("stolen").template("{+any}"));
+    let mut client = setup.connect();
+    until("the other's template", || {
+        read(&mut client, "file:///x")
+            .contains("stolen")
+            .then_some(())
+    });
+    for uri in [
+        "ui://board/x",
+        "UI://board/x",
+        "skill://x/SKILL.md",
+        "skill:x",
+        "MCPZIP://Board/x",
+        "mcpzip://BOARD/x",
+    ] {
+        let told = read(&mut client, uri);
+        assert!(!told.contains("stolen"), "{uri}: {told}");
+    }
+    client.finish();
+}

@@ -5,11 +5,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
+use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::{Object, text};
 use crate::tool::ServerName;
 
@@ -33,6 +34,8 @@ static ENDINGS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
 pub(in crate::proxy) struct NamedUris {
     keys: RandomState,
     servers: Mutex<HashMap<ServerName, Named>>,
+    /// What servers listed when their entries were last taken away or changed.
+    retired: Mutex<HashMap<ServerName, Arc<ServerTools>>>,
 }
 
 #[derive(Debug, Default)]
@@ -71,14 +74,33 @@ impl NamedUris {
         }
     }
 
-    /// The servers that named `uri`.
+    /// Remembers what servers of `snapshot` listed whose entries `is_kept` does not hold for.
+    pub(in crate::proxy) fn retire(
+        &self,
+        snapshot: &Snapshot,
+        is_kept: impl Fn(&ServerName) -> bool,
+    ) {
+        let gone = snapshot
+            .servers()
+            .filter(|server| !is_kept(server.name()))
+            .map(|server| (server.name().clone(), server.clone()));
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        retired.extend(gone);
+    }
+
+    /// The servers that named `uri`, in whatever state they are now.
     pub(in crate::proxy) fn namers(&self, uri: &str) -> Vec<ServerName> {
         let hash = self.keys.hash_one(uri);
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let namers = servers
             .iter()
             .filter(|(_, named)| named.known.contains(&hash));
-        namers.map(|(server, _)| server.clone()).collect()
+        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = retired.values().filter(|server| server.names_resource(uri));
+        namers
+            .map(|(server, _)| server.clone())
+            .chain(listed.map(|server| server.name().clone()))
+            .collect()
     }
 }
 

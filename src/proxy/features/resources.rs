@@ -48,7 +48,7 @@ pub(in crate::proxy) const TEMPLATES: List = List {
 };
 
 /// The schemes of interfaces (MCP Apps) and skills.
-const OWNED: &[&str] = &["ui://", "skill://"];
+const OWNED: &[&str] = &["ui", "skill"];
 
 /// What a URI stands for.
 #[derive(Debug, PartialEq, Eq)]
@@ -156,22 +156,23 @@ impl Proxy {
         target(
             &view.exposing(RESOURCES.is_exposed),
             uri,
-            &self.owners(view, uri),
+            &self.owners(uri),
+            self.unscoped().snapshot().has_one_server(),
         )
     }
 
-    /// The servers that named `uri`: in a list, as a tool's interface, or in a result; only those that the client of this
-    /// request sees, also where their resources are hidden.
-    fn owners(&self, view: &View, uri: &str) -> BTreeSet<ServerName> {
-        let (config, snapshot) = (view.config(), view.snapshot());
+    /// The servers that named `uri`: in a list, as a tool's interface, or in a result. Also those that this client does not see,
+    /// hide their resources or are gone, so that no other server answers for them.
+    fn owners(&self, uri: &str) -> BTreeSet<ServerName> {
+        let snapshot = self.unscoped().snapshot();
         let declared = snapshot
             .servers()
             .filter(|server| server.names_resource(uri));
         let declared = declared.map(|server| server.name().clone());
-        let in_results = self.named_uris.namers(uri).into_iter();
-        in_results
+        self.named_uris
+            .namers(uri)
+            .into_iter()
             .chain(declared)
-            .filter(|server| config.servers.contains_key(server))
             .collect()
     }
 
@@ -200,7 +201,7 @@ impl Proxy {
         let mut found: Vec<_> = servers.iter().filter_map(own).collect();
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => match target(&servers, uri, &self.owners(view, uri)) {
+            0 => match target(&servers, uri, &self.owners(uri), false) {
                 Target::At(server, own) => Ok((server, own)),
                 Target::Several(uris) => Err(ambiguous(uri, &uris)),
                 Target::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
@@ -278,11 +279,21 @@ impl Proxy {
 }
 
 /// What `uri`, which `owners` have named, stands for among the resources of `servers`.
-fn target(servers: &[Arc<ServerTools>], uri: &str, owners: &BTreeSet<ServerName>) -> Target {
+/// An interface or a skill is found where a server named it, or where there is only one server (`is_alone`): neither a template
+/// nor a guess gives a claim to one.
+fn target(
+    servers: &[Arc<ServerTools>],
+    uri: &str,
+    owners: &BTreeSet<ServerName>,
+    is_alone: bool,
+) -> Target {
     if let Some((name, rest)) = uri::split(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
     {
         return Target::At(name, own_uri(server, rest));
+    }
+    if uri::is_ours(uri) || owners.is_empty() && !is_alone && is_owned(uri) {
+        return Target::Unlisted(Vec::new());
     }
     let found: Vec<_> = if owners.is_empty() {
         by_template(servers, uri)
@@ -296,6 +307,11 @@ fn target(servers: &[Arc<ServerTools>], uri: &str, owners: &BTreeSet<ServerName>
         [server] if owners.len() <= 1 => Target::At(server.name().clone(), uri.to_owned()),
         _ => Target::Several(found.iter().map(|server| told_apart(server, uri)).collect()),
     }
+}
+
+fn is_owned(uri: &str) -> bool {
+    let scheme = uri.split(':').next().unwrap_or_default();
+    OWNED.iter().any(|owned| scheme.eq_ignore_ascii_case(owned))
 }
 
 /// The servers whose template says most of `uri`.
@@ -373,14 +389,6 @@ fn likely(servers: &[Arc<ServerTools>], uri: &str) -> Vec<ServerName> {
         .map(|server| (Reverse(in_common(server)), server.name().clone()))
         .collect();
     ranked.sort();
-    // An interface or a skill of one server is never taken from another.
-    let is_owned = OWNED.iter().any(|scheme| {
-        uri.get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    });
-    if is_owned && ranked.len() > 1 {
-        ranked.clear();
-    }
     ranked.into_iter().map(|(_, server)| server).collect()
 }
 
@@ -481,7 +489,7 @@ mod tests {
                 .filter(|server| server.names_resource(uri))
                 .map(|server| server.name().clone())
                 .collect();
-            let found = match target(servers, uri, &owners) {
+            let found = match target(servers, uri, &owners, false) {
                 Target::At(server, own) => format!("{server} {own}"),
                 Target::Several(uris) => uris.join(" or "),
                 Target::Unlisted(likely) => format!("unlisted {likely:?}"),

@@ -46,6 +46,13 @@ pub(in crate::proxy) fn split(uri: &str) -> Option<(ServerName, &str)> {
     Some((ServerName::new(server).ok()?, rest))
 }
 
+/// Whether `uri` has the scheme by which we tell servers' URIs apart, in any letter case. No server is asked for one.
+pub(super) fn is_ours(uri: &str) -> bool {
+    let scheme = SCHEME.split(':').next().unwrap_or_default();
+    let written = uri.split(':').next().unwrap_or_default();
+    written.eq_ignore_ascii_case(scheme)
+}
+
 /// How many bytes two URIs have in common at their beginning; none unless that is at least the scheme.
 pub(in crate::proxy) fn in_common(a: &str, b: &str) -> usize {
     let length = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
