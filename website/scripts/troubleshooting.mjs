@@ -32,7 +32,7 @@ export function ofEnums(source) {
 /** The texts of `format!` in functions that word an error, each with the sentence above the function. */
 export function ofFunctions(source) {
   const found = [];
-  const functions = source.matchAll(/((?:^\/\/\/[^\n]*\n)+)pub\(super\) fn (\w+)[\s\S]*?\n\}\n/gm);
+  const functions = source.matchAll(/((?:^\/\/\/[^\n]*\n)+)pub\((?:super|in [\w:]+)\) fn (\w+)[\s\S]*?\n\}\n/gm);
   for (const [whole, doc, name] of functions) {
     const texts = [...whole.matchAll(/format!\(\s*"((?:[^"\\]|\\[\s\S])*)"/g)].map((match) => placeholder(match[1]));
     const longest = texts.sort((a, b) => b.length - a.length)[0] ?? fail(`src/proxy/answers/error.rs: ${name} has no text`);
