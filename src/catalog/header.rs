@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::entries::{Entries, Entry, Kind};
-use super::server_tools::{Body, Flaw, Listed, ServerTools, ToolEntry};
+use super::server_tools::{Body, InvalidEntry, Listed, ServerTools, ToolEntry};
 use crate::mcp::{Object, Revision, ServerCapabilities};
 use crate::tool::{Definition, Hints, ServerName, ToolHash, ToolName};
 
@@ -148,7 +148,7 @@ impl Header<'_> {
             others(&self.templates),
         );
         let capabilities: &RawValue = serde_json::from_str(&self.capabilities).ok()?;
-        let flaws = self.flaws.iter().map(|(kind, index, reason)| Flaw {
+        let flaws = self.flaws.iter().map(|(kind, index, reason)| InvalidEntry {
             kind: *kind,
             index: *index,
             reason: reason.clone(),

@@ -25,7 +25,7 @@ pub use cache::{Cache, DIRECTORY, FORMAT, Key};
 pub use entries::{Entries, Entry, Kind};
 pub use names::Resolution;
 pub use pins::{Change, Changes, Pins};
-pub use server_tools::{Flaw, Listed, ReadError, ServerTools, ToolEntry};
+pub use server_tools::{InvalidEntry, Listed, ReadError, ServerTools, ToolEntry};
 
 use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};
 

@@ -29,7 +29,7 @@ pub struct ServerTools {
     pub(super) instructions: Option<String>,
     pub(super) capabilities: ServerCapabilities,
     pub(super) revision: Option<Revision>,
-    pub(super) flaws: Vec<Flaw>,
+    pub(super) flaws: Vec<InvalidEntry>,
     pub(super) listed_at: SystemTime,
     pub(super) fresh_for: Option<Duration>,
 }
@@ -74,7 +74,7 @@ pub struct ToolEntry {
 
 /// An entry of one of a server's lists that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flaw {
+pub struct InvalidEntry {
     /// What it should have been.
     pub kind: Kind,
     /// Which entry, counted from zero.
@@ -144,7 +144,7 @@ impl ServerTools {
 
     /// Entries of the lists that cannot be used.
     #[must_use]
-    pub fn flaws(&self) -> &[Flaw] {
+    pub fn flaws(&self) -> &[InvalidEntry] {
         &self.flaws
     }
 

@@ -54,7 +54,7 @@ impl EntryText {
                     .members
                     .iter()
                     .rposition(is_target)
-                    .map_or(0, |place| place + 1);
+                    .map_or(0, |at| at + 1);
                 self.members.insert(behind, new.clone());
             }
         }

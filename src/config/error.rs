@@ -210,12 +210,12 @@ pub struct Warning {
     /// Where.
     pub position: Position,
     /// What.
-    pub oddity: Oddity,
+    pub oddity: ConfigWarning,
 }
 
 /// What a [`Warning`] is about. Keys are paths from the top of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
+pub enum ConfigWarning {
     /// No feature of this release has such a key.
     #[error("unknown key `{key}`{}", nearest.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default())]
     UnknownKey {

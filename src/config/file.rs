@@ -12,7 +12,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 use tracing::level_filters::LevelFilter;
 
-use super::error::{EntryError, Oddity};
+use super::error::{ConfigWarning, EntryError};
 use super::keys;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
@@ -183,7 +183,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     members.read("$schema", |_| Ok(()))?;
     let servers = members.read("mcpServers", |field| servers(field, report))?;
     if servers.is_none() {
-        report.add(root.start(), Oddity::NoServers);
+        report.add(root.start(), ConfigWarning::NoServers);
     }
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);

@@ -49,7 +49,7 @@ pub use edit::{EditError, FileLock, edit, link_target};
 pub use entry::Server;
 pub use entry_text::EntryText;
 pub use env::Environment;
-pub use error::{EntryError, Error, Oddity, Position, ServerFault, Warning};
+pub use error::{ConfigWarning, EntryError, Error, Position, ServerFault, Warning};
 pub use hash::ConfigHash;
 pub use language_model::{LanguageModel, ModelKey, Provider};
 pub use management::Management;

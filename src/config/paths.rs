@@ -48,14 +48,14 @@ impl Paths {
             state_dir,
         } = flags;
         Ok(Self {
-            config_file: place(config_file, env::CONFIG, environment, |dirs| {
+            config_file: directory(config_file, env::CONFIG, environment, |dirs| {
                 dirs.config_dir().join(FILE_NAME)
             })?,
-            cache_dir: place(cache_dir, env::CACHE_DIR, environment, |dirs| {
+            cache_dir: directory(cache_dir, env::CACHE_DIR, environment, |dirs| {
                 dirs.cache_dir().to_owned()
             })?,
             // Only Linux has a place for state of its own.
-            state_dir: place(state_dir, env::STATE_DIR, environment, |dirs| {
+            state_dir: directory(state_dir, env::STATE_DIR, environment, |dirs| {
                 dirs.state_dir()
                     .unwrap_or_else(|| dirs.data_local_dir())
                     .to_owned()
@@ -75,7 +75,7 @@ pub fn older_config_file(environment: &Environment) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
-fn place(
+fn directory(
     flag: Option<PathBuf>,
     variable: Variable,
     environment: &Environment,

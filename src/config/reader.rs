@@ -12,7 +12,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 
 use super::duration;
-use super::error::{EntryError, Oddity, Position, Warning};
+use super::error::{ConfigWarning, EntryError, Position, Warning};
 use super::keys::Table;
 use super::nearest::nearest;
 
@@ -31,7 +31,7 @@ pub(super) type Read<T> = Result<Option<T>, At<EntryError>>;
 
 /// Gathers what is odd.
 #[derive(Debug, Default)]
-pub(super) struct Report(RefCell<Vec<At<Oddity>>>);
+pub(super) struct Report(RefCell<Vec<At<ConfigWarning>>>);
 
 /// An object's members; of a key that stands there twice, the last.
 pub(super) struct Members<'a> {
@@ -67,7 +67,7 @@ impl<T> At<T> {
 }
 
 impl Report {
-    pub(super) fn add(&self, offset: usize, oddity: Oddity) {
+    pub(super) fn add(&self, offset: usize, oddity: ConfigWarning) {
         self.0.borrow_mut().push(At::new(offset, oddity));
     }
 
@@ -75,7 +75,7 @@ impl Report {
     pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
         let mut oddities = self.0.into_inner();
         oddities.sort_by_key(|oddity| oddity.offset);
-        let warning = |at: At<Oddity>| Warning {
+        let warning = |at: At<ConfigWarning>| Warning {
             position: lines.position(at.offset),
             oddity: at.value,
         };
@@ -98,7 +98,7 @@ impl<'a> Members<'a> {
             if last.insert(name, index).is_some() {
                 report.add(
                     property.range.start,
-                    Oddity::Duplicate {
+                    ConfigWarning::Duplicate {
                         key: format!("{scope}{prefix}{name}"),
                     },
                 );
@@ -167,7 +167,7 @@ impl<'a> Members<'a> {
                 let key = format!("{}{}{name}", self.scope, self.prefix);
                 self.report.add(
                     property.range.start,
-                    Oddity::UnknownKey {
+                    ConfigWarning::UnknownKey {
                         key,
                         nearest: nearest(name, &known),
                     },
@@ -271,7 +271,7 @@ impl<'a> Field<'a> {
         if matches!(self.value, Value::NumberLit(_)) && time.as_secs() >= MANY_SECONDS {
             self.report.add(
                 self.offset(),
-                Oddity::ManySeconds {
+                ConfigWarning::ManySeconds {
                     key: self.path.clone(),
                     seconds: time.as_secs(),
                 },

@@ -1,6 +1,6 @@
 //! How results are answered, as the configuration says.
 
-use super::error::Oddity;
+use super::error::ConfigWarning;
 use super::file::Results;
 use super::options::{Duplicates, Lifetime};
 use super::reader::{At, Read, Report};
@@ -57,7 +57,7 @@ impl ResultOptions {
             }) => {
                 report.add(
                     offset,
-                    Oddity::Default {
+                    ConfigWarning::Default {
                         fault,
                         default: "the defaults for results".to_owned(),
                     },

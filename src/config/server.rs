@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf, is_separator};
 
 use super::env::{Environment, is_inherited};
-use super::error::{EntryError, Oddity};
+use super::error::{ConfigWarning, EntryError};
 use super::file::{Entry, OAuthEntry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::policy::Policy;
@@ -90,7 +90,7 @@ impl<'a> Resolver<'a> {
             if is_there {
                 self.report.add(
                     offset,
-                    Oddity::Unused {
+                    ConfigWarning::Unused {
                         key: format!("mcpServers.{name}.{key}"),
                         target,
                     },
@@ -159,7 +159,7 @@ impl<'a> Resolver<'a> {
              }| {
                 self.report.add(
                     offset,
-                    Oddity::Default {
+                    ConfigWarning::Default {
                         fault,
                         default: "no update from there".to_owned(),
                     },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::error::{EntryError, Error, Oddity, ServerFault, Warning};
+use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::reader::{At, Lines, Read, Report};
@@ -300,14 +300,14 @@ fn servers(
                     let name = name.clone();
                     resolver
                         .report
-                        .add(offset, Oddity::Renamed { written, name });
+                        .add(offset, ConfigWarning::Renamed { written, name });
                 }
                 servers.insert(name, server);
             }
             Err(at) if is_disabled => {
                 resolver.report.add(
                     at.offset,
-                    Oddity::Disabled {
+                    ConfigWarning::Disabled {
                         name: written,
                         fault: at.value,
                     },
@@ -348,7 +348,7 @@ pub(super) fn setting<T: Copy>(
         }) => {
             report.add(
                 offset,
-                Oddity::Default {
+                ConfigWarning::Default {
                     fault,
                     default: text(default),
                 },
@@ -384,7 +384,7 @@ fn search(
                  }| {
                     resolver.report.add(
                         offset,
-                        Oddity::Default {
+                        ConfigWarning::Default {
                             fault,
                             default: "no language model".to_owned(),
                         },
@@ -410,7 +410,7 @@ fn search(
         }) => {
             resolver.report.add(
                 offset,
-                Oddity::Default {
+                ConfigWarning::Default {
                     fault,
                     default: default.default_limit.to_string(),
                 },
@@ -433,7 +433,7 @@ fn credentials(environment: &Environment, read: Read<Credentials>, report: &Repo
             let (name, used) = (env::CREDENTIALS.name, written.text());
             report.add(
                 0,
-                Oddity::Variable {
+                ConfigWarning::Variable {
                     name,
                     expected: CREDENTIALS_EXPECTED,
                     used,
@@ -463,7 +463,7 @@ fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) 
          }| {
             report.add(
                 offset,
-                Oddity::Default {
+                ConfigWarning::Default {
                     fault,
                     default: REGISTRY.to_owned(),
                 },
@@ -494,7 +494,7 @@ fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Ex
         }) => {
             report.add(
                 offset,
-                Oddity::Default {
+                ConfigWarning::Default {
                     fault,
                     default: "everything is shown".to_owned(),
                 },
@@ -512,7 +512,7 @@ fn level(read: Read<LevelFilter>, report: &Report) -> Option<LevelFilter> {
          }| {
             report.add(
                 offset,
-                Oddity::Default {
+                ConfigWarning::Default {
                     fault,
                     default: "the usual".to_owned(),
                 },
@@ -530,7 +530,7 @@ fn metrics(read: Read<file::HttpEntry>, default: bool, report: &Report) -> bool 
          }| {
             report.add(
                 offset,
-                Oddity::Default {
+                ConfigWarning::Default {
                     fault,
                     default: "no figures are served".to_owned(),
                 },
@@ -553,7 +553,7 @@ fn max_age(read: Read<file::CatalogEntry>, default: Duration, report: &Report) -
             value: fault,
         }) => {
             let default = format!("lists are renewed after {}", duration::text(default));
-            report.add(offset, Oddity::Default { fault, default });
+            report.add(offset, ConfigWarning::Default { fault, default });
             MAX_AGE
         }
     }

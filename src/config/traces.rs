@@ -10,7 +10,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use super::env::{self, Environment, Variable};
-use super::error::{EntryError, Oddity};
+use super::error::{ConfigWarning, EntryError};
 use super::file::TracesEntry;
 use super::reader::{At, Read};
 use super::server::{Resolver, is_url};
@@ -101,7 +101,7 @@ impl Resolver<'_> {
              }| {
                 self.report.add(
                     offset,
-                    Oddity::Default {
+                    ConfigWarning::Default {
                         fault,
                         default: "traces go nowhere".to_owned(),
                     },
@@ -137,7 +137,7 @@ impl Resolver<'_> {
                      }| {
                         self.report.add(
                             offset,
-                            Oddity::Default {
+                            ConfigWarning::Default {
                                 fault,
                                 default: "no headers are sent".to_owned(),
                             },
@@ -220,7 +220,7 @@ impl Resolver<'_> {
         }
         self.report.add(
             0,
-            Oddity::Variable {
+            ConfigWarning::Variable {
                 name: named.name,
                 expected: URL_EXPECTED,
                 used: "none".to_owned(),
@@ -253,7 +253,7 @@ impl Resolver<'_> {
                  }| {
                     self.report.add(
                         offset,
-                        Oddity::Default {
+                        ConfigWarning::Default {
                             fault,
                             default: "traces go nowhere".to_owned(),
                         },
@@ -282,7 +282,7 @@ impl Resolver<'_> {
             let name = env::OTEL_TRACES_SAMPLER.name;
             self.report.add(
                 0,
-                Oddity::Variable {
+                ConfigWarning::Variable {
                     name,
                     expected,
                     used: "parentbased_always_on".to_owned(),

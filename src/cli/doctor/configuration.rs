@@ -4,7 +4,7 @@ use super::super::setup::Machine;
 use super::Examination;
 use super::finding::Finding;
 use super::kinds;
-use crate::config::{Config, EntryError, Error, Oddity, older_config_file};
+use crate::config::{Config, ConfigWarning, EntryError, Error, older_config_file};
 
 /// Reads the configuration; nothing where there is none that can be used.
 pub(super) fn examine(
@@ -62,8 +62,8 @@ pub(super) fn examine(
     if only.is_none() {
         for warning in &config.warnings {
             let kind = match warning.oddity {
-                Oddity::UnknownKey { .. } => &kinds::CONFIG_UNKNOWN_KEY,
-                Oddity::NoServers => continue,
+                ConfigWarning::UnknownKey { .. } => &kinds::CONFIG_UNKNOWN_KEY,
+                ConfigWarning::NoServers => continue,
                 _ => &kinds::CONFIG_ODD,
             };
             examination.add(Finding::new(
