@@ -7,8 +7,8 @@ use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
 use crate::clients::{
-    Client, CodexApproval, Connected, Disconnected, Edit, Launch, Place, Scope, Survey, barrier,
-    connect, disconnect,
+    Client, CodexApproval, ConfigLocation, Connected, Disconnected, Edit, Launch, Scope, Survey,
+    barrier, connect, disconnect,
 };
 use crate::secret::Masker;
 
@@ -18,7 +18,7 @@ use crate::secret::Masker;
   mcpzip connect cursor --scope project --dry-run")]
 pub(super) struct ConnectArguments {
     #[command(flatten)]
-    place: PlaceArguments,
+    location: LocationArguments,
     /// The name of the entry
     #[arg(long, value_name = "NAME", default_value = "mcpzip")]
     name: String,
@@ -33,11 +33,11 @@ pub(super) struct ConnectArguments {
   mcpzip disconnect codex --dry-run")]
 pub(super) struct DisconnectArguments {
     #[command(flatten)]
-    place: PlaceArguments,
+    location: LocationArguments,
 }
 
 #[derive(Debug, Args)]
-struct PlaceArguments {
+struct LocationArguments {
     /// The client
     #[arg(value_name = "CLIENT", value_parser = client_names())]
     client: String,
@@ -54,16 +54,16 @@ pub(super) fn run_connect(
     machine: &Machine,
     output: &Output,
 ) -> Result<(), Exit> {
-    let place = arguments.place.find(machine)?;
+    let location = arguments.location.find(machine)?;
     let mut launch = machine.launch()?;
     launch.approval = arguments
         .codex_approval
         .as_deref()
         .and_then(CodexApproval::named);
-    if place.scope == Scope::User {
-        let survey = Survey::of(&[place.client], &machine.around);
-        if let Some(reason) = barrier(place.client, &survey, &launch, &machine.around) {
-            let title = place.client.title();
+    if location.scope == Scope::User {
+        let survey = Survey::of(&[location.client], &machine.around);
+        if let Some(reason) = barrier(location.client, &survey, &launch, &machine.around) {
+            let title = location.client.title();
             return Err(Exit::failed(format!(
                 "mcpzip would not run at {title}: {reason}; nothing was done"
             )));
@@ -71,10 +71,10 @@ pub(super) fn run_connect(
     }
     let plan = |launch: &Launch| {
         let (name, file) = (Some(arguments.name.as_str()), &machine.paths.config_file);
-        connect(&place, name, launch, file, &machine.around).map_err(anyhow::Error::from)
+        connect(&location, name, launch, file, &machine.around).map_err(anyhow::Error::from)
     };
     let mut connected = plan(&launch)?;
-    let is_open = launch.approval.is_none() && !arguments.place.dry_run;
+    let is_open = launch.approval.is_none() && !arguments.location.dry_run;
     if is_open && matches!(connected, Connected::Edit(_, Some(_), _)) {
         launch.approval = ask_for_approval(output)?;
         connected = plan(&launch)?;
@@ -86,7 +86,7 @@ pub(super) fn run_connect(
             }
             report(
                 output,
-                &place,
+                &location,
                 std::slice::from_ref(&name),
                 None,
                 None,
@@ -94,7 +94,7 @@ pub(super) fn run_connect(
             );
         }
         Connected::Taken => {
-            let (name, path) = (&arguments.name, place.path.display());
+            let (name, path) = (&arguments.name, location.path.display());
             return Err(Exit::failed(format!(
                 "`{path}` has another server `{name}`; give the entry another name with `--name`"
             )));
@@ -103,7 +103,7 @@ pub(super) fn run_connect(
             if let Some(warning) = warning {
                 output.notable(&warning);
             }
-            let words = if arguments.place.dry_run {
+            let words = if arguments.location.dry_run {
                 "would be connected"
             } else {
                 "is connected; restart it"
@@ -111,10 +111,10 @@ pub(super) fn run_connect(
             let names = [arguments.name.clone()];
             carry_out(
                 "connect",
-                &arguments.place,
+                &arguments.location,
                 machine,
                 output,
-                &place,
+                &location,
                 (&edits, &masker, &names, words),
             )?;
             if !machine.paths.config_file.exists() && !output.is_json() {
@@ -133,21 +133,21 @@ pub(super) fn run_disconnect(
     machine: &Machine,
     output: &Output,
 ) -> Result<(), Exit> {
-    let place = arguments.place.find(machine)?;
-    match disconnect(&place).map_err(anyhow::Error::from)? {
-        Disconnected::Already => report(output, &place, &[], None, None, "is not connected"),
+    let location = arguments.location.find(machine)?;
+    match disconnect(&location).map_err(anyhow::Error::from)? {
+        Disconnected::Already => report(output, &location, &[], None, None, "is not connected"),
         Disconnected::Edit(edit, names, masker) => {
-            let words = if arguments.place.dry_run {
+            let words = if arguments.location.dry_run {
                 "would be disconnected"
             } else {
                 "is disconnected"
             };
             carry_out(
                 "disconnect",
-                &arguments.place,
+                &arguments.location,
                 machine,
                 output,
-                &place,
+                &location,
                 (&[edit], &masker, &names, words),
             )?;
         }
@@ -157,15 +157,15 @@ pub(super) fn run_disconnect(
 
 fn carry_out(
     command: &str,
-    arguments: &PlaceArguments,
+    arguments: &LocationArguments,
     machine: &Machine,
     output: &Output,
-    place: &Place,
+    location: &ConfigLocation,
     (edits, masker, names, words): (&[Edit], &Masker, &[String], &str),
 ) -> Result<(), Exit> {
     let diff: String = edits.iter().map(|edit| edit.diff(masker)).collect();
     if arguments.dry_run {
-        report(output, place, names, Some(&diff), None, words);
+        report(output, location, names, Some(&diff), None, words);
         return Ok(());
     }
     let line = format!("{command} {} --scope {}", arguments.client, arguments.scope);
@@ -173,13 +173,13 @@ fn carry_out(
         .journal()
         .apply(&line, edits)
         .map_err(anyhow::Error::from)?;
-    report(output, place, names, Some(&diff), Some(&run), words);
+    report(output, location, names, Some(&diff), Some(&run), words);
     Ok(())
 }
 
 fn report(
     output: &Output,
-    place: &Place,
+    location: &ConfigLocation,
     names: &[String],
     diff: Option<&str>,
     run: Option<&str>,
@@ -187,17 +187,17 @@ fn report(
 ) {
     if output.is_json() {
         output.json(&json!({
-            "client": place.client.name(),
-            "scope": place.scope.name(),
-            "file": place.path,
+            "client": location.client.name(),
+            "scope": location.scope.name(),
+            "file": location.path,
             "entries": names,
             "changed": run.is_some(),
             "undo": run,
         }));
         return;
     }
-    output.line(format!("{} {words}", strong(place.client.title())));
-    output.line(faint(format!("  {}", place.path.display())));
+    output.line(format!("{} {words}", strong(location.client.title())));
+    output.line(faint(format!("  {}", location.path.display())));
     // Lines around the change may hold secrets of other entries; after it is done, the file itself can be looked at.
     let changed = diff
         .unwrap_or_default()
@@ -218,22 +218,22 @@ fn report(
     }
 }
 
-impl PlaceArguments {
-    fn find(&self, machine: &Machine) -> Result<Place, Exit> {
+impl LocationArguments {
+    fn find(&self, machine: &Machine) -> Result<ConfigLocation, Exit> {
         let client = clients_of(std::slice::from_ref(&self.client))[0];
         let scope = Scope::named(&self.scope).expect("clap lets no other through");
-        place(client, scope, machine).ok_or_else(|| {
+        location(client, scope, machine).ok_or_else(|| {
             let (title, scope) = (client.title(), scope.name());
             Exit::failed(format!("{title} has no servers of the scope `{scope}`"))
         })
     }
 }
 
-fn place(client: Client, scope: Scope, machine: &Machine) -> Option<Place> {
+fn location(client: Client, scope: Scope, machine: &Machine) -> Option<ConfigLocation> {
     let around = &machine.around;
     match scope {
-        Scope::User => Some(client.user_place(around)),
-        Scope::Local => client.local_place(around, &around.project()?),
-        Scope::Project => client.project_place(around.directory.as_deref()?),
+        Scope::User => Some(client.user_location(around)),
+        Scope::Local => client.local_location(around, &around.project()?),
+        Scope::Project => client.project_location(around.directory.as_deref()?),
     }
 }

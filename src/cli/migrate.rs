@@ -326,8 +326,8 @@ impl Screen<'_> {
         }
         let mut last: Option<(Client, Scope, &PathBuf)> = None;
         for item in &plan.items {
-            let place = (item.client, item.scope, &item.path);
-            if last != Some(place) {
+            let location = (item.client, item.scope, &item.path);
+            if last != Some(location) {
                 let scope = if item.scope == Scope::User {
                     String::new()
                 } else {
@@ -338,7 +338,7 @@ impl Screen<'_> {
                     strong(item.client.title()),
                     faint(self.path(&item.path))
                 ));
-                last = Some(place);
+                last = Some(location);
             }
             self.item(item);
         }

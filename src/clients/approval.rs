@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::cache::FileCache;
-use super::{Client, Found, Item, Node, Place, Scope, Surroundings, Verdict};
+use super::{Client, ConfigLocation, Found, Item, Node, Scope, Surroundings, Verdict};
 
 /// What is known of the user's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,22 +17,22 @@ pub(super) enum Approval {
     Refused,
 }
 
-/// The approval of the server `name` at `place`; `user` is what the client's user file says. Only Claude Code keeps its
+/// The approval of the server `name` at `location`; `user` is what the client's user file says. Only Claude Code keeps its
 /// user's decisions in files: in settings and, formerly, by project.
 pub(super) fn of(
-    place: &Place,
+    location: &ConfigLocation,
     name: &str,
     user: Option<&Node>,
     around: &Surroundings,
     cache: &FileCache,
 ) -> Approval {
-    if place.scope != Scope::Project {
+    if location.scope != Scope::Project {
         return Approval::Given;
     }
-    if place.client != Client::ClaudeCode {
+    if location.client != Client::ClaudeCode {
         return Approval::Missing;
     }
-    let project = place.project.as_deref().unwrap_or(Path::new(""));
+    let project = location.project.as_deref().unwrap_or(Path::new(""));
     let settings = |directory: &Path| {
         let files = ["settings.json", "settings.local.json"].map(|file| directory.join(file));
         let read = |path: &std::path::PathBuf| Some((path.clone(), cache.json(path)?));
@@ -40,7 +40,7 @@ pub(super) fn of(
     };
     let own = settings(&around.claude_directory());
     let theirs = settings(&project.join(".claude"));
-    let user_file = place.client.user_place(around).path;
+    let user_file = location.client.user_location(around).path;
     let older = user.and_then(|user| user.get("projects")?.get(&project.to_string_lossy()));
     let own: Vec<(&Path, &Node)> = own
         .iter()

@@ -17,20 +17,20 @@ pub fn barrier(
     launch: &Launch,
     around: &Surroundings,
 ) -> Option<String> {
-    let place = client.user_place(around);
+    let location = client.user_location(around);
     if let Some((path, problem)) = survey
         .unreadable
         .iter()
-        .find(|(path, _)| *path == place.path)
+        .find(|(path, _)| *path == location.path)
     {
         return Some(format!("{} {problem}", path.display()));
     }
     let known = survey.found.iter().filter(|found| {
-        found.is_mcpzip && found.place.client == client && found.scope() == Scope::User
+        found.is_mcpzip && found.location.client == client && found.scope() == Scope::User
     });
     let known: Vec<&Found> = known.collect();
     if !known.is_empty() && known.iter().all(|found| is_off(found)) {
-        let (name, path) = (&known[0].name, place.path.display());
+        let (name, path) = (&known[0].name, location.path.display());
         return Some(format!(
             "`{name}`, which is mcpzip, is switched off in {path}"
         ));
@@ -39,7 +39,7 @@ pub fn barrier(
     let cache = FileCache::default();
     let settings = survey
         .files
-        .get(&place.path)
+        .get(&location.path)
         .map(|source| source.text.node());
     match client {
         Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
@@ -50,14 +50,14 @@ pub fn barrier(
             let system = system
                 .iter()
                 .filter_map(|path| Some((path.as_path(), cache.json(path)?)));
-            let own_file = settings.map(|node| (place.path.as_path(), node.clone()));
+            let own_file = settings.map(|node| (location.path.as_path(), node.clone()));
             own_file
                 .into_iter()
                 .chain(system)
-                .find_map(|(path, node)| gemini(&own.name, path, &node, path == place.path))
+                .find_map(|(path, node)| gemini(&own.name, path, &node, path == location.path))
         }
         Client::CopilotCli => {
-            let path = place.path.with_file_name("settings.json");
+            let path = location.path.with_file_name("settings.json");
             let off = cache.json(&path)?;
             let is_off = has(off.get("disabledMcpServers"), &own.name);
             is_off.then(|| {
@@ -72,7 +72,7 @@ pub fn barrier(
             let pattern = is_hidden_at_opencode(settings?, &own.name)?;
             Some(format!(
                 "`{pattern}` in {} keeps the tools of mcpzip from being used, too; a later `\"{}_*\": \"allow\"` permits them",
-                place.path.display(),
+                location.path.display(),
                 own.name
             ))
         }
@@ -105,20 +105,27 @@ pub(super) fn own_entry(
 ) -> Option<Found> {
     let known = survey.found.iter().find(|found| {
         found.is_mcpzip
-            && found.place.client == client
+            && found.location.client == client
             && found.scope() == Scope::User
             && !is_off(found)
     });
     Some(match known {
         Some(found) => found.clone(),
         None => {
-            let place = client.user_place(around);
-            let mut text = Text::parse(place.syntax, "").ok()?;
-            entry::write(&mut text, &place, entry::NAME, launch, &around.environment).ok()?;
-            let node = text.node().at(&place.path_of(entry::NAME))?;
+            let location = client.user_location(around);
+            let mut text = Text::parse(location.syntax, "").ok()?;
+            entry::write(
+                &mut text,
+                &location,
+                entry::NAME,
+                launch,
+                &around.environment,
+            )
+            .ok()?;
+            let node = text.node().at(&location.path_of(entry::NAME))?;
             Found {
                 entry: reading::read(client, node, None),
-                place,
+                location,
                 name: entry::NAME.to_owned(),
                 is_mcpzip: true,
                 is_unapproved: false,

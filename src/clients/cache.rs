@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Node, Place, Scope, Syntax, Text};
+use super::{ConfigLocation, Node, Scope, Syntax, Text};
 use crate::files::read_regular;
 
 /// The size of a file that the user's servers are in: some clients keep histories in it, too.
@@ -31,7 +31,7 @@ pub(super) struct FileCache {
     texts: RefCell<BTreeMap<PathBuf, String>>,
 }
 
-impl Place {
+impl ConfigLocation {
     /// Reads the file, which may not be there.
     ///
     /// # Errors

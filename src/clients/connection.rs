@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use super::plan::{Edit, PlanError};
 use super::survey::read_source;
-use super::{Launch, Node, Place, Surroundings, allowed, entry, reading, references, secrets};
+use super::{
+    ConfigLocation, Launch, Node, Surroundings, allowed, entry, reading, references, secrets,
+};
 use crate::secret::Masker;
 
 /// What connecting comes to.
@@ -27,30 +29,31 @@ pub enum Disconnected {
     Already,
 }
 
-/// Plans the entry `name` at `place`; `entry::NAME` where there is no name.
+/// Plans the entry `name` at `location`; `entry::NAME` where there is no name.
 ///
 /// # Errors
 /// When the file cannot be read or edited.
 pub fn connect(
-    place: &Place,
+    location: &ConfigLocation,
     name: Option<&str>,
     launch: &Launch,
     config_file: &std::path::Path,
     around: &Surroundings,
 ) -> Result<Connected, PlanError> {
-    let source = read_source(&place.path, place.syntax).map_err(unreadable(&place.path))?;
-    if let Some(known) = own_entries(place, source.text.node()).into_iter().next() {
-        let warning = entry::refusal(source.text.node(), place, &known);
+    let source =
+        read_source(&location.path, location.syntax).map_err(unreadable(&location.path))?;
+    if let Some(known) = own_entries(location, source.text.node()).into_iter().next() {
+        let warning = entry::refusal(source.text.node(), location, &known);
         let masker = secrets::masker(&source.text);
         return Ok(
-            match permission(source.text.node(), place, &known, around)? {
+            match permission(source.text.node(), location, &known, around)? {
                 Some(edit) => Connected::Edit(vec![edit], warning, masker),
                 None => Connected::Already(known, warning),
             },
         );
     }
     let name = name.unwrap_or(entry::NAME);
-    if source.text.node().at(&place.path_of(name)).is_some() {
+    if source.text.node().at(&location.path_of(name)).is_some() {
         return Ok(Connected::Taken);
     }
     let launch = Launch {
@@ -59,20 +62,20 @@ pub fn connect(
     };
     let mut text = source.text.clone();
     let failed = |source| PlanError::Edit {
-        path: place.path.clone(),
+        path: location.path.clone(),
         source,
     };
-    entry::write(&mut text, place, name, &launch, &around.environment).map_err(failed)?;
+    entry::write(&mut text, location, name, &launch, &around.environment).map_err(failed)?;
     let edit = Edit::new(
-        Some(place.client),
-        &place.path,
-        place.syntax,
+        Some(location.client),
+        &location.path,
+        location.syntax,
         &source,
         &text,
-        entry::paths(text.node(), place, name),
+        entry::paths(text.node(), location, name),
     );
-    let warning = entry::warning(&text, place, name);
-    let permission = permission(text.node(), place, name, around)?;
+    let warning = entry::warning(&text, location, name);
+    let permission = permission(text.node(), location, name, around)?;
     let edits: Vec<Edit> = permission.into_iter().chain(edit).collect();
     Ok(if edits.is_empty() {
         Connected::Already(name.to_owned(), None)
@@ -84,40 +87,41 @@ pub fn connect(
 /// The edit of the client's list of permitted servers, if it lacks our entry `name` of `servers`.
 pub(super) fn permission(
     servers: &Node,
-    place: &Place,
+    location: &ConfigLocation,
     name: &str,
     around: &Surroundings,
 ) -> Result<Option<Edit>, PlanError> {
-    let entry = servers.at(&place.path_of(name));
-    match entry.map(|entry| reading::read(place.client, entry, None)) {
-        Some(Ok(entry)) => allowed::edit(place.client, name, &entry, around),
+    let entry = servers.at(&location.path_of(name));
+    match entry.map(|entry| reading::read(location.client, entry, None)) {
+        Some(Ok(entry)) => allowed::edit(location.client, name, &entry, around),
         _ => Ok(None),
     }
 }
 
-/// Plans the removal of our entries at `place`, whatever their names.
+/// Plans the removal of our entries at `location`, whatever their names.
 ///
 /// # Errors
 /// When the file cannot be read or edited.
-pub fn disconnect(place: &Place) -> Result<Disconnected, PlanError> {
-    let source = read_source(&place.path, place.syntax).map_err(unreadable(&place.path))?;
-    let names = own_entries(place, source.text.node());
+pub fn disconnect(location: &ConfigLocation) -> Result<Disconnected, PlanError> {
+    let source =
+        read_source(&location.path, location.syntax).map_err(unreadable(&location.path))?;
+    let names = own_entries(location, source.text.node());
     let mut text = source.text.clone();
     let mut paths = Vec::new();
     for name in &names {
         let failed = |source| PlanError::Edit {
-            path: place.path.clone(),
+            path: location.path.clone(),
             source,
         };
-        entry::remove(&mut text, place, name).map_err(failed)?;
-        paths.extend(entry::paths(text.node(), place, name));
+        entry::remove(&mut text, location, name).map_err(failed)?;
+        paths.extend(entry::paths(text.node(), location, name));
     }
     paths.sort();
     paths.dedup();
     let edit = Edit::new(
-        Some(place.client),
-        &place.path,
-        place.syntax,
+        Some(location.client),
+        &location.path,
+        location.syntax,
         &source,
         &text,
         paths,
@@ -142,13 +146,13 @@ pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
     variables
 }
 
-pub(super) fn own_entries(place: &Place, node: &Node) -> Vec<String> {
+pub(super) fn own_entries(location: &ConfigLocation, node: &Node) -> Vec<String> {
     let servers = node
-        .at(&place.container)
+        .at(&location.container)
         .map(Node::members)
         .unwrap_or_default();
     let is_own = |entry: &Node| {
-        reading::read(place.client, entry, None).is_ok_and(|entry| entry.is_mcpzip())
+        reading::read(location.client, entry, None).is_ok_and(|entry| entry.is_mcpzip())
     };
     servers
         .into_iter()

@@ -116,10 +116,10 @@ pub(super) fn reversed(before: &str, after: &str, current: &str) -> Option<Strin
             .iter()
             .rev()
             .find(|hunk| hunk.old.end <= own.new.start);
-        let place = |line: usize| moved.map_or(line, |hunk| line - hunk.old.end + hunk.new.end);
-        text.extend(current[at..place(own.new.start)].iter().copied());
+        let position = |line: usize| moved.map_or(line, |hunk| line - hunk.old.end + hunk.new.end);
+        text.extend(current[at..position(own.new.start)].iter().copied());
         text.extend(before[own.old.clone()].iter().copied());
-        at = place(own.new.end);
+        at = position(own.new.end);
     }
     text.extend(current[at..].iter().copied());
     Some(text)

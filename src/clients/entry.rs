@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Client, Node, Place, Syntax, Text, TextError};
+use super::{Client, ConfigLocation, Node, Syntax, Text, TextError};
 use crate::config::Environment;
 
 /// The name of the entry, where the user wants no other.
@@ -71,16 +71,19 @@ impl CodexApproval {
 }
 
 /// What the user should know of our entry `name` in a file.
-pub(super) fn warning(text: &Text, place: &Place, name: &str) -> Option<String> {
-    let written = text.node().at(&place.path_of(name))?.get(APPROVAL)?;
+pub(super) fn warning(text: &Text, location: &ConfigLocation, name: &str) -> Option<String> {
+    let written = text.node().at(&location.path_of(name))?.get(APPROVAL)?;
     let approval = CodexApproval::named(written.as_text()?)?;
-    (place.client == Client::Codex).then(|| approval.warning().to_owned())
+    (location.client == Client::Codex).then(|| approval.warning().to_owned())
 }
 
 /// The warning for our entry `name` if Codex refuses every call through it: it is to ask first, and may not.
-pub(super) fn refusal(settings: &Node, place: &Place, name: &str) -> Option<String> {
-    let mode = settings.at(&place.path_of(name))?.get(APPROVAL)?.as_text();
-    let is_refused = place.client == Client::Codex
+pub(super) fn refusal(settings: &Node, location: &ConfigLocation, name: &str) -> Option<String> {
+    let mode = settings
+        .at(&location.path_of(name))?
+        .get(APPROVAL)?
+        .as_text();
+    let is_refused = location.client == Client::Codex
         && mode.and_then(CodexApproval::named) == Some(CodexApproval::Auto)
         && CodexApproval::fitting(settings) == CodexApproval::Approve;
     is_refused.then(|| {
@@ -140,53 +143,53 @@ impl Launch {
     }
 }
 
-/// Writes the entry as `name` into `text`, the content of `place`'s file.
+/// Writes the entry as `name` into `text`, the content of `location`'s file.
 ///
 /// # Errors
 /// When the text cannot be edited.
 pub(super) fn write(
     text: &mut Text,
-    place: &Place,
+    location: &ConfigLocation,
     name: &str,
     launch: &Launch,
     environment: &Environment,
 ) -> Result<(), TextError> {
-    let mut entry = entry(place.client, launch, environment);
-    if place.client == Client::Codex {
+    let mut entry = entry(location.client, launch, environment);
+    if location.client == Client::Codex {
         let approval = launch
             .approval
             .unwrap_or(CodexApproval::fitting(text.node()));
         entry.push((APPROVAL, Node::text(approval.name())));
     }
-    if place.client == Client::Goose || place.client == Client::Continue {
+    if location.client == Client::Goose || location.client == Client::Continue {
         entry.insert(0, ("name", Node::text(name)));
     }
     let is_first = text
         .node()
-        .at(&place.container)
+        .at(&location.container)
         .is_none_or(|servers| matches!(servers, Node::Null));
-    if place.client == Client::Continue && place.syntax == Syntax::Yaml && is_first {
+    if location.client == Client::Continue && location.syntax == Syntax::Yaml && is_first {
         // A list there, which the first of them makes.
-        text.set(&place.container, &Node::List(vec![Node::map(entry)]))?;
+        text.set(&location.container, &Node::List(vec![Node::map(entry)]))?;
     } else {
-        text.set(&place.path_of(name), &Node::map(entry))?;
+        text.set(&location.path_of(name), &Node::map(entry))?;
     }
-    if !is_shown_directly(text, place, name) {
+    if !is_shown_directly(text, location, name) {
         show_directly(text, name);
     }
-    admit(text, place, name)
+    admit(text, location, name)
 }
 
 /// Puts our entry into the client's lists of what may be used, where there are such.
-fn admit(text: &mut Text, place: &Place, name: &str) -> Result<(), TextError> {
-    if place.client == Client::GeminiCli
+fn admit(text: &mut Text, location: &ConfigLocation, name: &str) -> Result<(), TextError> {
+    if location.client == Client::GeminiCli
         && let Some(Node::List(allowed)) = text.node().at(&GEMINI_ALLOWED)
         && !allowed.contains(&Node::text(name))
     {
         let allowed = allowed.iter().cloned().chain([Node::text(name)]).collect();
         text.set(&gemini_allowed(), &Node::List(allowed))?;
     }
-    if let Some(preset) = zed_preset(text.node(), place, name) {
+    if let Some(preset) = zed_preset(text.node(), location, name) {
         let tools = ["search_tools", "describe_tool", "execute_tool"];
         let tools = Node::map(tools.map(|tool| (tool, Node::Flag(true))));
         text.set(&preset, &Node::map([("tools", tools)]))?;
@@ -199,8 +202,8 @@ fn gemini_allowed() -> Vec<String> {
 }
 
 /// Where Zed's default profile has our tools, if it has not all.
-fn zed_preset(settings: &Node, place: &Place, name: &str) -> Option<Vec<String>> {
-    if place.client != Client::Zed {
+fn zed_preset(settings: &Node, location: &ConfigLocation, name: &str) -> Option<Vec<String>> {
+    if location.client != Client::Zed {
         return None;
     }
     let default = zed_profile(settings);
@@ -214,9 +217,9 @@ fn zed_preset(settings: &Node, place: &Place, name: &str) -> Option<Vec<String>>
 }
 
 /// Whether nothing hides our tools behind a search of the client's own, as far as it is said outside of the entry.
-pub(super) fn is_shown_directly(text: &Text, place: &Place, name: &str) -> bool {
+pub(super) fn is_shown_directly(text: &Text, location: &ConfigLocation, name: &str) -> bool {
     let own = Node::Text(format!("mcp__{name}"));
-    place.client != Client::Codex
+    location.client != Client::Codex
         || text
             .node()
             .at(&DIRECT_NAMESPACES)
@@ -253,12 +256,16 @@ pub(super) fn show_directly(text: &mut Text, name: &str) {
 ///
 /// # Errors
 /// When the text cannot be edited.
-pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), TextError> {
-    text.remove(&place.path_of(name))?;
-    if let Some(preset) = zed_preset(text.node(), place, name) {
+pub(super) fn remove(
+    text: &mut Text,
+    location: &ConfigLocation,
+    name: &str,
+) -> Result<(), TextError> {
+    text.remove(&location.path_of(name))?;
+    if let Some(preset) = zed_preset(text.node(), location, name) {
         text.remove(&preset)?;
     }
-    if place.client == Client::GeminiCli
+    if location.client == Client::GeminiCli
         && let Some(Node::List(allowed)) = text.node().at(&GEMINI_ALLOWED)
         && allowed.contains(&Node::text(name))
     {
@@ -266,7 +273,7 @@ pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), T
         let rest = rest.cloned().collect();
         text.set(&gemini_allowed(), &Node::List(rest))?;
     }
-    if place.client == Client::Codex
+    if location.client == Client::Codex
         && let Some(namespaces) = text.node().at(&DIRECT_NAMESPACES).map(Node::items)
     {
         let own = Node::Text(format!("mcp__{name}"));
@@ -291,13 +298,13 @@ pub(super) fn remove(text: &mut Text, place: &Place, name: &str) -> Result<(), T
 }
 
 /// The paths that [`write`] and [`remove`] may change.
-pub(super) fn paths(settings: &Node, place: &Place, name: &str) -> Vec<Vec<String>> {
-    let mut paths = vec![place.path_of(name)];
-    paths.extend(zed_preset(settings, place, name));
-    if place.client == Client::GeminiCli {
+pub(super) fn paths(settings: &Node, location: &ConfigLocation, name: &str) -> Vec<Vec<String>> {
+    let mut paths = vec![location.path_of(name)];
+    paths.extend(zed_preset(settings, location, name));
+    if location.client == Client::GeminiCli {
         paths.push(gemini_allowed());
     }
-    if place.client == Client::Codex {
+    if location.client == Client::Codex {
         paths.push(direct_namespaces());
     }
     paths

@@ -8,7 +8,8 @@ use super::connection::{self, own_entries};
 use super::plan::{Edit, Plan, PlanError};
 use super::survey::read_source;
 use super::{
-    Client, Launch, Node, Place, Surroundings, Syntax, Text, TextError, entry, names, references,
+    Client, ConfigLocation, Launch, Node, Surroundings, Syntax, Text, TextError, entry, names,
+    references,
 };
 
 const SERVERS: &str = "mcpServers";
@@ -74,13 +75,13 @@ impl Plan {
         Ok(added)
     }
 
-    /// Adds our entry at `place`, unless there is one.
+    /// Adds our entry at `location`, unless there is one.
     ///
     /// # Errors
     /// When the client's file cannot be read or edited.
     pub fn add_connection(
         &mut self,
-        place: &Place,
+        location: &ConfigLocation,
         launch: &Launch,
         config_file: &Path,
         around: &Surroundings,
@@ -93,22 +94,27 @@ impl Plan {
             ..launch.clone()
         };
         let (mut outcome, mut warning, mut permission) = (None, None, Ok(None));
-        self.amend(Some(place.client), &place.path, place.syntax, |text| {
-            if let Some(known) = own_entries(place, text.node()).into_iter().next() {
-                permission = connection::permission(text.node(), place, &known, around);
-                outcome = Some(Connection::Already(known));
-                return Ok(Vec::new());
-            }
-            let name = names::free(entry::NAME, "proxy", |name| {
-                text.node().at(&place.path_of(name)).is_some()
-            });
-            entry::write(text, place, &name, &launch, &around.environment)?;
-            let paths = entry::paths(text.node(), place, &name);
-            warning = entry::warning(text, place, &name);
-            permission = connection::permission(text.node(), place, &name, around);
-            outcome = Some(Connection::New(name));
-            Ok(paths)
-        })?;
+        self.amend(
+            Some(location.client),
+            &location.path,
+            location.syntax,
+            |text| {
+                if let Some(known) = own_entries(location, text.node()).into_iter().next() {
+                    permission = connection::permission(text.node(), location, &known, around);
+                    outcome = Some(Connection::Already(known));
+                    return Ok(Vec::new());
+                }
+                let name = names::free(entry::NAME, "proxy", |name| {
+                    text.node().at(&location.path_of(name)).is_some()
+                });
+                entry::write(text, location, &name, &launch, &around.environment)?;
+                let paths = entry::paths(text.node(), location, &name);
+                warning = entry::warning(text, location, &name);
+                permission = connection::permission(text.node(), location, &name, around);
+                outcome = Some(Connection::New(name));
+                Ok(paths)
+            },
+        )?;
         self.warnings.extend(warning);
         let is_new = |edit: &Edit| self.edits.iter().all(|known| known.path != edit.path);
         let permission = permission?.filter(is_new);

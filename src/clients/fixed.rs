@@ -42,7 +42,7 @@ pub(super) fn find(
         });
     };
     if clients.contains(&Client::ClaudeCode) {
-        let user = Client::ClaudeCode.user_place(around).path;
+        let user = Client::ClaudeCode.user_location(around).path;
         let connected = survey
             .files
             .get(&user)
@@ -64,16 +64,16 @@ pub(super) fn find(
             .map(Node::members)
             .unwrap_or_default()
         {
-            let places = if node.items().is_empty() {
+            let locations = if node.items().is_empty() {
                 std::slice::from_ref(node)
             } else {
                 node.items()
             };
-            for place in places
+            for location in locations
                 .iter()
-                .filter_map(|place| place.get("installPath")?.as_text())
+                .filter_map(|location| location.get("installPath")?.as_text())
             {
-                for server in plugin_servers(Path::new(place), cache) {
+                for server in plugin_servers(Path::new(location), cache) {
                     let plugin = plugin.split('@').next().unwrap_or_default();
                     add(
                         Client::ClaudeCode,
@@ -95,7 +95,7 @@ pub(super) fn find(
         }
     }
     if clients.contains(&Client::ClaudeDesktop) {
-        let own = Client::ClaudeDesktop.user_place(around).path;
+        let own = Client::ClaudeDesktop.user_location(around).path;
         let bundles = own.with_file_name("Claude Extensions");
         let mut manifests: Vec<PathBuf> = std::fs::read_dir(&bundles)
             .into_iter()
@@ -158,7 +158,7 @@ pub(super) fn blocked(
     cache: &FileCache,
     editable: Option<&Path>,
 ) -> Option<String> {
-    if found.place.client != Client::ClaudeCode {
+    if found.location.client != Client::ClaudeCode {
         return None;
     }
     if let Some((path, _)) = managed_servers(around, cache) {
@@ -170,7 +170,7 @@ pub(super) fn blocked(
     let entry = found.entry.as_ref().ok()?;
     let own = around.claude_directory();
     let project = found
-        .place
+        .location
         .project
         .as_deref()
         .or(around.directory.as_deref())

@@ -7,14 +7,14 @@ use std::path::Path;
 use super::connection::variables_of;
 use super::plan::{Edit, PlanError};
 use super::survey::read_source;
-use super::{Client, CodexApproval, Launch, Node, Place, Survey, Target, Text, entry};
+use super::{Client, CodexApproval, ConfigLocation, Launch, Node, Survey, Target, Text, entry};
 use crate::config::Environment;
 
 /// An entry of ours in a client's file.
 #[derive(Debug, Clone)]
 pub struct OwnEntry {
     /// Where.
-    pub place: Place,
+    pub location: ConfigLocation,
     /// Its name there.
     pub name: String,
     /// The program that it starts, as it is written.
@@ -55,21 +55,21 @@ pub fn own_entries(
         let Target::Local { command, args, .. } = &entry.target else {
             return None;
         };
-        let source = survey.files.get(&found.place.path)?;
+        let source = survey.files.get(&found.location.path)?;
         Some(OwnEntry {
-            place: found.place.clone(),
+            location: found.location.clone(),
             name: found.name.clone(),
             program: command.clone(),
             args: args.clone(),
             is_disabled: entry.is_disabled,
             lacks: lacks(
                 &source.text,
-                &found.place,
+                &found.location,
                 &found.name,
                 &launch,
                 environment,
             ),
-            refusal: entry::refusal(source.text.node(), &found.place, &found.name),
+            refusal: entry::refusal(source.text.node(), &found.location, &found.name),
         })
     })
     .collect()
@@ -86,23 +86,29 @@ pub fn mend(
     config_file: &Path,
     environment: &Environment,
 ) -> Result<Option<Edit>, PlanError> {
-    let place = &own.place;
+    let location = &own.location;
     let unreadable = |problem| PlanError::Unreadable {
-        path: place.path.clone(),
+        path: location.path.clone(),
         problem,
     };
     let failed = |source| PlanError::Edit {
-        path: place.path.clone(),
+        path: location.path.clone(),
         source,
     };
-    let source = read_source(&place.path, place.syntax).map_err(unreadable)?;
+    let source = read_source(&location.path, location.syntax).map_err(unreadable)?;
     let launch = Launch {
         variables: variables_of(config_file),
         ..launch.clone()
     };
     let mut text = source.text.clone();
-    let path = place.path_of(&own.name);
-    for (key, value) in fresh(source.text.node(), place, &own.name, &launch, environment) {
+    let path = location.path_of(&own.name);
+    for (key, value) in fresh(
+        source.text.node(),
+        location,
+        &own.name,
+        &launch,
+        environment,
+    ) {
         let current = text
             .node()
             .at(&path)
@@ -135,28 +141,28 @@ pub fn mend(
             text.set(&way, &value).map_err(failed)?;
         }
     }
-    if !entry::is_shown_directly(&text, place, &own.name) {
+    if !entry::is_shown_directly(&text, location, &own.name) {
         entry::show_directly(&mut text, &own.name);
     }
     Ok(Edit::new(
-        Some(place.client),
-        &place.path,
-        place.syntax,
+        Some(location.client),
+        &location.path,
+        location.syntax,
         &source,
         &text,
-        entry::paths(text.node(), place, &own.name),
+        entry::paths(text.node(), location, &own.name),
     ))
 }
 
 /// The members of the entry as it would be written now into a file with `settings`.
 fn fresh(
     settings: &Node,
-    place: &Place,
+    location: &ConfigLocation,
     name: &str,
     launch: &Launch,
     environment: &Environment,
 ) -> Vec<(String, Node)> {
-    let Ok(mut text) = Text::parse(place.syntax, "") else {
+    let Ok(mut text) = Text::parse(location.syntax, "") else {
         return Vec::new();
     };
     let approval = launch.approval.unwrap_or(CodexApproval::fitting(settings));
@@ -164,12 +170,12 @@ fn fresh(
         approval: Some(approval),
         ..launch.clone()
     };
-    if entry::write(&mut text, place, name, &launch, environment).is_err() {
+    if entry::write(&mut text, location, name, &launch, environment).is_err() {
         return Vec::new();
     }
     let members = text
         .node()
-        .at(&place.path_of(name))
+        .at(&location.path_of(name))
         .map(Node::members)
         .unwrap_or_default();
     members
@@ -180,12 +186,12 @@ fn fresh(
 
 fn lacks(
     text: &Text,
-    place: &Place,
+    location: &ConfigLocation,
     name: &str,
     launch: &Launch,
     environment: &Environment,
 ) -> Vec<String> {
-    let current = text.node().at(&place.path_of(name));
+    let current = text.node().at(&location.path_of(name));
     let is_lacking = |key: &str, value: &Node| match current.and_then(|entry| entry.get(key)) {
         Some(there) if key == VARIABLES => value
             .items()
@@ -193,11 +199,11 @@ fn lacks(
             .any(|name| !there.items().contains(name)),
         there => there.is_none() && !INDIFFERENT.contains(&key),
     };
-    let fresh = fresh(text.node(), place, name, launch, environment).into_iter();
+    let fresh = fresh(text.node(), location, name, launch, environment).into_iter();
     let mut lacks: Vec<String> = fresh
         .filter_map(|(key, value)| is_lacking(&key, &value).then_some(key))
         .collect();
-    if place.client == Client::Codex && !entry::is_shown_directly(text, place, name) {
+    if location.client == Client::Codex && !entry::is_shown_directly(text, location, name) {
         lacks.push("features.code_mode.direct_only_tool_namespaces".to_owned());
     }
     lacks

@@ -10,8 +10,8 @@ use super::rules::Rights;
 use super::servers::Servers;
 use super::survey::{Source, read_source};
 use super::{
-    Carried, Client, Entry, Fixed, Found, Launch, Node, Place, Rule, Scope, Surroundings, Survey,
-    Syntax, Text, TextError,
+    Carried, Client, ConfigLocation, Entry, Fixed, Found, Launch, Node, Rule, Scope, Surroundings,
+    Survey, Syntax, Text, TextError,
 };
 use super::{approval, barrier, desktop, entry, names, secrets};
 use crate::secret::Masker;
@@ -250,13 +250,13 @@ impl Plan {
         let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
         for found in survey.found.iter().filter(is_meant) {
             let mut notes = Vec::new();
-            let client = found.place.client;
+            let client = found.location.client;
             let barrier = barriers
                 .entry(client)
                 .or_insert_with(|| barrier(client, survey, launch, around));
             let files = [
-                &found.place.path,
-                &found.place.client.user_place(around).path,
+                &found.location.path,
+                &found.location.client.user_location(around).path,
             ];
             let kept = files.into_iter().find_map(|path| refused.get(path));
             let verdict = match kept
@@ -268,7 +268,8 @@ impl Plan {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
                     moving.push(found);
                     notes.extend(entry.notes.iter().cloned());
-                    let rights = Rights::of(rules_of(survey, found), found.place.project.as_ref());
+                    let rights =
+                        Rights::of(rules_of(survey, found), found.location.project.as_ref());
                     let verdict = servers.take(entry, found, &rights, &mut notes);
                     notes.extend(approval::note(found, &verdict));
                     if let (true, Verdict::Moves { name, .. } | Verdict::Conflicts { name }) =
@@ -290,9 +291,9 @@ impl Plan {
             );
             items.push(Item {
                 is_off: is_new && found.entry.as_ref().is_ok_and(|entry| entry.is_disabled),
-                client: found.place.client,
+                client: found.location.client,
                 scope: found.scope(),
-                path: found.place.path.clone(),
+                path: found.location.path.clone(),
                 server: found.name.clone(),
                 verdict,
                 left_behind,
@@ -398,7 +399,7 @@ fn stays(
         Ok(entry) => entry,
     };
     if let Some(barrier) = barrier {
-        return Some(format!("mcpzip would not run in its place: {barrier}"));
+        return Some(format!("mcpzip would not run in its location: {barrier}"));
     }
     if let Some(proxy) = entry.other_proxy()
         && !choice.only.contains(&found.name)
@@ -444,29 +445,31 @@ fn client_edits(
     around: &Surroundings,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Edit>, PlanError> {
-    let mut places: Vec<Place> = Vec::new();
+    let mut locations: Vec<ConfigLocation> = Vec::new();
     for found in moving {
         // A profile has an entry of its own; all else is served by the one in the user's file.
-        let user =
-            Some(found.place.client.user_place(around)).filter(|_| found.scope() != Scope::User);
-        for place in user.into_iter().chain([found.place.clone()]) {
-            if !places.contains(&place) {
-                places.push(place);
+        let user = Some(found.location.client.user_location(around))
+            .filter(|_| found.scope() != Scope::User);
+        for location in user.into_iter().chain([found.location.clone()]) {
+            if !locations.contains(&location) {
+                locations.push(location);
             }
         }
     }
     let mut paths: Vec<PathBuf> = Vec::new();
-    for place in places
-        .iter()
-        .filter(|place| is_touched(place, survey, moving) || place.client == Client::ClaudeCode)
-    {
-        if !paths.contains(&place.path) {
-            paths.push(place.path.clone());
+    for location in locations.iter().filter(|location| {
+        is_touched(location, survey, moving) || location.client == Client::ClaudeCode
+    }) {
+        if !paths.contains(&location.path) {
+            paths.push(location.path.clone());
         }
     }
     let mut edits = Vec::new();
     for path in paths {
-        let inside: Vec<&Place> = places.iter().filter(|place| place.path == path).collect();
+        let inside: Vec<&ConfigLocation> = locations
+            .iter()
+            .filter(|location| location.path == path)
+            .collect();
         let first = inside[0];
         let unreadable = |problem| PlanError::Unreadable {
             path: path.clone(),
@@ -478,23 +481,23 @@ fn client_edits(
         };
         let mut text = source.text.clone();
         let mut steps = Vec::new();
-        for place in &inside {
+        for location in &inside {
             let failed = |source| PlanError::Edit {
                 path: path.clone(),
                 source,
             };
             let leaving: Vec<&str> = moving
                 .iter()
-                .filter(|found| found.place == **place)
+                .filter(|found| found.location == **location)
                 .map(|found| found.name.as_str())
                 .collect();
-            let needs_entry = needs_entry(place, survey);
-            let (paths, own) =
-                leave(&mut text, place, &leaving, needs_entry, launch, around).map_err(failed)?;
+            let needs_entry = needs_entry(location, survey);
+            let (paths, own) = leave(&mut text, location, &leaving, needs_entry, launch, around)
+                .map_err(failed)?;
             steps.extend(paths);
-            warnings.extend(entry::warning(&text, place, &own).filter(|_| needs_entry));
+            warnings.extend(entry::warning(&text, location, &own).filter(|_| needs_entry));
         }
-        let user = first.client.user_place(around);
+        let user = first.client.user_location(around);
         if path == user.path
             && let Some(known) = own_entries(&user, text.node()).first()
         {
@@ -514,39 +517,40 @@ fn client_edits(
     Ok(edits)
 }
 
-fn is_touched(place: &Place, survey: &Survey, moving: &[&Found]) -> bool {
-    needs_entry(place, survey) || moving.iter().any(|found| found.place == *place)
+fn is_touched(location: &ConfigLocation, survey: &Survey, moving: &[&Found]) -> bool {
+    needs_entry(location, survey) || moving.iter().any(|found| found.location == *location)
 }
 
-fn needs_entry(place: &Place, survey: &Survey) -> bool {
-    let is_connected = |found: &Found| found.place == *place && found.is_mcpzip;
-    place.scope == Scope::User && !survey.found.iter().any(is_connected)
+fn needs_entry(location: &ConfigLocation, survey: &Survey) -> bool {
+    let is_connected = |found: &Found| found.location == *location && found.is_mcpzip;
+    location.scope == Scope::User && !survey.found.iter().any(is_connected)
 }
 
 /// Takes servers out, and puts our entry in; the values that change, and the entry's name.
 fn leave(
     text: &mut Text,
-    place: &Place,
+    location: &ConfigLocation,
     leaving: &[&str],
     needs_entry: bool,
     launch: &Launch,
     around: &Surroundings,
 ) -> Result<(Vec<Vec<String>>, String), TextError> {
-    let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| place.path_of(name)).collect();
+    let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| location.path_of(name)).collect();
     let mut own = String::new();
     if needs_entry {
-        let is_taken =
-            |name: &str| text.node().at(&place.path_of(name)).is_some() && !leaving.contains(&name);
+        let is_taken = |name: &str| {
+            text.node().at(&location.path_of(name)).is_some() && !leaving.contains(&name)
+        };
         own = names::free(entry::NAME, "proxy", is_taken);
         // One that leaves may have the name: then it goes first.
         if leaving.contains(&own.as_str()) {
-            text.remove(&place.path_of(&own))?;
+            text.remove(&location.path_of(&own))?;
         }
-        entry::write(text, place, &own, launch, &around.environment)?;
-        paths.extend(entry::paths(text.node(), place, &own));
+        entry::write(text, location, &own, launch, &around.environment)?;
+        paths.extend(entry::paths(text.node(), location, &own));
     }
     for name in leaving.iter().filter(|name| **name != own) {
-        text.remove(&place.path_of(name))?;
+        text.remove(&location.path_of(name))?;
     }
     Ok((paths, own))
 }
@@ -563,7 +567,7 @@ fn told(
     let mut shared: Vec<&Path> = moving
         .iter()
         .filter(|found| found.scope() == Scope::Project)
-        .map(|found| found.place.path.as_path())
+        .map(|found| found.location.path.as_path())
         .collect();
     shared.dedup();
     for path in shared {
@@ -572,13 +576,13 @@ fn told(
             path.display()
         ));
     }
-    let mut clients: Vec<Client> = moving.iter().map(|found| found.place.client).collect();
+    let mut clients: Vec<Client> = moving.iter().map(|found| found.location.client).collect();
     clients.extend(
         survey
             .found
             .iter()
             .filter(|found| found.is_mcpzip)
-            .map(|found| found.place.client),
+            .map(|found| found.location.client),
     );
     clients.sort();
     clients.dedup();

@@ -56,9 +56,9 @@ impl Servers {
     ) -> Verdict {
         let node = entry.to_node();
         let name = safe_name(&found.name);
-        let origin = match &found.place.project {
+        let origin = match &found.location.project {
             Some(project) => safe_name(&project.file_name().unwrap_or_default().to_string_lossy()),
-            None => found.place.client.name().to_owned(),
+            None => found.location.client.name().to_owned(),
         };
         // As often as there were others of its name, it was given a number.
         let told_apart = [name.clone(), format!("{name}-{origin}")].into_iter();

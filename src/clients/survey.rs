@@ -8,7 +8,7 @@ use super::cache::FileCache;
 pub(super) use super::cache::{Source, read_source};
 use super::reading::{self, Entry};
 use super::rules::{self, Rule};
-use super::{Client, Fixed, Node, Place, Scope, Surroundings, Text, fixed};
+use super::{Client, ConfigLocation, Fixed, Node, Scope, Surroundings, Text, fixed};
 
 /// All that was found.
 #[derive(Debug)]
@@ -22,14 +22,14 @@ pub struct Survey {
     /// The files that could not be read, and why.
     pub unreadable: Vec<(PathBuf, String)>,
     pub(super) files: BTreeMap<PathBuf, Source>,
-    pub(super) places: Vec<Place>,
+    pub(super) locations: Vec<ConfigLocation>,
 }
 
 /// A server in a client's file.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// Where.
-    pub place: Place,
+    pub location: ConfigLocation,
     /// Its name there.
     pub name: String,
     /// What it is, or why it has to stay.
@@ -50,13 +50,13 @@ impl Survey {
             fixed: Vec::new(),
             unreadable: Vec::new(),
             files: BTreeMap::new(),
-            places: Vec::new(),
+            locations: Vec::new(),
         };
         let cache = FileCache::default();
         for client in clients {
-            let user = client.user_place(around);
-            let mut places = vec![user.clone()];
-            places.extend(client.profile_places(around));
+            let user = client.user_location(around);
+            let mut locations = vec![user.clone()];
+            locations.extend(client.profile_places(around));
             if let Some(text) = survey.open(&user) {
                 // Claude Code has them in the same file, by project.
                 let projects = text
@@ -66,12 +66,12 @@ impl Survey {
                     .unwrap_or_default();
                 let projects = projects
                     .into_iter()
-                    .filter_map(|(key, _)| client.local_place(around, Path::new(key)));
-                places.extend(projects.collect::<Vec<_>>());
+                    .filter_map(|(key, _)| client.local_location(around, Path::new(key)));
+                locations.extend(projects.collect::<Vec<_>>());
             }
-            places.extend(survey.project_places(*client, around));
-            for place in places {
-                survey.read(place, around, &cache);
+            locations.extend(survey.project_locations(*client, around));
+            for location in locations {
+                survey.read(location, around, &cache);
             }
         }
         survey.fixed = fixed::find(&survey, clients, around, &cache);
@@ -86,68 +86,72 @@ impl Survey {
 
     /// The files of the project's servers, but for those that are, or are links to, files of the user's own servers: a
     /// migration would take those out of there.
-    fn project_places(&mut self, client: Client, around: &Surroundings) -> Vec<Place> {
+    fn project_locations(&mut self, client: Client, around: &Surroundings) -> Vec<ConfigLocation> {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let own = real(&client.user_place(around).path);
-        let users = Client::ALL.map(|client| real(&client.user_place(around).path));
-        let mut places = client.project_places(around);
-        places.retain(|place| {
-            let path = real(&place.path);
+        let own = real(&client.user_location(around).path);
+        let users = Client::ALL.map(|client| real(&client.user_location(around).path));
+        let mut locations = client.project_locations(around);
+        locations.retain(|location| {
+            let path = real(&location.path);
             if path != own && users.contains(&path) {
                 let problem = "is a link to a file of your own, and is left alone".to_owned();
-                self.unreadable.push((place.path.clone(), problem));
+                self.unreadable.push((location.path.clone(), problem));
             }
             !users.contains(&path)
         });
-        places
+        locations
     }
 
     /// The file's text; nothing when it is not there or cannot be read, which is noted.
-    fn open(&mut self, place: &Place) -> Option<Text> {
-        if let Some(source) = self.files.get(&place.path) {
+    fn open(&mut self, location: &ConfigLocation) -> Option<Text> {
+        if let Some(source) = self.files.get(&location.path) {
             return Some(source.text.clone());
         }
-        if self.unreadable.iter().any(|(path, _)| *path == place.path) {
+        if self
+            .unreadable
+            .iter()
+            .any(|(path, _)| *path == location.path)
+        {
             return None;
         }
-        match place.source() {
+        match location.source() {
             Ok(source) => {
                 source.before.as_ref()?;
                 let text = source.text.clone();
-                self.files.insert(place.path.clone(), source);
+                self.files.insert(location.path.clone(), source);
                 Some(text)
             }
             Err(problem) => {
-                self.unreadable.push((place.path.clone(), problem));
+                self.unreadable.push((location.path.clone(), problem));
                 None
             }
         }
     }
 
-    fn read(&mut self, place: Place, around: &Surroundings, cache: &FileCache) {
-        let Some(text) = self.open(&place) else {
+    fn read(&mut self, location: ConfigLocation, around: &Surroundings, cache: &FileCache) {
+        let Some(text) = self.open(&location) else {
             return;
         };
         let servers = text
             .node()
-            .at(&place.container)
+            .at(&location.container)
             .map(Node::members)
             .unwrap_or_default();
         for (name, node) in servers {
-            let mut entry = reading::read(place.client, node, place.project.as_deref());
+            let mut entry = reading::read(location.client, node, location.project.as_deref());
             let user = self
                 .files
-                .get(&place.client.user_place(around).path)
+                .get(&location.client.user_location(around).path)
                 .map(|source| source.text.node());
-            let approval = approval::of(&place, name, user, around, cache);
-            if (is_switched_off(&place, name, text.node(), cache) || approval != Approval::Given)
+            let approval = approval::of(&location, name, user, around, cache);
+            if (is_switched_off(&location, name, text.node(), cache) || approval != Approval::Given)
                 && let Ok(entry) = &mut entry
             {
                 entry.is_disabled = true;
             }
             let is_mcpzip = entry.as_ref().is_ok_and(Entry::is_mcpzip);
             let mut found = Found {
-                place: place.clone(),
+                location: location.clone(),
                 name: name.to_owned(),
                 entry,
                 is_mcpzip,
@@ -159,7 +163,7 @@ impl Survey {
             }
             self.found.push(found);
         }
-        self.places.push(place);
+        self.locations.push(location);
     }
 }
 
@@ -167,15 +171,15 @@ impl Found {
     /// Where its rules and the user look for it.
     #[must_use]
     pub fn scope(&self) -> Scope {
-        self.place.scope
+        self.location.scope
     }
 }
 
 /// Whether the client keeps a server from starting by a list outside of the server's entry.
-fn is_switched_off(place: &Place, name: &str, node: &Node, cache: &FileCache) -> bool {
+fn is_switched_off(location: &ConfigLocation, name: &str, node: &Node, cache: &FileCache) -> bool {
     let is_in =
         |node: Option<&Node>| node.is_some_and(|list| list.items().contains(&Node::text(name)));
-    match place.client {
+    match location.client {
         Client::GeminiCli => {
             let allowed = node
                 .at(&["mcp", "allowed"])
@@ -183,8 +187,8 @@ fn is_switched_off(place: &Place, name: &str, node: &Node, cache: &FileCache) ->
             is_in(node.at(&["mcp", "excluded"]))
                 || allowed.is_some_and(|allowed| !is_in(Some(allowed)))
         }
-        Client::ClaudeCode if place.scope == Scope::Local => {
-            let project = place
+        Client::ClaudeCode if location.scope == Scope::Local => {
+            let project = location
                 .project
                 .as_deref()
                 .unwrap_or(Path::new(""))
@@ -192,7 +196,7 @@ fn is_switched_off(place: &Place, name: &str, node: &Node, cache: &FileCache) ->
             is_in(node.at(&["projects", &project, "disabledMcpServers"]))
         }
         Client::CopilotCli => {
-            let settings = cache.json(&place.path.with_file_name("settings.json"));
+            let settings = cache.json(&location.path.with_file_name("settings.json"));
             settings.is_some_and(|settings| is_in(settings.get("disabledMcpServers")))
         }
         _ => false,

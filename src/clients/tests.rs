@@ -66,9 +66,9 @@ fn each_platform_has_its_places() {
             (Platform::Mac, mac),
             (Platform::Windows, windows),
         ] {
-            let place = client.user_place(&around(platform, &[]));
+            let location = client.user_location(&around(platform, &[]));
             assert_eq!(
-                place.path,
+                location.path,
                 Path::new("/home/me").join(expected),
                 "{client:?} on {platform:?}"
             );
@@ -87,7 +87,7 @@ fn a_packaged_claude_desktop_on_windows_has_its_own_view_of_the_users_directory(
         &[("LOCALAPPDATA", &local), ("APPDATA", "/roaming")],
     );
     let expected = package.join("LocalCache/Roaming/Claude/claude_desktop_config.json");
-    assert_eq!(Client::ClaudeDesktop.user_place(&around).path, expected);
+    assert_eq!(Client::ClaudeDesktop.user_location(&around).path, expected);
 }
 
 #[test]

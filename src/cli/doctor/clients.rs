@@ -54,30 +54,32 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
     }
     for entry in &entries {
         examination.clients.push(Seen {
-            client: entry.place.client.name(),
-            scope: entry.place.scope.name(),
-            file: entry.place.path.display().to_string(),
+            client: entry.location.client.name(),
+            scope: entry.location.scope.name(),
+            file: entry.location.path.display().to_string(),
             entry: entry.name.clone(),
             program: entry.program.clone(),
         });
         look(entry, &launch, machine, app, examination).await;
     }
     for (at, entry) in entries.iter().enumerate() {
-        let is_first = !entries[..at].iter().any(|other| other.place == entry.place);
+        let is_first = !entries[..at]
+            .iter()
+            .any(|other| other.location == entry.location);
         let names: Vec<String> = entries
             .iter()
-            .filter(|other| other.place == entry.place)
+            .filter(|other| other.location == entry.location)
             .map(|other| format!("`{}`", printable(&other.name)))
             .collect();
         if is_first && names.len() > 1 {
             let what = format!(
                 "{} in `{}`",
                 names.join(" and "),
-                entry.place.path.display()
+                entry.location.path.display()
             );
             examination.add(Finding::new(
                 &kinds::CLIENT_TWICE,
-                entry.place.client.name(),
+                entry.location.client.name(),
                 what,
             ));
         }
@@ -92,13 +94,13 @@ async fn look(
     app: Option<&App>,
     examination: &mut Examination,
 ) {
-    let client = entry.place.client;
+    let client = entry.location.client;
     let environment = &machine.around.environment;
     let subject = client.name();
-    let place = format!(
+    let location = format!(
         "`{}` in `{}`",
         printable(&entry.name),
-        entry.place.path.display()
+        entry.location.path.display()
     );
     let fix = |is_dead: bool| {
         let planned = mend(
@@ -125,7 +127,7 @@ async fn look(
         examination.add(Finding::new(
             &kinds::CLIENT_DISABLED,
             subject,
-            format!("{place} is switched off"),
+            format!("{location} is switched off"),
         ));
     }
     let shell_path = environment.get("PATH").unwrap_or_default();
@@ -140,7 +142,7 @@ async fn look(
         add(
             examination,
             &kinds::CLIENT_PROGRAM_GONE,
-            format!("{place} starts `{written}`, which is not there"),
+            format!("{location} starts `{written}`, which is not there"),
             true,
         );
     } else if !entry.lacks.is_empty() {
@@ -153,7 +155,7 @@ async fn look(
         add(
             examination,
             &kinds::CLIENT_LACKS,
-            format!("{place} lacks {keys}"),
+            format!("{location} lacks {keys}"),
             false,
         );
     }
@@ -167,7 +169,7 @@ async fn look(
             let found = found.display();
             match version(&found.to_string()).await {
                 Some(version) if version == own => {
-                    let what = format!("{place} starts `{found}`, of the same version");
+                    let what = format!("{location} starts `{found}`, of the same version");
                     examination.add(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
                 }
                 version => {
@@ -175,7 +177,7 @@ async fn look(
                         printable(&version)
                     });
                     let what =
-                        format!("{place} starts `{found}`, version {version}; this is {own}");
+                        format!("{location} starts `{found}`, version {version}; this is {own}");
                     examination.add(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what));
                 }
             }
@@ -189,7 +191,7 @@ async fn look(
     if let (Some(config), Some(_)) = (config, app)
         && Path::new(config) != machine.paths.config_file
     {
-        let what = format!("{place} uses `{}`", printable(config));
+        let what = format!("{location} uses `{}`", printable(config));
         examination.add(Finding::new(&kinds::CLIENT_OTHER_CONFIG, subject, what));
     }
 }
@@ -236,7 +238,7 @@ fn duplicates(
     for item in &plan.items {
         let is_connected = entries
             .iter()
-            .any(|entry| entry.place.client == item.client);
+            .any(|entry| entry.location.client == item.client);
         if let Verdict::Moves {
             name,
             is_known: true,

@@ -71,7 +71,7 @@ fn graphical_client(machine: &Machine) -> Option<Client> {
         .found
         .iter()
         .find(|found| found.is_mcpzip)
-        .map(|found| found.place.client)
+        .map(|found| found.location.client)
 }
 
 /// The PATH that the server's own entry sets.

@@ -353,7 +353,7 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     let launch = machine.launch()?;
     let mut connections = Vec::new();
     for client in &wishes.clients {
-        let place = client.user_place(&machine.around);
+        let location = client.user_location(&machine.around);
         if let Some(reason) = barrier(*client, &survey, &launch, &machine.around) {
             let title = client.title();
             plan.warnings.push(format!(
@@ -361,7 +361,7 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
             ));
             continue;
         }
-        let connection = plan.add_connection(&place, &launch, config_file, &machine.around);
+        let connection = plan.add_connection(&location, &launch, config_file, &machine.around);
         connections.push((*client, connection.map_err(anyhow::Error::from)?));
     }
     Ok(Draft {
@@ -559,7 +559,7 @@ fn client_line(client: Client, survey: &Survey) -> Line {
     let own = survey
         .found
         .iter()
-        .filter(|found| found.place.client == client);
+        .filter(|found| found.location.client == client);
     let (count, is_connected) = own.fold((0, false), |(count, is_own), found| {
         (
             count + usize::from(!found.is_mcpzip),
@@ -584,7 +584,7 @@ fn server_line(item: &Item, widest: usize) -> Line {
     } else {
         format!(", {}", item.scope.name())
     };
-    let place = format!("{}{scope}", item.client.title());
+    let location = format!("{}{scope}", item.client.title());
     let note = match &item.verdict {
         Verdict::Moves { is_known: true, .. } => ", which mcpzip has".to_owned(),
         Verdict::Conflicts { name } => format!(", becomes {name}"),
@@ -592,14 +592,15 @@ fn server_line(item: &Item, widest: usize) -> Line {
         _ => String::new(),
     };
     Line {
-        text: format!("{:widest$}  {place}{note}", printable(&item.server)),
+        text: format!("{:widest$}  {location}{note}", printable(&item.server)),
         is_chosen: true,
     }
 }
 
 fn is_mcpzip(survey: &Survey, item: &Item) -> bool {
-    let same =
-        |found: &&crate::clients::Found| found.place.path == item.path && found.name == item.server;
+    let same = |found: &&crate::clients::Found| {
+        found.location.path == item.path && found.name == item.server
+    };
     survey
         .found
         .iter()

@@ -25,7 +25,7 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    let user = Client::ClaudeCode.user_place(around).path;
+    let user = Client::ClaudeCode.user_location(around).path;
     let projects = survey
         .files
         .get(&user)
@@ -33,11 +33,11 @@ pub(super) fn find(
     let projects = projects.map(Node::members).unwrap_or_default();
     let own = around.claude_directory();
     let above = around.directory.iter().flat_map(|here| here.ancestors());
-    let places = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
+    let locations = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
     let mut directories: Vec<Settings> = vec![(own.clone(), None)];
     directories.extend(
-        places
-            .map(|place| (place.join(".claude"), Some(place.to_owned())))
+        locations
+            .map(|location| (location.join(".claude"), Some(location.to_owned())))
             .filter(|(at, _)| *at != own),
     );
     directories.sort();
@@ -88,7 +88,7 @@ pub(super) fn find(
             .map(Node::items)
             .unwrap_or_default();
         let is_off = |found: &&&Found| {
-            found.place.project.is_none() && off.contains(&Node::text(&found.name))
+            found.location.project.is_none() && off.contains(&Node::text(&found.name))
         };
         for found in servers.iter().filter(is_off) {
             let key = format!("projects.{project}.disabledMcpServers");

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
 use super::survey::{Found, Survey};
-use super::{Client, Node, Place, Surroundings, Syntax};
+use super::{Client, ConfigLocation, Node, Surroundings, Syntax};
 
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use rights::Rights;
@@ -40,7 +40,7 @@ pub struct Rule {
     pub carried: Carried,
     /// The project in which alone it held, though its server is one for all.
     pub project: Option<PathBuf>,
-    pub(super) place: Place,
+    pub(super) location: ConfigLocation,
 }
 
 /// What a rule does.
@@ -112,7 +112,7 @@ impl Rule {
     }
 
     pub(super) fn is_about(&self, found: &Found) -> bool {
-        self.server == found.name && self.place == found.place
+        self.server == found.name && self.location == found.location
     }
 
     /// Whether the proxy has it afterwards.
@@ -132,7 +132,7 @@ impl Carried {
             Self::Only(tools) if tools.is_empty() => "tools.allow nothing".to_owned(),
             Self::Only(tools) => format!("tools.allow {}", tools.join(", ")),
             Self::NotIn(project) => format!("projects !{}", project.display()),
-            Self::Needless => "the client asks about `execute_tool` in its place".to_owned(),
+            Self::Needless => "the client asks about `execute_tool` in its location".to_owned(),
             Self::Lost(reason) => (*reason).to_owned(),
         }
     }
@@ -168,8 +168,12 @@ impl Mention {
             kind,
             project,
         } = self;
-        let project = project.filter(|_| found.place.project.is_none());
-        let (server, client, place) = (found.name.clone(), found.place.client, found.place.clone());
+        let project = project.filter(|_| found.location.project.is_none());
+        let (server, client, location) = (
+            found.name.clone(),
+            found.location.client,
+            found.location.clone(),
+        );
         Rule {
             path,
             key,
@@ -179,13 +183,13 @@ impl Mention {
             client,
             carried,
             project,
-            place,
+            location,
         }
     }
 
     /// Whether it holds where the server is.
     fn reaches(&self, found: &Found) -> bool {
-        match (&self.project, &found.place.project) {
+        match (&self.project, &found.location.project) {
             (Some(project), Some(own)) => own.starts_with(project) || project.starts_with(own),
             _ => true,
         }
@@ -209,11 +213,11 @@ pub(super) fn find(
             };
             let key = format!(
                 "{}.{}",
-                found.place.path_of(&found.name).join("."),
+                found.location.path_of(&found.name).join("."),
                 rule.key
             );
             rules.push(
-                Mention::new(&found.place.path, key, &rule.value, kind)
+                Mention::new(&found.location.path, key, &rule.value, kind)
                     .about(found, rule.carried.clone()),
             );
         }
@@ -222,7 +226,7 @@ pub(super) fn find(
         let servers: Vec<&Found> = survey
             .found
             .iter()
-            .filter(|found| found.place.client == *client && !found.is_mcpzip)
+            .filter(|found| found.location.client == *client && !found.is_mcpzip)
             .collect();
         if servers.is_empty() {
             continue;
@@ -265,7 +269,7 @@ fn open(
         ..Mention::new(path, "rules", problem, RuleKind::Unread)
     };
     for found in servers.iter().filter(|found| mention.reaches(found)) {
-        let carried = match (project, &found.place.project) {
+        let carried = match (project, &found.location.project) {
             (Some(project), None) => Carried::NotIn(project.to_owned()),
             _ => Carried::Lost("its rules are not known"),
         };

@@ -15,12 +15,12 @@ struct Line<'n> {
 }
 
 pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
-    let places = survey
-        .places
+    let locations = survey
+        .locations
         .iter()
-        .filter(|place| place.client == Client::OpenCode);
-    for place in places {
-        let Some(source) = survey.files.get(&place.path) else {
+        .filter(|location| location.client == Client::OpenCode);
+    for location in locations {
+        let Some(source) = survey.files.get(&location.path) else {
             continue;
         };
         let node = source.text.node();
@@ -38,9 +38,9 @@ pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
                 continue;
             };
             let mention = Mention {
-                project: place.project.clone(),
+                project: location.project.clone(),
                 ..Mention::new(
-                    &place.path,
+                    &location.path,
                     format!("{prefix}{section}"),
                     "",
                     RuleKind::Deny,

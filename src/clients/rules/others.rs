@@ -11,10 +11,10 @@ pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone
 /// Codex: `tools.NAME` in a server's table.
 pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
     for found in servers {
-        let Some(source) = survey.files.get(&found.place.path) else {
+        let Some(source) = survey.files.get(&found.location.path) else {
             continue;
         };
-        let path = found.place.path_of(&found.name);
+        let path = found.location.path_of(&found.name);
         let tools = source
             .text
             .node()
@@ -31,7 +31,7 @@ pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) 
             };
             let key = format!("{}.tools.{tool}", path.join("."));
             rules.push(
-                Mention::new(&found.place.path, key, node.to_json(), kind).about(found, carried),
+                Mention::new(&found.location.path, key, node.to_json(), kind).about(found, carried),
             );
         }
     }
@@ -40,7 +40,7 @@ pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) 
 /// Zed: `agent.tool_permissions.tools` has keys such as `mcp:github:create_issue`.
 pub(super) fn zed(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
     for found in servers {
-        let Some(source) = survey.files.get(&found.place.path) else {
+        let Some(source) = survey.files.get(&found.location.path) else {
             continue;
         };
         let permissions = source
@@ -79,7 +79,7 @@ pub(super) fn zed(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
                 ),
             };
             let key = format!("agent.tool_permissions.tools.{name}");
-            rules.push(Mention::new(&found.place.path, key, json, kind).about(found, carried));
+            rules.push(Mention::new(&found.location.path, key, json, kind).about(found, carried));
         }
     }
 }
@@ -190,7 +190,7 @@ pub(super) fn goose(
     rules: &mut Vec<Rule>,
 ) {
     let path = Client::Goose
-        .user_place(around)
+        .user_location(around)
         .path
         .with_file_name("permission.yaml");
     let Some(node) = open(&path, Syntax::Yaml, None, servers, cache, rules) else {
@@ -235,7 +235,7 @@ pub(super) fn goose(
 /// is not the default has no tool of mcpzip unless it has all.
 pub(super) fn zed_profiles(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
     for found in servers {
-        let Some(source) = survey.files.get(&found.place.path) else {
+        let Some(source) = survey.files.get(&found.location.path) else {
             continue;
         };
         let agent = source.text.node().get("agent");
@@ -271,7 +271,7 @@ pub(super) fn zed_profiles(survey: &Survey, servers: &[&Found], rules: &mut Vec<
                 "enable_all_context_servers: false".to_owned(),
                 Node::to_json,
             );
-            let mention = Mention::new(&found.place.path, key, text, RuleKind::Deny);
+            let mention = Mention::new(&found.location.path, key, text, RuleKind::Deny);
             rules.push(mention.about(found, carried));
         }
     }

@@ -37,11 +37,11 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
         let (at, column, in_list) = match &holder.kind {
             Kind::Map(members) if !holder.is_flow && !members.is_empty() => {
                 let last = &members[members.len() - 1];
-                (last.place().extent(lines).1, members[0].column, false)
+                (last.location().extent(lines).1, members[0].column, false)
             }
             Kind::List(items) if !holder.is_flow && !items.is_empty() => {
                 let last = items[items.len() - 1]
-                    .place()
+                    .location()
                     .ok_or("is in a list of an unusual form")?;
                 (last.extent(lines).1, last.column, true)
             }
@@ -103,7 +103,7 @@ fn edit(
 
 /// A member of a map, or an item of a list, and where it begins.
 #[derive(Clone, Copy)]
-struct Place<'t> {
+struct Location<'t> {
     line: usize,
     column: usize,
     /// Behind the key; a list's item has none.
@@ -113,30 +113,30 @@ struct Place<'t> {
 }
 
 /// What stands at `path`, as far as it is written in lines.
-fn find<'t>(root: &'t Tree, path: &[String]) -> Option<Place<'t>> {
-    let mut place: Option<Place<'t>> = None;
+fn find<'t>(root: &'t Tree, path: &[String]) -> Option<Location<'t>> {
+    let mut location: Option<Location<'t>> = None;
     for key in path {
-        let tree = place.map_or(root, |place| place.value);
+        let tree = location.map_or(root, |location| location.value);
         if tree.is_flow {
             return None;
         }
-        place = Some(match &tree.kind {
+        location = Some(match &tree.kind {
             Kind::Map(members) => members
                 .iter()
                 .rev()
                 .find(|member| member.key == *key)?
-                .place(),
+                .location(),
             Kind::List(items) => items
                 .iter()
                 .find(|item| item.node().get("name").and_then(Node::as_text) == Some(key))?
-                .place()?,
+                .location()?,
             Kind::Scalar(_) => return None,
         });
     }
-    place
+    location
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// The lines that are its own; comments behind it are, where they stand deeper.
     fn extent(&self, lines: &[String]) -> (usize, usize) {
         let has_flush_list =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::Place;
+use super::Location;
 use crate::clients::node::Node;
 
 /// How deep a text may nest.
@@ -86,8 +86,8 @@ impl Tree {
     }
 
     /// Where it begins as a list's item.
-    pub(super) fn place(&self) -> Option<Place<'_>> {
-        Some(Place {
+    pub(super) fn location(&self) -> Option<Location<'_>> {
+        Some(Location {
             line: self.line,
             column: self.dash?,
             key_end: 0,
@@ -98,8 +98,8 @@ impl Tree {
 }
 
 impl Member {
-    pub(super) fn place(&self) -> Place<'_> {
-        Place {
+    pub(super) fn location(&self) -> Location<'_> {
+        Location {
             line: self.line,
             column: self.column,
             key_end: self.key_end,
@@ -171,7 +171,7 @@ impl<'t> Reader<'t> {
             }
             other => {
                 return Err(format!(
-                    "{}:{}: {other:?} is out of place",
+                    "{}:{}: {other:?} is out of location",
                     line + 1,
                     column + 1
                 ));

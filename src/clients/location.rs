@@ -18,7 +18,7 @@ pub enum Scope {
 
 /// A file, and where in it the servers are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ConfigLocation {
     /// Whose.
     pub client: Client,
     /// For whom.
@@ -53,7 +53,7 @@ impl Scope {
     }
 }
 
-impl Place {
+impl ConfigLocation {
     /// The keys that lead to the server `name`.
     #[must_use]
     pub fn path_of(&self, name: &str) -> Vec<String> {
@@ -88,7 +88,7 @@ impl Client {
 
     /// The file of the user's own servers.
     #[must_use]
-    pub fn user_place(self, around: &Surroundings) -> Place {
+    pub fn user_location(self, around: &Surroundings) -> ConfigLocation {
         let home = |path: &str| around.home.join(path);
         let path = match self {
             Self::ClaudeCode => around
@@ -128,15 +128,15 @@ impl Client {
                 .join("mcp-config.json"),
             Self::LmStudio => home(".lmstudio/mcp.json"),
         };
-        let mut place = self.place(Scope::User, path, None);
+        let mut location = self.location(Scope::User, path, None);
         if self == Self::ClaudeCode {
-            place.syntax = Syntax::ClaudeJson;
+            location.syntax = Syntax::ClaudeJson;
         }
-        place
+        location
     }
 
     /// The files of the user's profiles other than the default one, where the client has such; those that exist.
-    pub(super) fn profile_places(self, around: &Surroundings) -> Vec<Place> {
+    pub(super) fn profile_places(self, around: &Surroundings) -> Vec<ConfigLocation> {
         if self != Self::VsCode {
             return Vec::new();
         }
@@ -149,13 +149,13 @@ impl Client {
         files.sort();
         files
             .into_iter()
-            .map(|path| self.place(Scope::User, path, None))
+            .map(|path| self.location(Scope::User, path, None))
             .collect()
     }
 
     /// The file of the servers of the project in `directory`, where the client has such.
     #[must_use]
-    pub fn project_place(self, directory: &Path) -> Option<Place> {
+    pub fn project_location(self, directory: &Path) -> Option<ConfigLocation> {
         let path = match self {
             Self::ClaudeCode => directory.join(".mcp.json"),
             Self::Cursor => directory.join(".cursor/mcp.json"),
@@ -172,24 +172,24 @@ impl Client {
                 return None;
             }
         };
-        Some(self.place(Scope::Project, path, Some(directory.to_owned())))
+        Some(self.location(Scope::Project, path, Some(directory.to_owned())))
     }
 
     /// Where Claude Code keeps the user's servers of one project.
     #[must_use]
-    pub fn local_place(self, around: &Surroundings, project: &Path) -> Option<Place> {
+    pub fn local_location(self, around: &Surroundings, project: &Path) -> Option<ConfigLocation> {
         if self != Self::ClaudeCode {
             return None;
         }
-        let mut place = self.user_place(around);
+        let mut location = self.user_location(around);
         let key = project.to_string_lossy().into_owned();
-        place.container = vec!["projects".to_owned(), key, "mcpServers".to_owned()];
-        (place.scope, place.project) = (Scope::Local, Some(project.to_owned()));
-        Some(place)
+        location.container = vec!["projects".to_owned(), key, "mcpServers".to_owned()];
+        (location.scope, location.project) = (Scope::Local, Some(project.to_owned()));
+        Some(location)
     }
 
     /// All files with servers of projects that count in the surroundings' directory and exist.
-    pub(super) fn project_places(self, around: &Surroundings) -> Vec<Place> {
+    pub(super) fn project_locations(self, around: &Surroundings) -> Vec<ConfigLocation> {
         let Some(directory) = &around.directory else {
             return Vec::new();
         };
@@ -197,8 +197,8 @@ impl Client {
             // It reads those of all directories above, too.
             Self::ClaudeCode => directory
                 .ancestors()
-                .filter_map(|above| self.project_place(above))
-                .filter(|place| place.path.exists())
+                .filter_map(|above| self.project_location(above))
+                .filter(|location| location.path.exists())
                 .collect(),
             Self::Continue => {
                 let entries = std::fs::read_dir(directory.join(".continue/mcpServers"))
@@ -207,24 +207,24 @@ impl Client {
                     .flatten();
                 let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
                 files.sort();
-                let place = |path: PathBuf| {
+                let location = |path: PathBuf| {
                     let ending = path.extension()?.to_str()?.to_owned();
                     let syntax = match ending.as_str() {
                         "yaml" | "yml" => Syntax::Yaml,
                         "json" => Syntax::Json,
                         _ => return None,
                     };
-                    Some(Place {
+                    Some(ConfigLocation {
                         syntax,
-                        ..self.place(Scope::Project, path, Some(directory.clone()))
+                        ..self.location(Scope::Project, path, Some(directory.clone()))
                     })
                 };
-                files.into_iter().filter_map(place).collect()
+                files.into_iter().filter_map(location).collect()
             }
             _ => self
-                .project_place(directory)
+                .project_location(directory)
                 .into_iter()
-                .filter(|place| place.path.exists())
+                .filter(|location| location.path.exists())
                 .collect(),
         }
     }
@@ -232,23 +232,23 @@ impl Client {
     /// Whether there is anything of it on this machine.
     #[must_use]
     pub fn is_installed(self, around: &Surroundings) -> bool {
-        let place = self.user_place(around);
-        let directory = place
+        let location = self.user_location(around);
+        let directory = location
             .path
             .parent()
             .filter(|directory| *directory != around.home);
-        place.path.exists()
+        location.path.exists()
             || directory.is_some_and(Path::is_dir)
             || self == Self::ClaudeCode && around.home.join(".claude").is_dir()
     }
 
-    fn place(self, scope: Scope, path: PathBuf, project: Option<PathBuf>) -> Place {
+    fn location(self, scope: Scope, path: PathBuf, project: Option<PathBuf>) -> ConfigLocation {
         let container = self
             .container()
             .iter()
             .map(|key| (*key).to_owned())
             .collect();
-        Place {
+        ConfigLocation {
             client: self,
             scope,
             path,
