@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::plan::{Edit, PlanError};
-use super::reading::{Entry, Target};
-use super::survey::read_source;
+use super::cache::read_source;
+use super::edit::{Edit, PlanError};
+use super::model::{Entry, Target};
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
 const ALLOWED: &str = "allowedMcpServers";

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::plan::{Edit, PlanError};
-use super::survey::read_source;
+use super::cache::read_source;
+use super::edit::{Edit, PlanError};
 use super::{
     ConfigLocation, Launch, Node, Surroundings, allowed, entry, reading, references, secrets,
 };

@@ -32,7 +32,7 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
         let (tag, old, new) = op.as_tag_tuple();
         match hunks.last_mut() {
             _ if tag == DiffTag::Equal => {}
-            // A removal and an insertion at one place are one change.
+            // A removal and an insertion at one position are one change.
             Some(last) if last.old.end == old.start && last.new.end == new.start => {
                 (last.old.end, last.new.end) = (old.end, new.end);
             }
@@ -98,7 +98,7 @@ fn push(text: &mut String, sign: char, line: &str) {
 }
 
 /// `current`, which came from `after`, with the change from `before` to `after` taken back; nothing where `current` was
-/// changed at the same place.
+/// changed at the same position.
 pub(super) fn reversed(before: &str, after: &str, current: &str) -> Option<String> {
     let (before, after, current) = (lines(before), lines(after), lines(current));
     let theirs = hunks(&after, &current);

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::cache::read_source;
 use super::connection::{self, own_entries};
-use super::plan::{Edit, Plan, PlanError};
-use super::survey::read_source;
+use super::edit::{Edit, PlanError};
+use super::plan::Plan;
 use super::{
     Client, ConfigLocation, Launch, Node, Surroundings, Syntax, Text, TextError, entry, names,
     references,

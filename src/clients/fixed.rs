@@ -3,22 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
-use super::reading::{Entry, Target};
-use super::survey::{Found, Survey};
+use super::model::{Entry, Fixed, Found, Survey, Target};
 use super::{Client, Node, Surroundings};
-
-/// A server that cannot move.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixed {
-    /// Whose.
-    pub client: Client,
-    /// Where it is known from.
-    pub path: PathBuf,
-    /// Its name.
-    pub name: String,
-    /// Why not.
-    pub reason: &'static str,
-}
 
 const CONNECTOR: &str = "is a connector of the claude.ai account, which is set up there";
 const PLUGIN: &str = "comes with a plugin, and goes with it";

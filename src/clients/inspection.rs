@@ -1,12 +1,12 @@
 //! Our own entries in clients' files: what they start, what they lack, and how that is mended.
 //!
-//! What an entry should have is what [`entry::write`] would write now; so there is one place that knows what a client needs.
+//! An entry should have what [`entry::write`] would write now, so that only `entry` knows what a client needs.
 
 use std::path::Path;
 
+use super::cache::read_source;
 use super::connection::variables_of;
-use super::plan::{Edit, PlanError};
-use super::survey::read_source;
+use super::edit::{Edit, PlanError};
 use super::{Client, CodexApproval, ConfigLocation, Launch, Node, Survey, Target, Text, entry};
 use crate::config::Environment;
 

@@ -14,8 +14,8 @@ use time::macros::format_description;
 
 use super::cache::FILE_LIMIT;
 use super::diff;
+use super::edit::{Edit, Step};
 use super::lock::{Lock, exclusive};
-use super::plan::{Edit, Step};
 use super::{Client, Node, Syntax, Text};
 use crate::config::link_target;
 use crate::files::{self, read_regular};

@@ -11,6 +11,7 @@ mod cache;
 mod connection;
 mod desktop;
 mod diff;
+mod edit;
 mod entry;
 mod extension;
 mod fixed;
@@ -20,6 +21,7 @@ mod inspection;
 mod journal;
 mod location;
 mod lock;
+mod model;
 mod names;
 mod node;
 mod older;
@@ -41,18 +43,16 @@ use std::path::PathBuf;
 pub use barrier::barrier;
 pub use connection::{Connected, Disconnected, connect, disconnect};
 pub use desktop::desktop_path;
+pub use edit::{Edit, PlanError};
 pub use entry::{CodexApproval, Launch};
 pub use extension::Connection;
-pub use fixed::Fixed;
 pub use inspection::{OwnEntry, mend, own_entries};
 pub use journal::{Journal, JournalError, Restored, RunState, Summary};
 pub use location::{ConfigLocation, Scope};
+pub use model::{Carried, Entry, Fixed, Found, Rule, RuleKind, Survey, Target};
 pub use node::Node;
 pub use older::Import;
-pub use plan::{Choice, Edit, Item, Plan, PlanError, Verdict};
-pub use reading::{Entry, Target};
-pub use rules::{Carried, Rule, RuleKind};
-pub use survey::{Found, Survey};
+pub use plan::{Choice, Item, Plan, Verdict};
 pub use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;
@@ -110,9 +110,9 @@ pub enum Platform {
 pub struct Surroundings {
     /// The user's home directory.
     pub home: PathBuf,
-    /// Whose places count.
+    /// The system whose locations count.
     pub platform: Platform,
-    /// Variables that name places.
+    /// The variables, some of which name locations.
     pub environment: Environment,
     /// The directory whose project's files are looked at too.
     pub directory: Option<PathBuf>,

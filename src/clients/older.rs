@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::cache::read_source;
 use super::plan::Item;
 use super::reading;
 use super::servers::Servers;
-use super::survey::read_source;
 use super::{Client, Edit, Entry, Node, PlanError, Scope, Syntax, Verdict};
 use crate::secret::{Masker, Secret};
 

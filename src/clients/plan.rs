@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use super::cache::read_source;
 use super::connection::{own_entries, permission};
-use super::diff::unified_diff;
+use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::servers::Servers;
-use super::survey::{Source, read_source};
 use super::{
-    Carried, Client, ConfigLocation, Entry, Fixed, Found, Launch, Node, Rule, Scope, Surroundings,
+    Carried, Client, ConfigLocation, Entry, Fixed, Found, Launch, Rule, Scope, Surroundings,
     Survey, Syntax, Text, TextError,
 };
 use super::{approval, barrier, desktop, entry, names, secrets};
@@ -90,111 +89,11 @@ pub enum Verdict {
     Stays(String),
 }
 
-/// A file as it is and as it will be.
-#[derive(Debug, Clone)]
-pub struct Edit {
-    /// Whose file; `mcpzip`'s own where there is none.
-    pub client: Option<Client>,
-    /// The file.
-    pub path: PathBuf,
-    /// How it is written.
-    pub syntax: Syntax,
-    /// Its content; nothing where there is no file.
-    pub before: Option<Arc<String>>,
-    /// Its content afterwards.
-    pub after: String,
-    /// Both without what concerns no server, as they are shown.
-    pub(super) shown: [Arc<String>; 2],
-    pub(super) steps: Vec<Step>,
-}
-
-/// One value that an edit changes.
-#[derive(Debug, Clone)]
-pub(super) struct Step {
-    pub(super) path: Vec<String>,
-    pub(super) before: Option<Node>,
-    pub(super) after: Option<Node>,
-}
-
-/// Why there is no plan.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// A file that has to be changed cannot be read.
-    #[error("`{path}` cannot be read: {problem}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        problem: String,
-    },
-    /// A file that has to be changed cannot be edited.
-    #[error("`{path}` cannot be edited")]
-    Edit {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: TextError,
-    },
-}
-
-impl PlanError {
-    /// The file that it is about.
-    fn path(&self) -> &Path {
-        match self {
-            Self::Unreadable { path, .. } | Self::Edit { path, .. } => path,
-        }
-    }
-}
-
 /// An error and what caused it, in one line.
 fn chain(error: &PlanError) -> String {
     let cause = std::error::Error::source(error);
     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
     format!("{error}{cause}")
-}
-
-impl Edit {
-    /// The edit that makes `after` of what was read, changing the values at `paths`; nothing where all stays.
-    pub(super) fn new(
-        client: Option<Client>,
-        path: &Path,
-        syntax: Syntax,
-        source: &Source,
-        after: &Text,
-        paths: Vec<Vec<String>>,
-    ) -> Option<Self> {
-        let mut steps = Vec::new();
-        for path in paths {
-            let (before, after) = (
-                source.text.node().at(&path).cloned(),
-                after.node().at(&path).cloned(),
-            );
-            if before != after {
-                steps.push(Step {
-                    path,
-                    before,
-                    after,
-                });
-            }
-        }
-        let edit = Self {
-            client,
-            path: path.to_owned(),
-            syntax,
-            before: source.before.clone(),
-            after: after.text(),
-            shown: [source.text.shown(), after.shown()].map(Arc::clone),
-            steps,
-        };
-        (!edit.steps.is_empty()).then_some(edit)
-    }
-
-    /// The changes as a text with `-` and `+`, without the secrets that `masker` knows.
-    #[must_use]
-    pub fn diff(&self, masker: &Masker) -> String {
-        let [before, after] = &self.shown;
-        masker.mask(&unified_diff(before, after)).into_owned()
-    }
 }
 
 impl Plan {
@@ -399,7 +298,7 @@ fn stays(
         Ok(entry) => entry,
     };
     if let Some(barrier) = barrier {
-        return Some(format!("mcpzip would not run in its location: {barrier}"));
+        return Some(format!("mcpzip would not run in its place: {barrier}"));
     }
     if let Some(proxy) = entry.other_proxy()
         && !choice.only.contains(&found.name)

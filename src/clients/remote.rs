@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use super::Node;
-use super::reading::{Target, ToolRule};
-use super::rules::Carried;
+use super::model::{Carried, Target, ToolRule};
 use crate::config::program_name;
 
 /// What was behind it.

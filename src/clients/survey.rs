@@ -1,44 +1,14 @@
 //! What there is: every client's files, read once, and the servers in them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::approval::{self, Approval};
 use super::cache::FileCache;
-pub(super) use super::cache::{Source, read_source};
-use super::reading::{self, Entry};
-use super::rules::{self, Rule};
-use super::{Client, ConfigLocation, Fixed, Node, Scope, Surroundings, Text, fixed};
-
-/// All that was found.
-#[derive(Debug)]
-pub struct Survey {
-    /// The servers, in the order of clients and files.
-    pub found: Vec<Found>,
-    /// What names single servers or tools of theirs outside of their entries, or in them.
-    pub rules: Vec<Rule>,
-    /// The servers that are in no list that could be edited.
-    pub fixed: Vec<Fixed>,
-    /// The files that could not be read, and why.
-    pub unreadable: Vec<(PathBuf, String)>,
-    pub(super) files: BTreeMap<PathBuf, Source>,
-    pub(super) locations: Vec<ConfigLocation>,
-}
-
-/// A server in a client's file.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// Where.
-    pub location: ConfigLocation,
-    /// Its name there.
-    pub name: String,
-    /// What it is, or why it has to stay.
-    pub entry: Result<Entry, String>,
-    /// Whether that is `mcpzip`.
-    pub is_mcpzip: bool,
-    /// Whether it is a project's, and no file of the user's own says that it may run.
-    pub is_unapproved: bool,
-}
+use super::{
+    Client, ConfigLocation, Entry, Found, Node, Scope, Surroundings, Survey, Text, fixed, reading,
+    rules,
+};
 
 impl Survey {
     /// Reads the files of `clients`.
@@ -164,14 +134,6 @@ impl Survey {
             self.found.push(found);
         }
         self.locations.push(location);
-    }
-}
-
-impl Found {
-    /// Where its rules and the user look for it.
-    #[must_use]
-    pub fn scope(&self) -> Scope {
-        self.location.scope
     }
 }
 

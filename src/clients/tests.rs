@@ -1,4 +1,4 @@
-//! What no test on one system could see: the places on all of them.
+//! What no test on one system could see: the locations on all of them.
 
 use std::path::{Path, PathBuf};
 

@@ -60,10 +60,10 @@ pub enum Error {
         /// What it is and should be; boxed, as an error is a part of every result.
         fault: Box<EntryError>,
     },
-    /// A place is not given, and the platform's own cannot be told.
+    /// A path is not given, and the platform's own cannot be determined.
     #[error("no home directory is known; set HOME or {variable}")]
     NoHome {
-        /// The variable that would name the place.
+        /// The variable that would name it.
         variable: &'static str,
     },
     /// A relative path cannot be made absolute.
@@ -210,7 +210,7 @@ pub struct Warning {
     /// Where.
     pub position: Position,
     /// What.
-    pub oddity: ConfigWarning,
+    pub kind: ConfigWarning,
 }
 
 /// What a [`Warning`] is about. Keys are paths from the top of the file.
@@ -317,6 +317,6 @@ impl fmt::Display for ServerFault {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.position, self.oddity)
+        write!(f, "{}: {}", self.position, self.kind)
     }
 }

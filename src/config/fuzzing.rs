@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Config, Document, Environment, Transport};
 
-/// A configuration file: it is refused with a place, or every server of it is a usable entry or a fault.
+/// A configuration file: it is refused with a position, or every server of it is a usable entry or a fault.
 pub(crate) fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

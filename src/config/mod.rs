@@ -2,7 +2,7 @@
 //!
 //! A configuration has two shapes. `file` is what may be written; [`Config`] is what the program uses: complete, typed,
 //! with absolute paths and variables filled in. What is wrong with one server costs that server alone, so a [`Config`]
-//! also carries the faults and the oddities that were found. Nothing here is written back, and nothing is started.
+//! also carries the faults and the warnings that were found. Nothing here is written back, and nothing is started.
 
 mod certificates;
 mod change;

@@ -1,6 +1,6 @@
 //! Where the configuration, the cache and the state are.
 //!
-//! A flag goes before a `MCPZIP_*` variable, and that before the platform's own place. The platform's places come from the
+//! A flag goes before a `MCPZIP_*` variable, and that before the platform's own directory. The platform's directories come from the
 //! crate `directories`, which looks at the process itself (`XDG_*`, the user database), past the [`Environment`].
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::expand;
 
 const FILE_NAME: &str = "config.json";
 
-/// The places of `mcpzip`, all absolute.
+/// The directories and files of `mcpzip`, all absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// The configuration file; it need not exist.
@@ -24,7 +24,7 @@ pub struct Paths {
     pub state_dir: PathBuf,
 }
 
-/// The places named on the command line.
+/// The paths given on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathFlags {
     /// `--config`
@@ -36,10 +36,10 @@ pub struct PathFlags {
 }
 
 impl Paths {
-    /// Decides each place by flag, variable and platform, in this order.
+    /// Decides each path by flag, variable and platform, in this order.
     ///
     /// # Errors
-    /// When a place is left to the platform and no home directory is known, or a relative path is given and the current
+    /// When a path is left to the platform and no home directory is known, or a relative path is given and the current
     /// directory is gone.
     pub fn resolve(flags: PathFlags, environment: &Environment) -> Result<Self, Error> {
         let PathFlags {
@@ -54,7 +54,7 @@ impl Paths {
             cache_dir: directory(cache_dir, env::CACHE_DIR, environment, |dirs| {
                 dirs.cache_dir().to_owned()
             })?,
-            // Only Linux has a place for state of its own.
+            // Only Linux has a directory for state.
             state_dir: directory(state_dir, env::STATE_DIR, environment, |dirs| {
                 dirs.state_dir()
                     .unwrap_or_else(|| dirs.data_local_dir())

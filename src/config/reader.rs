@@ -1,4 +1,4 @@
-//! Reads values out of a parsed file, each with its place.
+//! Reads values out of a parsed file, each with its position.
 //!
 //! [`Members`] hands out an object's values by key. What its table of keys does not have is unknown; that the table and
 //! what is asked for are the same is checked with each object that is read, in builds with assertions.
@@ -67,19 +67,19 @@ impl<T> At<T> {
 }
 
 impl Report {
-    pub(super) fn add(&self, offset: usize, oddity: ConfigWarning) {
-        self.0.borrow_mut().push(At::new(offset, oddity));
+    pub(super) fn add(&self, offset: usize, warning: ConfigWarning) {
+        self.0.borrow_mut().push(At::new(offset, warning));
     }
 
     /// All of it, in the file's order.
     pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
-        let mut oddities = self.0.into_inner();
-        oddities.sort_by_key(|oddity| oddity.offset);
+        let mut found = self.0.into_inner();
+        found.sort_by_key(|warning| warning.offset);
         let warning = |at: At<ConfigWarning>| Warning {
             position: lines.position(at.offset),
-            oddity: at.value,
+            kind: at.value,
         };
-        oddities.into_iter().map(warning).collect()
+        found.into_iter().map(warning).collect()
     }
 }
 
@@ -143,7 +143,7 @@ impl<'a> Members<'a> {
             .transpose()
     }
 
-    /// All members, whatever their keys, with the keys' places.
+    /// All members, whatever their keys, with the keys' positions.
     pub(super) fn into_fields(self) -> impl Iterator<Item = (At<&'a str>, Field<'a>)> {
         let members = self.members.clone();
         members.into_iter().map(move |property| {

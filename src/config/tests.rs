@@ -60,7 +60,7 @@ fn check_schema(text: &str, config: &Config) {
     if config
         .warnings
         .iter()
-        .any(|warning| matches!(warning.oddity, ConfigWarning::UnknownKey { .. }))
+        .any(|warning| matches!(warning.kind, ConfigWarning::UnknownKey { .. }))
     {
         assert!(!SCHEMA.is_valid(&plain), "{text}");
     }

@@ -61,7 +61,7 @@ pub(super) fn examine(
     }
     if only.is_none() {
         for warning in &config.warnings {
-            let kind = match warning.oddity {
+            let kind = match warning.kind {
                 ConfigWarning::UnknownKey { .. } => &kinds::CONFIG_UNKNOWN_KEY,
                 ConfigWarning::NoServers => continue,
                 _ => &kinds::CONFIG_ODD,

@@ -164,7 +164,7 @@ kinds! {
         mend "Run `mcpzip init`, or `mcpzip connect CLIENT`.";
     CLIENT_UNREADABLE: Warning "client-unreadable", "a client's file cannot be read",
         why "It is not known whether the client uses mcpzip; the client itself may fail as well.",
-        mend "Look at the location in the file that is named.";
+        mend "Look at the place in the file that is named.";
     CLIENT_PROGRAM_GONE: Error "client-program-gone", "a client starts an mcpzip that is not there",
         why "The client has no tools from us, and most say so nowhere.",
         mend "Run `mcpzip doctor --fix`, or write the path of this mcpzip into the entry.",

@@ -15,7 +15,7 @@ pub(super) struct Line {
     pub(super) is_chosen: bool,
 }
 
-/// Asks which of `lines` are wanted; their places.
+/// Asks which of `lines` to take. Gives their indexes.
 ///
 /// # Errors
 /// When the person leaves.

@@ -1,17 +1,14 @@
 //! A client's entry for a server, in whatever form it has it, as one that `mcpzip` can use.
 //!
-//! Reading is lenient: forms that belong to one client are pasted into another's file every day. What an entry needs and
-//! the proxy cannot give is no oddity but a reason to leave the server where it is, in words for its user.
+//! Reading is lenient: forms that belong to one client are pasted into another's file every day. A need of an
+//! entry that the proxy cannot meet is a reason to leave the server where it is, in words for its user.
 
-mod entry;
 mod tools;
 mod url;
 
-pub(super) use entry::ToolRule;
-pub use entry::{Entry, Target};
-
 use std::path::{Path, is_separator};
 
+use super::model::{Entry, Target};
 use super::references::{Role, translate};
 use super::remote::Outcome;
 use super::text::is_mark;

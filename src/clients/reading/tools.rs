@@ -1,7 +1,7 @@
 //! The parts of an entry that say which tools may be used.
 
-use super::{Reader, ToolRule};
-use crate::clients::rules::Carried;
+use super::Reader;
+use crate::clients::model::{Carried, ToolRule};
 use crate::clients::{Client, Node};
 
 pub(super) const DENYING_KEYS: &[&str] = &["disabledTools", "disabled_tools", "excludeTools"];

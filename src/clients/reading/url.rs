@@ -1,6 +1,7 @@
 //! An entry that names a URL: its transport, its headers, its login.
 
-use super::{HEADER_KEYS, Reader, Target};
+use super::{HEADER_KEYS, Reader};
+use crate::clients::Target;
 use crate::clients::references::Role;
 use crate::clients::{Client, Node};
 

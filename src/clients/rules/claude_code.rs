@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::super::cache::FileCache;
-use super::super::survey::{Found, Survey};
+use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, is_about_all};
 use super::matcher::Matcher;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::cache::FileCache;
-use super::super::survey::Found;
+use super::super::model::Found;
 use super::super::{Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};
 use super::{Carried, Mention, Rule, RuleKind, files, open, plain};

@@ -1,7 +1,7 @@
 //! opencode: `tools` and `permission` have patterns over names such as `github_get_issue`, in the file and in its agents. Of
 //! several the last counts there.
 
-use super::super::survey::{Found, Survey};
+use super::super::model::{Found, Survey};
 use super::super::{Client, Node};
 use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;

@@ -1,7 +1,7 @@
 //! The rules of clients other than Claude Code.
 
 use super::super::cache::FileCache;
-use super::super::survey::{Found, Survey};
+use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::fits;
 use super::{Carried, Mention, Rule, RuleKind, files, open, plain};

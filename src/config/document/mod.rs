@@ -1,7 +1,7 @@
 //! A configuration as text that can be edited: what an edit does not concern stays byte for byte, comments and trailing
 //! commas included.
 //!
-//! Edits are cuts in the text at places that the parser names, not a tree that is printed again. Where a key stands
+//! Edits are cuts in the text at positions that the parser gives, not a tree that is printed again. Where a key stands
 //! twice, the last counts, as when it is read.
 
 mod layout;
@@ -312,9 +312,9 @@ impl Document {
         })
     }
 
-    /// Makes all cuts, which name places in the text as it is.
+    /// Makes all cuts, whose positions refer to the text as it is.
     fn cut(&mut self, mut cuts: Vec<Cut>) -> Result<(), DocumentError> {
-        // The last comes first, so that the places before it stay; of two in one place, the first is made last.
+        // The last comes first, so that the positions before it stay; of two at one position, the first is made last.
         cuts.sort_by_key(|(range, _)| range.start);
         let mut text = self.text.clone();
         for (range, new) in cuts.into_iter().rev() {

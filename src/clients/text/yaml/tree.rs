@@ -10,7 +10,7 @@ use crate::clients::node::Node;
 /// How deep a text may nest.
 const DEEPEST: usize = 64;
 
-/// A value and its place; lines and columns from 0.
+/// A value and its location; lines and columns from 0.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     pub(super) kind: Kind,
@@ -171,7 +171,7 @@ impl<'t> Reader<'t> {
             }
             other => {
                 return Err(format!(
-                    "{}:{}: {other:?} is out of location",
+                    "{}:{}: {other:?} is out of place",
                     line + 1,
                     column + 1
                 ));

@@ -1,8 +1,7 @@
 //! A server as it was understood: what becomes of it in our configuration, and what it is.
 
-use crate::clients::Node;
-use crate::clients::references;
-use crate::clients::rules::Carried;
+use super::super::{Node, references};
+use super::Carried;
 use crate::config::{program_name, secret_arguments, secret_parameters};
 use crate::secret::{Secret, is_secret_name};
 
