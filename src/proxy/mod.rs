@@ -19,7 +19,7 @@ mod tools;
 mod view;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -54,13 +54,10 @@ use crate::upstream::{Pool, State, UpstreamContext};
 use answers::counting;
 use answers::projection::Projection;
 use callers::audience::{Audience, AudienceBridge};
-use features::named_uris::NamedUris;
 use features::{lists, subscriptions};
 use refresh::index::Index;
 use refresh::policy;
-use relay::consent::Consents;
-use relay::login::Logins;
-use relay::open_calls::OpenCalls;
+use relay::Relay;
 use tools::instructions::Topics;
 use tools::reranking::Reranking;
 use tools::{builtin, definitions, direct, execute};
@@ -86,6 +83,7 @@ pub struct Proxy {
     catalog: Arc<Catalog>,
     pins: Arc<Pins>,
     pool: Arc<Pool>,
+    relay: Relay,
     index: Arc<Index>,
     reranking: Reranking,
     refresh: Arc<Refresh>,
@@ -98,13 +96,7 @@ pub struct Proxy {
     variables: crate::config::Environment,
     direct_names: direct::DirectNames,
     audience: Audience,
-    named_uris: NamedUris,
-    open_calls: Arc<OpenCalls>,
-    consents: Consents,
     switches: Arc<builtin::Switches>,
-    logins: Arc<Logins>,
-    /// Makes spans, once somebody has said where they go.
-    tracer: OnceLock<Arc<Tracer>>,
     tasks: Tasks,
 }
 
@@ -190,6 +182,7 @@ impl Proxy {
                 workspace: Mutex::default(),
                 catalog,
                 pins,
+                relay: Relay::new(pool.clone(), statistics.clone(), tasks.clone()),
                 pool,
                 index,
                 reranking: Reranking::default(),
@@ -208,12 +201,7 @@ impl Proxy {
                 variables,
                 direct_names: direct::DirectNames::default(),
                 audience: Audience::default(),
-                named_uris: NamedUris::default(),
-                open_calls: Arc::default(),
-                consents: Consents::default(),
                 switches: Arc::default(),
-                logins: Arc::default(),
-                tracer: OnceLock::new(),
                 tasks: tasks.clone(),
             }
         });
@@ -229,7 +217,9 @@ impl Proxy {
         let before = self.unscoped().config();
         let is_kept =
             |server: &ServerName| before.servers.get(server) == config.servers.get(server);
-        self.named_uris.retire(&self.catalog.snapshot(), is_kept);
+        self.relay
+            .named_uris
+            .retire(&self.catalog.snapshot(), is_kept);
         self.pins.require(policy::pinned(&config));
         self.pool.configure(&config);
         self.refresh.configure(&self.views.reachable(&config));
@@ -325,6 +315,17 @@ impl Proxy {
         let exposed = view.config().exposes_any();
         let instructions = self.instructions(&view);
         Reply::Result(definitions::initialize(revision, self.mode, exposed, &instructions).into())
+    }
+
+    /// From now on, requests have spans of this tracer; the first one stays.
+    pub fn trace_with(&self, tracer: Arc<Tracer>) {
+        self.relay.trace_with(tracer);
+    }
+
+    /// The maker of spans, if traces are sent anywhere.
+    #[must_use]
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.relay.tracer()
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.

@@ -100,18 +100,19 @@ impl Proxy {
             .pool
             .timeout_of(server)
             .unwrap_or(context.view.config().call_timeout);
-        self.relay(
-            server,
-            Relayed {
-                method,
-                name,
-                params,
-                limit,
-                is_repeatable: true,
-            },
-            Some(context),
-        )
-        .await
+        self.relay
+            .request(
+                server,
+                Relayed {
+                    method,
+                    name,
+                    params,
+                    limit,
+                    is_repeatable: true,
+                },
+                Some(context),
+            )
+            .await
     }
 
     /// The answer to a request for `what`, from what came of it.

@@ -169,7 +169,8 @@ impl Proxy {
             .servers()
             .filter(|server| server.names_resource(uri));
         let declared = declared.map(|server| server.name().clone());
-        self.named_uris
+        self.relay
+            .named_uris
             .namers(uri)
             .into_iter()
             .chain(declared)

@@ -11,14 +11,14 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::question::question;
-use super::{RequestContext, required_input};
+use super::{Relay, RequestContext, required_input};
 use crate::catalog::Tool;
 use crate::config::Verdict;
 use crate::mcp::Object;
 use crate::mcp::frame::quoted;
 use crate::proxy::callers::caller::{CallHost, Questions, named};
 use crate::proxy::view::View;
-use crate::proxy::{Failure, Proxy, Reply};
+use crate::proxy::{Failure, Reply};
 use crate::secret::random_token;
 use crate::tool::QualifiedName;
 use crate::upstream::{self, Host as _, Question};
@@ -57,17 +57,7 @@ pub(in crate::proxy) enum Consent {
     Asked(Reply),
 }
 
-impl Proxy {
-    /// Whether the rules want the user's word before a call of this tool.
-    pub(in crate::proxy) fn wants_consent(
-        &self,
-        view: &View,
-        name: &QualifiedName,
-        tool: &Tool,
-    ) -> bool {
-        view.config().judge(name, tool.entry().hints) == Verdict::Asked
-    }
-
+impl Relay {
     /// Whether a call may go out; the user is asked where the rules want it. Nothing was sent when it may not.
     ///
     /// # Errors
@@ -80,7 +70,7 @@ impl Proxy {
         context: Option<&RequestContext>,
     ) -> Result<Consent, Failure> {
         let name = tool.qualified_name();
-        if !self.wants_consent(view, &name, tool) {
+        if !wants_consent(view, &name, tool) {
             return Ok(Consent::Needless);
         }
         let question = question(name.tool.as_str(), arguments).map_err(Failure::Refused)?;
@@ -179,6 +169,11 @@ impl Proxy {
                 .keep(state, fingerprint(name, arguments), true);
         }
     }
+}
+
+/// Whether the rules want the user's word before a call of this tool.
+pub(in crate::proxy) fn wants_consent(view: &View, name: &QualifiedName, tool: &Tool) -> bool {
+    view.config().judge(name, tool.entry().hints) == Verdict::Asked
 }
 
 impl Consents {

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use tracing::Instrument as _;
 
+use super::Relay;
 use crate::mcp::ErrorCode;
+use crate::proxy::Reply as Answer;
 use crate::proxy::answers::counting::is_error;
-use crate::proxy::{Proxy, Reply as Answer};
 use crate::statistics::{End, Live};
 use crate::telemetry::trace::{Hop, Kind, Span, Trace, Tracer};
 use crate::tool::ServerName;
@@ -22,7 +23,7 @@ pub(in crate::proxy) struct Watched {
     tracer: Option<Arc<Tracer>>,
 }
 
-impl Proxy {
+impl Relay {
     /// The way to servers.
     pub(in crate::proxy) fn watched(&self) -> Watched {
         let (pool, live) = (self.pool.clone(), self.statistics.live().clone());
@@ -34,14 +35,13 @@ impl Proxy {
     }
 
     /// From now on, requests have spans of this tracer; the first one stays.
-    pub fn trace_with(&self, tracer: Arc<Tracer>) {
+    pub(in crate::proxy) fn trace_with(&self, tracer: Arc<Tracer>) {
         // Whoever serves says so once.
         let _ = self.tracer.set(tracer);
     }
 
     /// What makes spans, where traces go anywhere.
-    #[must_use]
-    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+    pub(in crate::proxy) fn tracer(&self) -> Option<&Arc<Tracer>> {
         self.tracer.get()
     }
 }

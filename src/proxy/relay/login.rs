@@ -13,13 +13,10 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::RequestContext;
-use crate::catalog::Tool;
+use super::{Relay, RequestContext};
 use crate::mcp::frame::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Questions, named};
-use crate::proxy::view::View;
-use crate::proxy::{Failure, Proxy, Reply};
 use crate::secret::random_token;
 use crate::tool::ServerName;
 use crate::upstream::oauth::{Account, Flow, LoginError, LoginRequest};
@@ -33,9 +30,6 @@ const QUESTION: &str = "login";
 
 /// How long a call waits for a person; a login ends a moment before.
 const PATIENCE: Duration = Duration::from_secs(5 * 60 + 15);
-
-/// How long a server that lets us in at last may take to list its tools.
-const LISTING: Duration = Duration::from_secs(30);
 
 /// The logins under way.
 #[derive(Debug, Default)]
@@ -107,45 +101,7 @@ impl RequestContext {
     }
 }
 
-impl Proxy {
-    /// The tool that `name` means. Where its server wants a login before it says what it has, the client is asked to help; then
-    /// the reply may be that question.
-    ///
-    /// # Errors
-    /// As [`Proxy::find`].
-    pub(in crate::proxy) async fn find_logged_in(
-        &self,
-        view: &View,
-        name: &str,
-        limit: Option<Duration>,
-        context: Option<&RequestContext>,
-    ) -> Result<Result<Tool, Reply>, Failure> {
-        let failure = match self.find_within(view, name, limit.unwrap_or(LISTING)).await {
-            Ok(tool) => return Ok(Ok(tool)),
-            Err(failure) => failure,
-        };
-        let server = self
-            .unlisted_server(view, &view.snapshot(), name)
-            .filter(|server| self.pool.wants_login(server));
-        let (Some(server), Some(context)) =
-            (server, context.filter(|context| context.can_log_in()))
-        else {
-            return Err(failure);
-        };
-        let outcome = match context.answers_login() {
-            true => Box::pin(self.returned(&server, context)).await,
-            false => Box::pin(self.log_in(&server, context)).await,
-        };
-        match outcome {
-            LoggedIn::No => Err(failure),
-            LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
-            LoggedIn::Yes => {
-                Box::pin(self.refresh.list_now(&server, LISTING)).await;
-                Box::pin(self.find(view, name)).await.map(Ok)
-            }
-        }
-    }
-
+impl Relay {
     /// Asks the client of `context` to send its user to the page of a login at `server`.
     pub(in crate::proxy) async fn log_in(
         &self,

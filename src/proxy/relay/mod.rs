@@ -11,25 +11,45 @@ pub(in crate::proxy) mod login;
 pub(in crate::proxy) mod open_calls;
 mod question;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
-use self::login::LoggedIn;
-use super::{Proxy, join_all};
+use self::consent::Consents;
+use self::login::{LoggedIn, Logins};
+use self::open_calls::OpenCalls;
+use super::join_all;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
+use crate::proxy::features::named_uris::NamedUris;
 use crate::proxy::view::View;
-use crate::telemetry::trace::{Context, Hop, Trace};
+use crate::shutdown::Tasks;
+use crate::statistics::Statistics;
+use crate::telemetry::trace::{Context, Hop, Trace, Tracer};
 use crate::tool::ServerName;
-use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
+use crate::upstream::{self, CallError, Host, Pool, Question, ServerCall, ServerReply};
 
 /// How often one request may ask back.
 const MOST_ROUNDS: usize = 16;
+
+/// Sends requests to servers, after the user's consent and a login where these are needed.
+#[derive(Debug)]
+pub(super) struct Relay {
+    pool: Arc<Pool>,
+    statistics: Arc<Statistics>,
+    /// The URIs that servers named in results.
+    pub(super) named_uris: NamedUris,
+    open_calls: Arc<OpenCalls>,
+    consents: Consents,
+    logins: Arc<Logins>,
+    /// Makes spans, once a collector is configured.
+    tracer: OnceLock<Arc<Tracer>>,
+    tasks: Tasks,
+}
 
 /// What a client's request says besides what it asks for.
 #[derive(Debug, Clone)]
@@ -114,13 +134,26 @@ impl RequestContext {
     }
 }
 
-impl Proxy {
+impl Relay {
+    pub(super) fn new(pool: Arc<Pool>, statistics: Arc<Statistics>, tasks: Tasks) -> Self {
+        Self {
+            pool,
+            statistics,
+            named_uris: NamedUris::default(),
+            open_calls: Arc::default(),
+            consents: Consents::default(),
+            logins: Arc::default(),
+            tracer: OnceLock::new(),
+            tasks,
+        }
+    }
+
     /// Sends a request to `server` and brings its answer, and whatever it says or asks before that. Where the server wants a
     /// login, and the client can help with one, the request is made again after it: what was refused for its login did nothing.
     ///
     /// # Errors
     /// When no usable answer comes.
-    pub(super) async fn relay(
+    pub(super) async fn request(
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,

@@ -13,10 +13,9 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Relayed, RequestContext, error, required_input, with_answers};
+use super::{Relay, Relayed, RequestContext, error, required_input, with_answers};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
-use crate::proxy::Proxy;
 use crate::proxy::callers::caller::{Asked, CallHost, Questions, named};
 use crate::secret::random_token;
 use crate::telemetry::trace::Hop;
@@ -60,7 +59,7 @@ impl std::fmt::Debug for OpenCall {
     }
 }
 
-impl Proxy {
+impl Relay {
     /// For a client that is asked by the answer to its own request.
     pub(in crate::proxy) async fn relay_open(
         &self,

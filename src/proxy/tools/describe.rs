@@ -8,8 +8,9 @@ use crate::mcp::Object;
 use crate::proxy::answers::error::{
     app_only_tool, denied_tool, held_tool, unknown_tool, unpinned_tool,
 };
+use crate::proxy::relay::login::LoggedIn;
 use crate::proxy::view::View;
-use crate::proxy::{Failure, Proxy, Reply};
+use crate::proxy::{Failure, Proxy, Reply, RequestContext};
 use crate::search::Request;
 use crate::tool::{QualifiedName, ServerName, is_hidden};
 
@@ -18,6 +19,9 @@ const MOST_NAMES: usize = 50;
 
 /// How long a call or description waits for a server of which nothing is known yet.
 const FIRST_LISTING: Duration = Duration::from_secs(30);
+
+/// How long a server that lets us in at last may take to list its tools.
+const LISTING: Duration = Duration::from_secs(30);
 
 impl Proxy {
     /// Says all that is known of tools: `{name}` or `{names}`.
@@ -137,6 +141,44 @@ impl Proxy {
                 names[..names.len().min(10)].join(" or ")
             ))),
             Resolution::Unknown => Err(Box::pin(self.explain_unknown(view, name)).await),
+        }
+    }
+
+    /// The tool that `name` means. Where its server wants a login before it says what it has, the client is asked to help; then
+    /// the reply may be that question.
+    ///
+    /// # Errors
+    /// As [`Proxy::find`].
+    pub(in crate::proxy) async fn find_logged_in(
+        &self,
+        view: &View,
+        name: &str,
+        limit: Option<Duration>,
+        context: Option<&RequestContext>,
+    ) -> Result<Result<Tool, Reply>, Failure> {
+        let failure = match self.find_within(view, name, limit.unwrap_or(LISTING)).await {
+            Ok(tool) => return Ok(Ok(tool)),
+            Err(failure) => failure,
+        };
+        let server = self
+            .unlisted_server(view, &view.snapshot(), name)
+            .filter(|server| self.pool.wants_login(server));
+        let (Some(server), Some(context)) =
+            (server, context.filter(|context| context.can_log_in()))
+        else {
+            return Err(failure);
+        };
+        let outcome = match context.answers_login() {
+            true => Box::pin(self.relay.returned(&server, context)).await,
+            false => Box::pin(self.relay.log_in(&server, context)).await,
+        };
+        match outcome {
+            LoggedIn::No => Err(failure),
+            LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
+            LoggedIn::Yes => {
+                Box::pin(self.refresh.list_now(&server, LISTING)).await;
+                Box::pin(self.find(view, name)).await.map(Ok)
+            }
         }
     }
 

@@ -163,7 +163,7 @@ impl Proxy {
         let name = tool.qualified_name();
         let sent = params.get("arguments").map_or("{}", RawValue::get);
         let context = RequestContext::of(caller, view, params);
-        let consent = match self.consent(view, &tool, sent, Some(&context)).await {
+        let consent = match self.relay.consent(view, &tool, sent, Some(&context)).await {
             Ok(Consent::Asked(reply)) => return reply,
             Ok(consent) => consent,
             Err(failure) => return Reply::tool_error(failure.text()),
@@ -192,9 +192,12 @@ impl Proxy {
                 .unwrap_or(view.config().call_timeout),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
-        let outcome = self.relay(&name.server, relayed, Some(context)).await;
+        let outcome = self
+            .relay
+            .request(&name.server, relayed, Some(context))
+            .await;
         if let (Consent::Given(_), Ok(reply)) = (&consent, &outcome) {
-            self.agreed(&name, sent, reply);
+            self.relay.agreed(&name, sent, reply);
         }
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {

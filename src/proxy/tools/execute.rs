@@ -14,7 +14,7 @@ use crate::proxy::answers::duplicate::repeats;
 use crate::proxy::answers::error::{failed_call, refused_call, unfit_arguments};
 use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::relay::Relayed;
-use crate::proxy::relay::consent::Consent;
+use crate::proxy::relay::consent::{Consent, wants_consent};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply, RequestContext, join_all};
 use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
@@ -256,10 +256,10 @@ impl Proxy {
         };
         let name = tool.qualified_name();
         let written = arguments;
-        let consent = if call.is_agreed || !self.wants_consent(view, &name, &tool) {
+        let consent = if call.is_agreed || !wants_consent(view, &name, &tool) {
             Consent::Needless
         } else {
-            Box::pin(self.consent(view, &tool, written, call.context)).await?
+            Box::pin(self.relay.consent(view, &tool, written, call.context)).await?
         };
         let context = match &consent {
             Consent::Needless => call.context,
@@ -316,9 +316,9 @@ impl Proxy {
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
         let (sent, start) = (relayed.params.body.len(), Instant::now());
-        let answered = self.relay(&name.server, relayed, context).await;
+        let answered = self.relay.request(&name.server, relayed, context).await;
         if let (Consent::Given(_), Ok(reply)) = (&consent, &answered) {
-            self.agreed(&name, written, reply);
+            self.relay.agreed(&name, written, reply);
         }
         let result = match &answered {
             Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
