@@ -51,8 +51,8 @@ use crate::telemetry::trace::Tracer;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Vault;
 use crate::upstream::{Pool, State, UpstreamContext};
+use answers::Answers;
 use answers::counting;
-use answers::projection::Projection;
 use callers::audience::{Audience, AudienceBridge};
 use features::{lists, subscriptions};
 use refresh::index::Index;
@@ -89,8 +89,7 @@ pub struct Proxy {
     refresh: Arc<Refresh>,
     topics: Arc<Topics>,
     schemas: execute::Schemas,
-    projection: Projection,
-    results: Arc<Results>,
+    answers: Answers,
     statistics: Arc<Statistics>,
     logs: Option<std::path::PathBuf>,
     variables: crate::config::Environment,
@@ -189,13 +188,16 @@ impl Proxy {
                 refresh,
                 topics,
                 schemas: execute::Schemas::default(),
-                projection: Projection::default(),
-                results: Arc::new(Results::new(
-                    &directories
-                        .results
-                        .clone()
-                        .unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
-                )),
+                answers: Answers::new(
+                    Arc::new(Results::new(
+                        &directories
+                            .results
+                            .clone()
+                            .unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
+                    )),
+                    statistics.clone(),
+                    tasks.clone(),
+                ),
                 statistics,
                 logs: directories.logs.clone(),
                 variables,
@@ -425,11 +427,11 @@ impl Proxy {
             }
         };
         match name.as_str() {
-            "search_tools" => self.counted(
+            "search_tools" => self.answers.counted(
                 counting::Answer::Search,
                 Box::pin(self.search_tools(view, &arguments)).await,
             ),
-            "describe_tool" => self.counted(
+            "describe_tool" => self.answers.counted(
                 counting::Answer::Description,
                 Box::pin(self.describe_tool(view, &arguments)).await,
             ),

@@ -6,13 +6,14 @@
 
 use bytes::Bytes;
 
+use super::Answers;
 use super::content::{HEAD, Looked, head, text_of};
 use super::duplicate::{Kept, without_duplicate};
 use super::projection::shape_of;
 use crate::config::Lifetime;
 use crate::proxy::relay::required_input;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Proxy, Reply};
+use crate::proxy::{Caller, Reply};
 use crate::results::{ResultId, Shelf};
 use crate::tool::{QualifiedName, tokens_of};
 
@@ -33,7 +34,7 @@ pub(in crate::proxy) struct Asked<'a> {
     pub(in crate::proxy) view: &'a View,
 }
 
-impl Proxy {
+impl Answers {
     /// The answer to a call: the result as it came, the part that `select` makes of it, or its head.
     pub(in crate::proxy) async fn answer(&self, result: Bytes, asked: &Asked<'_>) -> Reply {
         if required_input(&result).is_some() {

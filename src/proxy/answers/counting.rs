@@ -6,6 +6,7 @@ use std::time::Duration;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
+use super::Answers;
 use super::projection::texts_of;
 use crate::mcp::Object;
 use crate::proxy::view::View;
@@ -34,7 +35,9 @@ impl Proxy {
             );
         }
     }
+}
 
+impl Answers {
     /// Counts an answer of our own, and passes it on.
     pub(in crate::proxy) fn counted(&self, answer: Answer, reply: Reply) -> Reply {
         if let Reply::Result(body) = &reply {

@@ -175,7 +175,7 @@ impl Proxy {
         one(
             "mcpzip_results_stored_total",
             "Results that were stored, as they were not shown whole.",
-            self.results.stored(),
+            self.answers.results.stored(),
         );
         one(
             "mcpzip_results_read_total",

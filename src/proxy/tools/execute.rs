@@ -181,7 +181,7 @@ impl Proxy {
                     caller: &shared.context.caller,
                     view: &shared.context.view,
                 };
-                self.answer(result, &asked).await
+                self.answers.answer(result, &asked).await
             }
             (reply, _) => reply,
         };
@@ -324,7 +324,8 @@ impl Proxy {
             Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
             _ => None,
         };
-        self.count_call(&name, start.elapsed(), sent, result);
+        self.answers
+            .count_call(&name, start.elapsed(), sent, result);
         match answered {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => Ok(Ran {
                 name: Some(name),

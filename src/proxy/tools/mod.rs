@@ -6,6 +6,5 @@ pub(in crate::proxy) mod describe;
 pub(in crate::proxy) mod direct;
 pub(in crate::proxy) mod execute;
 pub(in crate::proxy) mod instructions;
-pub(in crate::proxy) mod read_result;
 pub(in crate::proxy) mod reranking;
 pub(in crate::proxy) mod search;

@@ -97,7 +97,7 @@ impl Proxy {
         caller: Option<&Caller>,
     ) -> Reply {
         if tool == Tool::ReadResult {
-            return self.read_result(view, arguments, caller).await;
+            return self.answers.read_result(view, arguments, caller).await;
         }
         if view.config().management == Management::Off {
             return Reply::tool_error(

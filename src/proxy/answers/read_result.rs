@@ -3,12 +3,13 @@ use std::ops::Range;
 use regex::RegexBuilder;
 use serde_json::value::RawValue;
 
+use super::Answers;
+use super::answer::shelf_of;
+use super::content::{Content, HEAD, head};
+use super::projection::{data_of, shape_of};
 use crate::mcp::Object;
-use crate::proxy::answers::answer::shelf_of;
-use crate::proxy::answers::content::{Content, HEAD, head};
-use crate::proxy::answers::projection::{data_of, shape_of};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Proxy, Reply};
+use crate::proxy::{Caller, Reply};
 use crate::results::Shelf;
 use crate::statistics::Answer;
 
@@ -28,7 +29,7 @@ enum Part {
     Lines(String),
 }
 
-impl Proxy {
+impl Answers {
     /// Reads a stored result: `{id, select | offset, limit | grep}`.
     pub(in crate::proxy) async fn read_result(
         &self,
