@@ -46,7 +46,21 @@ impl App {
     ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &environment)?;
         telemetry::hide(&config.masker);
-        report(&config);
+        match start {
+            Start::Serving => report(&config, &paths),
+            Start::Nothing => sum(&config, &paths),
+        }
+        Ok(Self::with_config(config, paths, environment, start, mode))
+    }
+
+    /// For a command that starts nothing by itself, and says itself what is wrong with the configuration.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used at all.
+    pub fn quiet(paths: Paths, environment: Environment) -> Result<Self, config::Error> {
+        let config = Config::load(&paths, &environment)?;
+        telemetry::hide(&config.masker);
+        let (start, mode) = (Start::Nothing, Mode::MetaTools);
         Ok(Self::with_config(config, paths, environment, start, mode))
     }
 
@@ -235,7 +249,7 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
             Ok(config) => {
                 telemetry::hide(&config.masker);
                 tracing::info!(path = %paths.config_file.display(), "configuration read again");
-                report(&config);
+                report(&config, &paths);
                 telemetry::configure(config.log);
                 if proxy.unscoped().config().traces != config.traces {
                     tracing::warn!("where traces go has changed; it counts from the next start on");
@@ -258,11 +272,27 @@ fn ask_again(proxy: &Proxy) {
     }
 }
 
-fn report(config: &Config) {
+/// Each fault, with where it is.
+fn report(config: &Config, paths: &Paths) {
+    let path = paths.config_file.display();
     for warning in &config.warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!("{path}:{warning}");
     }
     for fault in &config.faults {
-        tracing::error!("{fault}");
+        tracing::error!("{path}:{fault}");
+    }
+}
+
+/// All faults in a line: a command for one server is not about the others.
+fn sum(config: &Config, paths: &Paths) {
+    let path = paths.config_file.display();
+    match config.faults.len() {
+        0 => {}
+        1 => tracing::error!("{path}: 1 entry cannot be used: see `mcpzip doctor`"),
+        count => tracing::error!("{path}: {count} entries cannot be used: see `mcpzip doctor`"),
+    }
+    if !config.warnings.is_empty() {
+        let count = config.warnings.len();
+        tracing::warn!("{path}: {count} things are odd: see `mcpzip doctor`");
     }
 }

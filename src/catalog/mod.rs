@@ -10,6 +10,7 @@
 
 mod cache;
 mod entries;
+mod failures;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod header;
@@ -23,6 +24,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub use cache::{Cache, DIRECTORY, FORMAT, Key};
 pub use entries::{Entries, Entry, Kind};
+pub use failures::{Failure, Failures};
 pub use names::Resolution;
 pub use pins::{Change, Changes, Pins};
 pub use server_tools::{InvalidEntry, Listed, ReadError, ServerTools, ToolEntry};

@@ -10,6 +10,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
+use super::unknown::unknown_server;
 use crate::app::App;
 use crate::catalog::{Change, Changes};
 use crate::tool::ServerName;
@@ -40,8 +41,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let server = ServerName::new(&arguments.server)
         .ok()
         .filter(|name| config.servers.contains_key(name));
-    let server = server
-        .ok_or_else(|| Exit::failed(format!("no server `{}` is configured", arguments.server)))?;
+    let server = server.ok_or_else(|| unknown_server(&arguments.server, &config))?;
     let mut changes = proxy.changed_tools(&server);
     if let Some(tool) = &arguments.tool {
         changes.retain(|name, _| name == tool);
@@ -59,7 +59,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     }
     for (name, change) in &changes {
         output.line(format!("{}__{}", strong(&server), strong(printable(name))));
-        output.line(difference(change));
+        output.verbatim(difference(change));
     }
     if agrees(&changes)? {
         proxy.approve(&server, &changes)?;

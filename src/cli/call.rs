@@ -127,7 +127,7 @@ fn print(result: &Object<'_>, output: &Output) {
     for block in &blocks {
         let block = Object::parse(block).unwrap_or_default();
         match block.text("text") {
-            Some(text) => output.line(text),
+            Some(text) => output.verbatim(text),
             None => {
                 let kind = block.text("type").unwrap_or_else(|| "unknown".to_owned());
                 let size = block.get("data").map_or(0, |data| data.get().len());
@@ -141,6 +141,6 @@ fn print(result: &Object<'_>, output: &Output) {
         .get("structuredContent")
         .filter(|_| blocks.is_empty())
     {
-        output.line(structured.get());
+        output.verbatim(structured.get());
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
         "mcpzip",
         &mut script,
     )?;
-    output.line(String::from_utf8_lossy(&script).trim_end());
+    output.verbatim(String::from_utf8_lossy(&script).trim_end());
     Ok(())
 }
 

@@ -177,6 +177,12 @@ fn carry_out(
     Ok(())
 }
 
+/// The lines of a difference that change, without those around them.
+fn changed_lines(diff: Option<&str>) -> Vec<&str> {
+    let lines = diff.unwrap_or_default().lines();
+    lines.filter(|line| line.starts_with(['+', '-'])).collect()
+}
+
 fn report(
     output: &Output,
     location: &ConfigLocation,
@@ -191,6 +197,7 @@ fn report(
             "scope": location.scope.name(),
             "file": location.path,
             "entries": names,
+            "diff": changed_lines(diff),
             "changed": run.is_some(),
             "undo": run,
         }));
@@ -199,12 +206,8 @@ fn report(
     output.line(format!("{} {words}", strong(location.client.title())));
     output.line(faint(format!("  {}", location.path.display())));
     // Lines around the change may hold secrets of other entries; after it is done, the file itself can be looked at.
-    let changed = diff
-        .unwrap_or_default()
-        .lines()
-        .filter(|line| line.starts_with(['+', '-']));
-    for line in changed {
-        output.line(format!(
+    for line in changed_lines(diff) {
+        output.verbatim(format!(
             "  {}",
             if line.starts_with('+') {
                 good(line)

@@ -43,7 +43,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             output.line(format!("\n{}", definition.description.trim()));
         }
     }
-    output.line(format!("\n{}", pretty(&json)));
+    output.verbatim(format!("\n{}", pretty(&json)));
     Ok(())
 }
 

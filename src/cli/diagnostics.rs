@@ -19,13 +19,39 @@ pub(super) struct Exit {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Failed = 1,
+    Usage = 2,
     Configuration = 3,
     Unavailable = 4,
     ToolError = 5,
     Warnings = 6,
 }
 
+impl Kind {
+    /// As `--json` calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Configuration => "configuration",
+            Self::Unavailable => "unavailable",
+            Self::ToolError => "tool",
+            Self::Warnings => "warnings",
+        }
+    }
+}
+
 impl Exit {
+    /// The command line is wrong.
+    pub(super) fn usage(error: &clap::Error) -> Self {
+        let text = error.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        Self {
+            kind: Kind::Usage,
+            error: anyhow::Error::msg(text.to_owned()),
+            is_told: false,
+        }
+    }
+
     /// It did not work.
     pub(super) fn failed(text: impl Into<String>) -> Self {
         Self {
@@ -82,24 +108,57 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// What may help.
+    fn hints(&self) -> Vec<String> {
+        let Some(config::Error::Missing { .. }) = self.error.downcast_ref::<config::Error>() else {
+            return Vec::new();
+        };
+        let older = config::older_config_file(&config::Environment::process()).map(|older| {
+            format!(
+                "`mcpzip migrate --from mcpzip-0.1` takes over the one of mcpzip 0.1 at {}",
+                older.display()
+            )
+        });
+        let rest =
+            ["`mcpzip init` makes one, `--config FILE` names another, `mcpzip demo` needs none"];
+        older.into_iter().chain(rest.map(str::to_owned)).collect()
+    }
+
+    /// For programs: `{"error": {"code", "kind", "message", "hints"}}`, in one line.
+    pub(super) fn to_json(&self) -> String {
+        let error = serde_json::json!({
+            "code": self.code(),
+            "kind": self.kind.name(),
+            "message": chain(&self.error),
+            "hints": self.hints(),
+        });
+        serde_json::json!({ "error": error }).to_string()
+    }
+}
+
 /// The error and its causes on one line, then what may help.
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.error)?;
-        match self.error.downcast_ref::<config::Error>() {
-            Some(config::Error::Missing { .. }) => {
-                if let Some(older) = config::older_config_file(&config::Environment::process()) {
-                    let older = older.display();
-                    write!(
-                        f,
-                        "\nhint: `mcpzip migrate --from mcpzip-0.1` takes over the one of mcpzip 0.1 at {older}"
-                    )?;
-                }
-                f.write_str("\nhint: `mcpzip init` makes one; `mcpzip demo` needs none")
-            }
-            _ => Ok(()),
+        f.write_str(&chain(&self.error))?;
+        self.hints()
+            .iter()
+            .try_for_each(|hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+/// An error and its causes; a cause whose words stand there already is left out.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
         }
     }
+    text
 }
 
 impl From<config::Error> for Exit {

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{Command, CommandFactory as _};
+use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
 
@@ -32,11 +32,33 @@ const GROUPS: [(&str, &[&str]); 5] = [
 /// Columns between the margin and what a command does.
 const WIDTH: usize = 13;
 
-/// The command line, with its grouped help.
+/// Columns between the margin and what an option does.
+const OPTION_WIDTH: usize = 24;
+
+/// Below the help of each command, whose own options would stand in a crowd otherwise.
+const ELSEWHERE: &str =
+    "`mcpzip --help` shows the options for all commands, such as --config and --json.";
+
+/// The command line, with its grouped help. The options for all commands stand in the main help alone.
 pub(super) fn command() -> Command {
     let command = Cli::command();
     let template = template(&command);
-    command.help_template(template)
+    command
+        .mut_args(|argument| {
+            let is_global = argument.is_global_set();
+            argument.hide(is_global)
+        })
+        .mut_subcommands(point_to_options)
+        .help_template(template)
+}
+
+fn point_to_options(command: Command) -> Command {
+    let below = command.get_after_help().map(ToString::to_string);
+    let below = match below {
+        Some(below) => format!("{below}\n\n{ELSEWHERE}"),
+        None => ELSEWHERE.to_owned(),
+    };
+    command.after_help(below).mut_subcommands(point_to_options)
 }
 
 fn template(command: &Command) -> String {
@@ -55,11 +77,29 @@ fn template(command: &Command) -> String {
             let _ = writeln!(text, "  {literal}{name}{literal:#}{:pad$}{about}", "");
         }
     }
-    let _ = write!(
-        text,
-        "\n{header}Options for all commands:{header:#}\n{{options}}{{after-help}}"
-    );
+    let _ = writeln!(text, "\n{header}Options for all commands:{header:#}");
+    let mut options = Vec::new();
+    for option in command.get_arguments().filter(|a| a.is_global_set()) {
+        let about = option.get_help().map(ToString::to_string);
+        options.push((format!("    {}", flag(option)), about.unwrap_or_default()));
+    }
+    options.push(("-h, --help".to_owned(), "Print help".to_owned()));
+    options.push(("-V, --version".to_owned(), "Print version".to_owned()));
+    for (flag, about) in options {
+        let pad = OPTION_WIDTH.saturating_sub(flag.len());
+        let _ = writeln!(text, "  {literal}{flag}{literal:#}{:pad$}{about}", "");
+    }
+    text.push_str("{after-help}");
     text
+}
+
+/// `--config <FILE>`.
+fn flag(option: &Arg) -> String {
+    let name = option.get_long().unwrap_or_default();
+    match option.get_value_names() {
+        Some([value]) if option.get_action().takes_values() => format!("--{name} <{value}>"),
+        _ => format!("--{name}"),
+    }
 }
 
 #[cfg(test)]

@@ -53,21 +53,17 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
         let written = written
             .map(|written| faint(format!("  {written:?} in the file")))
             .unwrap_or_default();
-        output.line(format!(
-            "{}{}  {}{written}{disabled}",
-            strong(name),
-            pad(name.as_str()),
-            masked(&server.way())
-        ));
+        output.row(
+            format!("{}{}  ", strong(name), pad(name.as_str())),
+            format!("{}{written}{disabled}", masked(&server.way())),
+        );
     }
     for fault in &config.faults {
         let (name, reason) = (&fault.name, &fault.fault);
-        output.line(format!(
-            "{}{}  {} {reason}",
-            strong(name),
-            pad(name),
-            bad("cannot be used:")
-        ));
+        output.row(
+            format!("{}{}  ", strong(name), pad(name)),
+            format!("{} {reason}", bad("cannot be used:")),
+        );
     }
     if config.servers.is_empty() && config.faults.is_empty() {
         output.line("no server is configured; `mcpzip add` adds one");

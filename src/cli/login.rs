@@ -9,6 +9,7 @@ use super::browser::Browser;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
+use super::unknown::unknown_server;
 use crate::config::{Config, Environment, Paths};
 use crate::shutdown::{Tasks, spawn_thread};
 use crate::tool::ServerName;
@@ -99,8 +100,7 @@ impl Accounts {
             .servers
             .iter()
             .find(|(server, _)| server.as_str() == name);
-        let (server, entry) =
-            entry.ok_or_else(|| Exit::failed(format!("no server `{name}` is configured")))?;
+        let (server, entry) = entry.ok_or_else(|| unknown_server(name, &self.config))?;
         let account = Account::of_entry(server, entry, &self.environment).map_err(exit)?;
         account.ok_or_else(|| {
             Exit::failed(format!(

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
     let Some(directory) = &arguments.directory else {
         let mut page = Vec::new();
         Man::new(Cli::command()).render(&mut page)?;
-        output.line(String::from_utf8_lossy(&page).trim_end());
+        output.verbatim(String::from_utf8_lossy(&page).trim_end());
         return Ok(());
     };
     let made = std::fs::create_dir_all(directory)

@@ -9,8 +9,10 @@ use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
+use super::unknown::nearest;
 use crate::clients::{
-    Choice, Client, CodexApproval, Edit, Import, Item, Launch, Plan, Rule, Scope, Survey, Verdict,
+    Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Plan, Rule, Scope, Survey,
+    Verdict, unified_diff,
 };
 use crate::config::older_config_file;
 use crate::secret::Masker;
@@ -89,8 +91,12 @@ pub(super) async fn run(
         made = plan(&launch)?;
     }
     let plan = made;
+    for name in &arguments.only {
+        check_server(name, &survey)?;
+    }
     if !output.is_json() {
         show(&survey, &plan, machine, output);
+        show_edits(&plan, machine, output);
     }
     mention_older(machine, output);
     let outcome = carry_out(arguments, &plan, machine, output);
@@ -99,6 +105,22 @@ pub(super) async fn run(
         _ => Vec::new(),
     };
     tell(outcome, &logins, || report(&survey, &plan), output)
+}
+
+/// Refuses a server that no client has.
+fn check_server(name: &str, survey: &Survey) -> Result<(), Exit> {
+    let mut names = survey.found.iter().map(|found| found.name.as_str());
+    if names.any(|known| known == name) {
+        return Ok(());
+    }
+    let names = survey.found.iter().map(|found| found.name.as_str());
+    let advice = match nearest(name, names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`mcpzip migrate --dry-run` shows those that they have".to_owned(),
+    };
+    Err(Exit::failed(format!(
+        "no client has a server `{name}`; {advice}"
+    )))
 }
 
 /// Tells what became of it: the run that `undo` takes back, if something was changed.
@@ -308,6 +330,31 @@ pub(super) fn show(survey: &Survey, plan: &Plan, machine: &Machine, output: &Out
     .show(survey, plan);
 }
 
+/// The changes of a plan, line by line.
+pub(super) fn show_edits(plan: &Plan, machine: &Machine, output: &Output) {
+    let screen = Screen {
+        output,
+        masker: &plan.masker,
+        home: &machine.around.home,
+    };
+    plan.edits.iter().for_each(|edit| screen.edit(edit));
+}
+
+/// How many lines an edit adds and removes.
+pub(super) fn lines_changed(edit: &Edit) -> (usize, usize) {
+    let diff = unified_diff(edit.before.as_deref().unwrap_or_default(), &edit.after);
+    let count = |mark: char| diff.lines().filter(|line| line.starts_with(mark)).count();
+    (count('+'), count('-'))
+}
+
+/// A path below the home directory, as people write it.
+pub(super) fn below_home(path: &Path, home: &Path) -> String {
+    match path.strip_prefix(home) {
+        Ok(rest) if !rest.as_os_str().is_empty() => Path::new("~").join(rest).display().to_string(),
+        _ => path.display().to_string(),
+    }
+}
+
 /// Where a preview is shown.
 struct Screen<'a> {
     output: &'a Output,
@@ -353,37 +400,16 @@ impl Screen<'_> {
         self.rules("These become rules of mcpzip:", &plan.carried);
         self.rules("These stop working:", &plan.lost);
         self.notes("To know:", &plan.warnings);
-        plan.edits.iter().for_each(|edit| self.edit(edit));
     }
 
-    /// A sentence or two, broken between words where the terminal is too narrow for them.
+    /// A sentence or two.
     fn say(&self, indent: usize, text: &str) {
         let text = self.masker.mask(text);
-        let width = usize::from(console::Term::stdout().size().1).max(40);
-        let (mut line, mut used) = (" ".repeat(indent), indent);
-        for (at, word) in text.split(' ').enumerate() {
-            let length = console::measure_text_width(word);
-            if at > 0 && used + 1 + length > width && used > indent + 2 {
-                self.output.line(&line);
-                (line, used) = (" ".repeat(indent + 2), indent + 2);
-            } else if at > 0 {
-                line.push(' ');
-                used += 1;
-            }
-            line.push_str(word);
-            used += length;
-        }
-        self.output.line(line);
+        self.output.line(format!("{:indent$}{text}", ""));
     }
 
-    /// Below the home directory, as people write it.
     fn path(&self, path: &Path) -> String {
-        match path.strip_prefix(self.home) {
-            Ok(rest) if !rest.as_os_str().is_empty() => {
-                Path::new("~").join(rest).display().to_string()
-            }
-            _ => path.display().to_string(),
-        }
+        below_home(path, self.home)
     }
 
     fn item(&self, item: &Item) {
@@ -413,7 +439,17 @@ impl Screen<'_> {
                 false if rule.is_blocking() => bad(rule.carried.text()),
                 false => faint(rule.carried.text()),
             };
-            self.say(4, &format!("{} {}: {becomes}", rule.kind.name(), rule.text));
+            let arrow = if rule.is_carried() {
+                "becomes"
+            } else {
+                "is lost:"
+            };
+            // A list of the only tools is read as a denial of all others.
+            let kind = match &rule.carried {
+                Carried::Only(_) => "only",
+                _ => rule.kind.name(),
+            };
+            self.say(4, &format!("{kind} {} {arrow} {becomes}", rule.text));
             let wider = rule.project.as_ref().filter(|_| rule.is_carried());
             let wider = wider
                 .map(|project| format!(", which was for {} alone", self.path(project)))
@@ -438,8 +474,8 @@ impl Screen<'_> {
     fn edit(&self, edit: &Edit) {
         self.output
             .line(format!("\n{}", strong(self.path(&edit.path))));
-        for line in edit.diff(self.masker).lines() {
-            self.output.line(match line.as_bytes().first() {
+        for line in diff(edit, self.masker).lines() {
+            self.output.verbatim(match line.as_bytes().first() {
                 Some(b'+') => good(line),
                 Some(b'-') => bad(line),
                 _ => faint(line),

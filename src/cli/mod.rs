@@ -37,12 +37,15 @@ mod tokens;
 mod tools;
 mod trial;
 mod undo;
+mod unknown;
 mod update;
+mod wrap;
 
 use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, FromArgMatches as _, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
@@ -57,12 +60,15 @@ use output::Output;
 /// Threads for what would hold up messages. On Windows each pipe that is read holds one of them, two for every server.
 const BLOCKING_THREADS: usize = if cfg!(windows) { 1024 } else { 4 };
 
+/// How long the end of a run waits for threads that block.
+const LAST_WRITES: Duration = Duration::from_millis(200);
+
 const EXIT_CODES: &str = "Exit codes:
   0  it worked
   1  it failed
   2  the command line is wrong
   3  the configuration is missing or wrong
-  4  the server could not be reached, or gave no answer
+  4  a server could not be reached, or gave no answer
   5  the tool reported an error
   6  doctor found nothing worse than warnings (with errors, it ends with 1)";
 
@@ -104,7 +110,7 @@ struct Global {
         help_heading = "Options for all commands"
     )]
     cache_dir: Option<PathBuf>,
-    /// Where logs are kept
+    /// Where logs, logins, stored results and the means of `undo` are kept
     #[arg(
         long,
         global = true,
@@ -182,10 +188,7 @@ enum Live {
     /// Show how things stand, without connecting to anything
     Status(status::Arguments),
     /// Connect to every server and show its state
-    #[command(after_help = "Examples:
-  mcpzip servers
-  mcpzip servers --json | jq -r '.servers[] | select(.state != \"ready\") | .name'")]
-    Servers,
+    Servers(servers::Arguments),
     /// Look at tools that changed after they were first seen, and approve them
     Approve(approve::Arguments),
 }
@@ -267,11 +270,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help that cannot be printed has nobody to read it.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
-        }
+        Err(error) => return refuse(&error, &arguments),
     };
     let output = Output::new(cli.global.json);
     let outcome = match cli.command {
@@ -288,7 +287,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             })
         }
     };
-    match outcome {
+    match outcome.and_then(|code| output.finish().map(|()| code)) {
         Ok(code) => ExitCode::from(code),
         Err(exit) => {
             if !exit.is_told() {
@@ -296,6 +295,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
             ExitCode::from(exit.code())
         }
+    }
+}
+
+/// Prints what the parser says: help, the version, or why the arguments are wrong.
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let output = Output::new(arguments.iter().any(|argument| argument == "--json"));
+    if error.use_stderr() && output.is_json_asked() {
+        let exit = Exit::usage(error);
+        output.error(&exit);
+        return ExitCode::from(exit.code());
+    }
+    match error.print() {
+        Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => {
+            let exit = Exit::from(failure);
+            output.error(&exit);
+            ExitCode::from(exit.code())
+        }
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1)),
     }
 }
 
@@ -363,7 +380,11 @@ impl Global {
         });
         let filter = |name: &str| log_level(name).unwrap_or(LevelFilter::WARN);
         telemetry::start(named.map(filter), filter(level));
-        runtime()?.block_on(command(environment)).map(|()| 0)
+        let runtime = runtime()?;
+        let outcome = runtime.block_on(command(environment)).map(|()| 0);
+        // A read of a terminal has no end before somebody types; a write that is under way has a moment.
+        runtime.shutdown_timeout(LAST_WRITES);
+        outcome
     }
 }
 
@@ -423,7 +444,11 @@ impl Live {
         environment: Environment,
         output: &Output,
     ) -> Result<(), Exit> {
-        let app = App::new(paths, environment, Start::Nothing, Mode::MetaTools)?;
+        let app = match self {
+            // These show each fault where its server stands.
+            Self::Status(_) | Self::Servers(_) => App::quiet(paths, environment)?,
+            _ => App::new(paths, environment, Start::Nothing, Mode::MetaTools)?,
+        };
         app.set_workspace();
         let outcome = tokio::select! {
             outcome = self.ask(&app, output) => outcome,
@@ -440,7 +465,7 @@ impl Live {
             Self::Call(arguments) => call::run(&arguments, app, output).await,
             Self::Tools(arguments) => tools::run(&arguments, app, output).await,
             Self::Status(_) => status::run(app, output).await,
-            Self::Servers => servers::run(app, output).await,
+            Self::Servers(arguments) => servers::run(&arguments, app, output).await,
             Self::Approve(arguments) => approve::run(&arguments, app, output).await,
         }
     }
@@ -462,7 +487,7 @@ impl Files {
         match self {
             Self::Add(arguments) => {
                 // `--json` before an entry says what follows.
-                let text = Output::new(false);
+                let text = output.without_json();
                 let output = if arguments.has_json() { &text } else { output };
                 add::run(&arguments, paths, environment, output).await
             }

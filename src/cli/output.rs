@@ -1,6 +1,7 @@
 //! The one place that prints.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,12 +9,15 @@ use serde::Serialize;
 
 use super::diagnostics::Exit;
 use super::printable::{on_terminal, printable, printable_json};
+use super::wrap::{wrap, wrap_row};
 
 /// Results go to stdout, all else to stderr. Text and colour are for terminals; a program that reads gets JSON.
 #[derive(Debug)]
 pub(super) struct Output {
     json: bool,
     asked: bool,
+    /// Why stdout did not take the result.
+    failure: Arc<OnceLock<io::Error>>,
 }
 
 /// Says on a terminal what is being waited for, until it is dropped.
@@ -25,6 +29,38 @@ impl Output {
         Self {
             json: json || !io::stdout().is_terminal(),
             asked: json,
+            failure: Arc::default(),
+        }
+    }
+
+    /// The same output for a command to which `--json` has another meaning.
+    pub(super) fn without_json(&self) -> Self {
+        Self {
+            failure: self.failure.clone(),
+            ..Self::new(false)
+        }
+    }
+
+    /// Writes out what is left of the result.
+    ///
+    /// # Errors
+    /// Why stdout did not take all of it. A reader that has left, as `head` does, is no error.
+    pub(super) fn finish(&self) -> Result<(), Exit> {
+        self.keep_failure(io::stdout().flush());
+        match self.failure.get() {
+            Some(error) => Err(Exit::failed(format!(
+                "the output cannot be written: {error}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn keep_failure(&self, written: io::Result<()>) {
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            // The first error is the cause of those that follow.
+            let _ = self.failure.set(error);
         }
     }
 
@@ -38,8 +74,26 @@ impl Output {
         self.asked
     }
 
-    /// Prints a line of the result. Whoever's words are in it, a terminal obeys nothing of them but a colour.
+    /// Prints a line of the result, broken between words on a terminal. A terminal obeys nothing of the text but a colour.
     pub(super) fn line(&self, text: impl AsRef<str>) {
+        let text = on_terminal(text.as_ref());
+        self.print(&match columns(&console::Term::stdout()) {
+            Some(width) => wrap(&text, width),
+            None => text,
+        });
+    }
+
+    /// Prints a line of the result that begins with `head`; what continues it stands below `body`.
+    pub(super) fn row(&self, head: impl AsRef<str>, body: impl AsRef<str>) {
+        let (head, body) = (on_terminal(head.as_ref()), on_terminal(body.as_ref()));
+        self.print(&match columns(&console::Term::stdout()) {
+            Some(width) => wrap_row(&head, &body, width),
+            None => head + &body,
+        });
+    }
+
+    /// Prints text whose lines stay as they are: a tool's answer, a difference, a script.
+    pub(super) fn verbatim(&self, text: impl AsRef<str>) {
         self.print(&on_terminal(text.as_ref()));
     }
 
@@ -49,8 +103,7 @@ impl Output {
     }
 
     fn print(&self, text: &str) {
-        // Whoever stops reading, `head` say, has all they wanted.
-        let _ = writeln!(io::stdout().lock(), "{text}");
+        self.keep_failure(writeln!(io::stdout().lock(), "{text}"));
     }
 
     /// Prints a result as JSON.
@@ -58,25 +111,34 @@ impl Output {
         self.raw_json(&serde_json::to_string_pretty(value).expect("results are JSON"));
     }
 
-    /// Prints an error.
+    /// Prints an error: as one line of JSON with `--json`, otherwise as text.
     pub(super) fn error(&self, exit: &Exit) {
+        if self.asked {
+            // There is nowhere left to say that this failed.
+            let _ = writeln!(io::stderr().lock(), "{}", printable_json(&exit.to_json()));
+            return;
+        }
         let label = console::style("error:").for_stderr().red().bold();
-        // There is nowhere left to say that this failed.
-        let _ = writeln!(
-            io::stderr().lock(),
-            "{label} {}",
-            on_terminal(&exit.to_string())
-        );
+        self.beside(&format!("{label} {}", on_terminal(&exit.to_string())));
     }
 
     /// Says something beside the result.
     pub(super) fn note(&self, text: &str) {
-        // There is nowhere left to say that this failed.
-        let _ = writeln!(
-            io::stderr().lock(),
-            "{}",
-            console::style(on_terminal(text)).for_stderr().dim()
+        self.beside(
+            &console::style(on_terminal(text))
+                .for_stderr()
+                .dim()
+                .to_string(),
         );
+    }
+
+    fn beside(&self, text: &str) {
+        let text = match columns(&console::Term::stderr()) {
+            Some(width) => wrap(text, width),
+            None => text.to_owned(),
+        };
+        // There is nowhere left to say that this failed.
+        let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
     /// Whether somebody is there to be asked.
@@ -127,8 +189,7 @@ impl Output {
 
     /// Says something beside the result that is to be used.
     pub(super) fn notable(&self, text: &str) {
-        // There is nowhere left to say that this failed.
-        let _ = writeln!(io::stderr().lock(), "{}", on_terminal(text));
+        self.beside(&on_terminal(text));
     }
 
     /// Says what is being waited for, several things at once, on a terminal only.
@@ -197,6 +258,12 @@ impl Drop for Spinner {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
+}
+
+/// The width of a terminal; nothing where there is none.
+fn columns(terminal: &console::Term) -> Option<usize> {
+    let (_, columns) = terminal.size_checked()?;
+    Some(usize::from(columns).max(40))
 }
 
 /// A name or a number that matters.

@@ -6,7 +6,8 @@ use serde_json::json;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
-use crate::config::{Change, Config, Environment, Paths, change_servers};
+use super::unknown::unknown_server;
+use crate::config::{Change, ChangeError, Config, Environment, Paths, change_servers};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -74,7 +75,7 @@ fn change(
     context: &Context<'_>,
 ) -> Result<(), Exit> {
     // Where there is no configuration, none is made.
-    Config::load(context.paths, context.environment)?;
+    let config = Config::load(context.paths, context.environment)?;
     let mut names = names.to_vec();
     names.sort();
     names.dedup();
@@ -83,7 +84,16 @@ fn change(
         .map(|name| (name.clone(), change.clone()))
         .collect();
     let file = &context.paths.config_file;
-    let changed = change_servers(file, &changes, context.environment, true, |_, _, _| Ok(()))?;
+    let changed = change_servers(file, &changes, context.environment, true, |_, _, _| Ok(()));
+    let changed = changed.map_err(|error| {
+        match (
+            &error,
+            names.iter().find(|name| !config.names.contains(*name)),
+        ) {
+            (ChangeError::Refused(_), Some(unknown)) => unknown_server(unknown, &config),
+            _ => Exit::from(error),
+        }
+    })?;
     if context.output.is_json() {
         context
             .output

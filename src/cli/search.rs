@@ -9,7 +9,9 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
+use super::unknown::unknown_server;
 use crate::app::App;
+use crate::config::BUILT_IN_SERVER;
 use crate::tool::ServerName;
 
 /// Servers of which nothing is known have this long before the others are searched without them.
@@ -35,6 +37,13 @@ pub(super) struct Arguments {
     /// Show why each tool was found: its score by words and fields, by meaning, and both in one
     #[arg(long)]
     explain: bool,
+}
+
+/// Whether a server of this name is configured; a search takes any letter case and dashes.
+fn is_known(name: &str, app: &App) -> bool {
+    let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
+    let config = app.proxy().config();
+    name == BUILT_IN_SERVER || config.names.iter().any(|known| fold(known) == fold(name))
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
@@ -69,7 +78,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .search(&app.proxy().unscoped(), &query, limit, server)
             .await
     };
-    let answer = answer.map_err(Exit::failed)?;
+    let answer = answer.map_err(|error| match server {
+        Some(server) if !is_known(server, app) => unknown_server(server, &app.proxy().config()),
+        _ => Exit::failed(error),
+    })?;
     if output.is_json() {
         let hits: Vec<_> = answer
             .found

@@ -2,80 +2,122 @@
 
 use std::time::Duration;
 
+use clap::Args;
+
+use super::completions;
 use super::diagnostics::Exit;
-use super::output::{Output, bad, faint, good, strong};
+use super::output::{Output, bad, faint, good};
+use super::printable::printable;
+use super::status::{show_servers, show_warnings, sum};
+use super::unknown::unknown_server;
 use crate::app::App;
+use crate::proxy::{ServerReport, counted};
+use crate::tool::ServerName;
 
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 
-pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip servers
+  mcpzip servers github
+  mcpzip servers github --health
+  mcpzip servers --json | jq -r '.servers[] | select(.state != \"ready\") | .name'
+
+Ends with 0 when all servers are ready, and with 4 when any of them is not; disabled servers and those of other projects don't
+count.")]
+pub(super) struct Arguments {
+    /// Only this server
+    #[arg(add = completions::of_servers())]
+    server: Option<String>,
+    /// Print nothing of servers that are ready, for scripts that look at the exit code
+    #[arg(long)]
+    health: bool,
+}
+
+pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
+    let config = proxy.config();
+    let only = arguments.server.as_deref();
+    if let Some(name) = only
+        && !config.names.contains(name)
     {
-        let count = proxy
-            .unscoped()
-            .config()
+        return Err(unknown_server(name, &config));
+    }
+    {
+        let count = config
             .servers
-            .values()
-            .filter(|entry| !entry.disabled)
-            .count();
-        let _spinner = output.spinner(format!("connecting to {count} servers"));
-        proxy.refresh().list(None, LIST_LIMIT).await;
-    }
-    let status = proxy.status(&proxy.unscoped());
-    if output.is_json() {
-        output.json(&status);
-        return Ok(());
-    }
-    let widest = status
-        .servers
-        .iter()
-        .map(|server| server.name.len())
-        .max()
-        .unwrap_or(0);
-    for server in &status.servers {
-        let state = match server.state {
-            "ready" => good("ready"),
-            "failed" | "faulty" => bad(server.state),
-            state => faint(state),
-        };
-        let pad = " ".repeat(widest - server.name.len());
-        let software = server
-            .software
-            .as_deref()
-            .map(|software| faint(format!(" ({software})")))
-            .unwrap_or_default();
-        let beside = server.beside_tools();
-        output.line(format!(
-            "{}{pad}  {state}  {} tools{beside}{software}",
-            strong(&server.name),
-            server.tools
-        ));
-        let withheld =
-            (server.withheld > 0).then(|| format!("{} more tools are withheld", server.withheld));
-        let changed = server.changed_text();
-        for line in server
-            .reason
             .iter()
-            .chain(&server.flaws)
-            .chain(&withheld)
-            .chain(&changed)
-        {
-            output.line(format!("{}  {line}", " ".repeat(widest)));
+            .filter(|(name, entry)| {
+                !entry.disabled && only.is_none_or(|only| only == name.as_str())
+            })
+            .count();
+        let _spinner = output.spinner(format!("connecting to {}", counted(count, "server")));
+        match only.map(ServerName::new) {
+            None => proxy.refresh().list(None, LIST_LIMIT).await,
+            Some(Ok(server)) => proxy.refresh().list(Some(&server), LIST_LIMIT).await,
+            // Its name is its fault.
+            Some(Err(_)) => {}
         }
     }
-    for warning in &status.warnings {
-        output.line(format!("{} {warning}", bad("configuration:")));
+    let mut status = proxy.status();
+    if let Some(only) = only {
+        status.servers.retain(|server| server.name == only);
+        status.tools = status.servers.iter().map(|server| server.tools).sum();
     }
-    output.line(faint(format!(
-        "{} tools of {} servers",
-        status.tools,
-        status.servers.len()
-    )));
-    if let Some(coverage) = status
-        .search_by_meaning
-        .filter(|coverage| coverage.embedded < coverage.tools)
-    {
-        output.line(faint(format!("search by meaning: {coverage}")));
+    let failed: Vec<String> = status
+        .servers
+        .iter()
+        .filter(|server| match server.state {
+            "ready" | "idle" => false,
+            // Such a server is not expected to be ready, unless it is asked for.
+            "disabled" | "elsewhere" => only.is_some(),
+            _ => true,
+        })
+        .map(|server| format!("`{}`", server.name))
+        .collect();
+    let count = status.servers.len();
+    if arguments.health {
+        status
+            .servers
+            .retain(|server| failed.contains(&format!("`{}`", server.name)));
     }
-    Ok(())
+    if output.is_json() {
+        output.json(&status);
+    } else if arguments.health {
+        show_servers(&status.servers, "", state, output);
+    } else {
+        show_servers(&status.servers, "", state, output);
+        show_warnings(&status, output);
+        output.line(faint(sum(&status)));
+        if let Some(coverage) = status
+            .search_by_meaning
+            .filter(|coverage| status.tools > 0 && coverage.embedded < coverage.tools)
+        {
+            output.line(faint(format!("search by meaning: {coverage}")));
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Exit::unavailable(format!(
+        "not ready: {} ({} of {})",
+        failed.join(", "),
+        failed.len(),
+        counted(count, "server")
+    )))
+}
+
+fn state(server: &ServerReport) -> String {
+    let state = match server.state {
+        "ready" => good("ready"),
+        "failed" | "faulty" => bad(server.state),
+        state => faint(state),
+    };
+    let software = server
+        .software
+        .as_deref()
+        .map(|software| faint(format!(" ({})", printable(software))))
+        .unwrap_or_default();
+    let beside = server.beside_tools();
+    format!("{state}  {}{beside}{software}", server.tools_text())
 }

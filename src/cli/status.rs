@@ -6,7 +6,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use crate::app::App;
-use crate::proxy::{ServerReport, Status};
+use crate::proxy::{ServerReport, Status, counted};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,21 +31,35 @@ fn show(status: &Status, output: &Output) {
         strong(format!("mcpzip {}", status.version)),
         faint(path)
     ));
-    let widest = status
-        .servers
-        .iter()
-        .map(|server| server.name.chars().count())
-        .max()
-        .unwrap_or(0);
-    for server in &status.servers {
+    show_servers(&status.servers, "  ", known, output);
+    show_warnings(status, output);
+    output.line(sum(status));
+    if let Some(coverage) = status.search_by_meaning.filter(|_| status.tools > 0) {
+        output.line(format!("search by meaning: {coverage}"));
+    }
+    output.line(faint(
+        "nothing was connected for this: `mcpzip servers` connects to all, `mcpzip doctor` looks for faults",
+    ));
+}
+
+/// A line for each server, what is to be said of it below.
+pub(super) fn show_servers(
+    servers: &[ServerReport],
+    indent: &str,
+    state: fn(&ServerReport) -> String,
+    output: &Output,
+) {
+    let widths = servers.iter().map(|server| server.name.chars().count());
+    let widest = widths.max().unwrap_or(0);
+    let below = format!("{indent}{:widest$}  ", "");
+    for server in servers {
         let pad = " ".repeat(widest - server.name.chars().count());
-        output.line(format!(
-            "  {}{pad}  {}",
-            strong(printable(&server.name)),
-            known(server)
-        ));
+        output.row(
+            format!("{indent}{}{pad}  ", strong(printable(&server.name))),
+            state(server),
+        );
         let withheld =
-            (server.withheld > 0).then(|| format!("{} more tools are withheld", server.withheld));
+            (server.withheld > 0).then(|| format!("{} more are withheld", server.withheld));
         let changed = server.changed_text();
         for line in server
             .reason
@@ -54,22 +68,20 @@ fn show(status: &Status, output: &Output) {
             .chain(&withheld)
             .chain(&changed)
         {
-            output.line(format!("  {}  {}", " ".repeat(widest), printable(line)));
+            output.row(&below, printable(line));
         }
     }
+}
+
+pub(super) fn show_warnings(status: &Status, output: &Output) {
     for warning in &status.warnings {
         output.line(format!("{} {}", bad("configuration:"), printable(warning)));
     }
-    output.line(format!(
-        "{} tools of {} servers",
-        strong(status.tools),
-        status.servers.len()
-    ));
-    if let Some(coverage) = &status.search_by_meaning {
-        output.line(format!("search by meaning: {coverage}"));
-    }
-    output
-        .line(faint("nothing was asked for this: `mcpzip servers` connects to all, `mcpzip doctor` looks for faults"));
+}
+
+pub(super) fn sum(status: &Status) -> String {
+    let tools = strong(counted(status.tools, "tool"));
+    format!("{tools} of {}", counted(status.servers.len(), "server"))
 }
 
 /// What is known of a server without asking it.
@@ -79,17 +91,20 @@ fn known(server: &ServerReport) -> String {
         .as_deref()
         .map(|name| format!(" ({})", printable(name)))
         .unwrap_or_default();
-    match (server.state, server.listed_text()) {
-        ("disabled", _) => faint("disabled"),
-        ("faulty", _) => bad("cannot be used"),
-        (_, Some(listed)) => {
-            let beside = server.beside_tools();
+    match (server.state, server.listed_text(), server.failed_text()) {
+        ("disabled", ..) => faint("disabled"),
+        ("faulty", ..) => bad("cannot be used"),
+        (_, Some(listed), failed) => {
+            let failed = failed.map(|failed| format!("; {}", bad(printable(&failed))));
             format!(
-                "{} tools{beside}, {listed}{}",
-                good(server.tools),
-                faint(software)
+                "{}{}, {listed}{}{}",
+                good(server.tools_text()),
+                server.beside_tools(),
+                faint(software),
+                failed.unwrap_or_default()
             )
         }
-        (_, None) => faint("was never asked for its tools"),
+        (_, None, Some(failed)) => bad(printable(&failed)),
+        (_, None, None) => faint("was never asked for its tools"),
     }
 }

@@ -8,9 +8,10 @@ use serde_json::json;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
+use super::unknown::unknown_server;
 use crate::app::App;
-use crate::config::BUILT_IN_SERVER;
-use crate::proxy::Progress;
+use crate::config::{BUILT_IN_SERVER, Config};
+use crate::proxy::{Progress, counted};
 use crate::tool::{Definition, ServerName, render_hit};
 
 const LIST_LIMIT: Duration = Duration::from_secs(60);
@@ -23,6 +24,11 @@ pub(super) struct Arguments {
     /// Only tools of this server
     #[arg(add = completions::of_servers())]
     server: Option<String>,
+}
+
+fn is_disabled(server: &str, config: &Config) -> bool {
+    let mut known = config.servers.iter();
+    known.any(|(name, entry)| name.as_str() == server && entry.disabled)
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
@@ -61,9 +67,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             Some(_) => Exit::unavailable(format!(
                 "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
             )),
-            None => Exit::failed(format!(
-                "no enabled server `{server}` is configured; `mcpzip servers` lists them"
+            None if is_disabled(server, &proxy.config()) => Exit::failed(format!(
+                "server `{server}` is disabled; `mcpzip enable {server}` uses it again"
             )),
+            None => unknown_server(server, &proxy.config()),
         });
     }
     let mut all = Vec::new();
@@ -84,11 +91,8 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
                 json!({ "name": name, "server": tool.server().name().as_str(), "text": text }),
             );
         } else {
-            output.line(format!(
-                "{}{}",
-                strong(&name),
-                text.strip_prefix(&name).unwrap_or(&text)
-            ));
+            let rest = text.strip_prefix(&name).unwrap_or(&text);
+            output.line(format!("{}{rest}", strong(&name)));
         }
     }
     if output.is_json() {
@@ -105,12 +109,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             )));
         }
     }
-    output.line(faint(format!(
-        "{} tools",
-        snapshot
-            .tools()
-            .filter(|t| wanted(t.server().name().as_str()))
-            .count()
-    )));
+    let shown = snapshot
+        .tools()
+        .filter(|tool| wanted(tool.server().name().as_str()));
+    output.line(faint(counted(shown.count(), "tool")));
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::registry::{asked, open};
 use super::trial::Trial;
+use super::unknown::unknown;
 use crate::config::{Change, Config, Document, Environment, Paths, change_servers};
 use crate::registry::{Given, Listing, Merged, Registry, Way, merge};
 
@@ -175,9 +176,10 @@ impl Update {
         output: &Output,
     ) -> Result<Self, Exit> {
         let failed = |text: &str| Exit::failed(format!("`{name}`: {text}"));
-        let before = document
-            .get(&["mcpServers", name])
-            .ok_or_else(|| failed("there is no server of this name"))?;
+        let before = document.get(&["mcpServers", name]).ok_or_else(|| {
+            let known = document.keys(&["mcpServers"]);
+            unknown(name, known.iter().map(String::as_str))
+        })?;
         let entry: Value =
             serde_json::from_str(&before).map_err(|error| failed(&error.to_string()))?;
         let stored = &entry["registry"];

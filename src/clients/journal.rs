@@ -39,7 +39,7 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// A file cannot be read or written; what was changed before it was taken back.
-    #[error("`{path}`: {source}")]
+    #[error("`{path}` cannot be read or written: {source}")]
     Disk {
         /// The file.
         path: PathBuf,

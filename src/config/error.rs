@@ -13,9 +13,7 @@ use crate::tool::NameError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file does not exist.
-    #[error(
-        "there is no configuration at `{path}`; create it, or name another with `mcpzip serve --config FILE`"
-    )]
+    #[error("there is no configuration at `{path}`")]
     Missing {
         /// Where it was looked for.
         path: PathBuf,
@@ -129,6 +127,16 @@ pub enum EntryError {
     /// Neither `command` nor `url`.
     #[error("has neither a `command` (a local server) nor a `url` (a remote one)")]
     NoTarget,
+    /// Neither `command` nor `url`, and a key that is probably one of them.
+    #[error(
+        "has neither a `command` (a local server) nor a `url` (a remote one); did you mean `{meant}` by `{written}`?"
+    )]
+    MisspeltTarget {
+        /// The key as it is written.
+        written: String,
+        /// The key that is like it.
+        meant: &'static str,
+    },
     /// Both `command` and `url`.
     #[error("has both a `command` (a local server) and a `url` (a remote one); keep one of them")]
     BothTargets,

@@ -71,6 +71,32 @@ impl Report {
         self.0.borrow_mut().push(At::new(offset, warning));
     }
 
+    /// Takes back the first unknown key of a server's entry that was probably meant to be one of `keys`.
+    pub(super) fn take_misspelt(
+        &self,
+        server: &str,
+        keys: &[&str],
+    ) -> Option<(String, &'static str)> {
+        let scope = format!("mcpServers.{server}.");
+        let meant = |oddity: &Oddity| match oddity {
+            Oddity::UnknownKey {
+                key,
+                nearest: Some(nearest),
+            } if keys.contains(nearest) => {
+                let written = key.strip_prefix(&scope)?;
+                Some((written.to_owned(), *nearest))
+            }
+            _ => None,
+        };
+        let mut oddities = self.0.borrow_mut();
+        let (at, found) = oddities
+            .iter()
+            .enumerate()
+            .find_map(|(at, oddity)| Some((at, meant(&oddity.value)?)))?;
+        oddities.remove(at);
+        Some(found)
+    }
+
     /// All of it, in the file's order.
     pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
         let mut found = self.0.into_inner();

@@ -187,7 +187,8 @@ impl Config {
             .collect();
         let mut names: BTreeSet<String> = safe_names(&written).into_iter().collect();
         names.extend(written.into_iter().map(str::to_owned));
-        let (servers, renamed, faults) = servers(file.servers, &mut resolver, &lines);
+        let (servers, renamed, mut faults) = servers(file.servers, &mut resolver, &lines);
+        faults.iter_mut().for_each(|fault| explain(fault, &report));
         for (name, written) in &renamed {
             tools.know_as(name, written);
         }
@@ -230,6 +231,15 @@ impl Config {
             traces,
             warnings: report.into_warnings(&lines),
         })
+    }
+}
+
+/// A missing `command` or `url` that stands there misspelt is one fault, not a fault and a warning.
+fn explain(fault: &mut ServerFault, report: &Report) {
+    if fault.fault == Fault::NoTarget
+        && let Some((written, meant)) = report.take_misspelt(&fault.name, &["command", "url"])
+    {
+        fault.fault = Fault::MisspeltTarget { written, meant };
     }
 }
 

@@ -33,14 +33,12 @@ pub use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub use refresh::vectors::Coverage;
 pub use refresh::{Progress, Refresh, Start};
 pub use relay::RequestContext;
-pub(crate) use relay::instrument;
-pub use status::{ServerReport, Status};
-pub use tools::definitions::DEFINITIONS;
-pub use tools::execute::{Call, Failure};
-pub use tools::search::{Answer, Found};
-pub use view::View;
+pub use reply::Reply;
+pub use search_tools::{Answer, Found};
+pub use status::{LastFailure, ServerReport, Status, counted};
+pub use vectors::Coverage;
 
-use crate::catalog::{Cache, Catalog, Changes, Pins};
+use crate::catalog::{Cache, Catalog, Changes, Failures, Pins, Snapshot};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
@@ -165,6 +163,7 @@ impl Proxy {
                     pool: pool.clone(),
                     catalog: catalog.clone(),
                     cache: Arc::new(Cache::new(cache)),
+                    failures: Arc::new(Failures::new(cache)),
                     pins: pins.clone(),
                     index: index.clone(),
                     topics: topics.clone(),

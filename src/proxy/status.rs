@@ -42,6 +42,9 @@ pub struct ServerReport {
     /// Why it is failed or faulty, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Why it could not be asked when that was last tried, by any process; gone once it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LastFailure>,
     /// How many tools it is known to have.
     pub tools: usize,
     /// How many more are withheld, by the user's rules or because they have changed.
@@ -65,6 +68,15 @@ pub struct ServerReport {
     /// Its name and version for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
+}
+
+/// A failure from before this process.
+#[derive(Debug, Clone, Serialize)]
+pub struct LastFailure {
+    /// Why, secrets masked.
+    pub reason: String,
+    /// How long ago, in seconds.
+    pub seconds_ago: u64,
 }
 
 impl Proxy {
@@ -103,7 +115,23 @@ impl Proxy {
     pub async fn status_of_caches(&self) -> Status {
         self.refresh.loaded().await;
         self.index.vectors().look().await;
-        self.status(&self.unscoped())
+        let mut failures = self.refresh.last_failures().await;
+        let mut status = self.status();
+        for report in status
+            .servers
+            .iter_mut()
+            .filter(|report| report.state == "idle")
+        {
+            let server = ServerName::new(&report.name).ok();
+            report.last_failure =
+                server
+                    .and_then(|server| failures.remove(&server))
+                    .map(|failure| LastFailure {
+                        seconds_ago: failure.age().as_secs(),
+                        reason: failure.reason,
+                    });
+        }
+        status
     }
 
     /// How things stand now.
@@ -130,6 +158,7 @@ impl Proxy {
             name: fault.name.clone(),
             state: "faulty",
             reason: Some(fault.fault.to_string()),
+            last_failure: None,
             tools: 0,
             withheld: 0,
             changed: Vec::new(),
@@ -201,6 +230,7 @@ impl Proxy {
             name: server.to_string(),
             state,
             reason: reason.map(|reason| config.masker.mask(&reason).into_owned()),
+            last_failure: None,
             tools: known.map_or(0, |known| known.entries().len()) - snapshot.withheld(server),
             withheld: snapshot.withheld(server),
             changed: self.changed_tools(server).into_keys().collect(),
@@ -253,14 +283,28 @@ impl ServerReport {
             .map(|seconds| format!("listed {}", ago(Duration::from_secs(seconds))))
     }
 
+    /// Its last failure, as a person would say it.
+    #[must_use]
+    pub fn failed_text(&self) -> Option<String> {
+        let failure = self.last_failure.as_ref()?;
+        let when = ago(Duration::from_secs(failure.seconds_ago));
+        Some(format!("failed {when}: {}", failure.reason))
+    }
+
+    /// How many tools it has, with the noun.
+    #[must_use]
+    pub fn tools_text(&self) -> String {
+        counted(self.tools, "tool")
+    }
+
     /// What it has beside its tools, to be read after their number.
     #[must_use]
     pub fn beside_tools(&self) -> String {
-        let counts = [(self.prompts, "prompts"), (self.resources, "resources")];
+        let counts = [(self.prompts, "prompt"), (self.resources, "resource")];
         counts
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!(", {count} {what}"))
+            .map(|(count, what)| format!(", {}", counted(*count, what)))
             .collect()
     }
 }
@@ -300,7 +344,7 @@ impl fmt::Display for Status {
                 write!(f, "; {flaw}")?;
             }
         }
-        if let Some(coverage) = &self.search_by_meaning {
+        if let Some(coverage) = self.search_by_meaning.as_ref().filter(|_| self.tools > 0) {
             write!(f, "\nsearch by meaning: {coverage}")?;
         }
         for warning in &self.warnings {
@@ -316,6 +360,12 @@ impl fmt::Display for Status {
 )]
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+/// A number of things: `1 tool`, `2 tools`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn within(pause: Duration) -> String {

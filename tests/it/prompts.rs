@@ -246,7 +246,7 @@ fn a_list_that_fails_costs_nothing_else_and_keeps_what_was_known() {
     assert_eq!(listed(&mut client), ["flaky__p"]);
     let status = client.call("proxy_status", "{}").text();
     for server in [
-        "flaky: ready, 1 tools, 1 prompts",
+        "flaky: ready, 1 tools, 1 prompt",
         "broken: ready, 1 tools",
         "missing: ready, 1 tools",
     ] {
@@ -272,7 +272,7 @@ fn a_server_with_prompts_and_no_tools_is_no_failure() {
     client.call("proxy_refresh", "{}");
     let status = client.call("proxy_status", "{}").text();
     assert!(
-        status.contains("fine: ready, 0 tools, 1 prompts") && status.contains("odd: failed"),
+        status.contains("fine: ready, 0 tools, 1 prompt") && status.contains("odd: failed"),
         "{status}"
     );
     client.finish();

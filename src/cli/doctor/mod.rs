@@ -21,6 +21,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::Output;
 use super::setup::Machine;
+use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::Config;
 use crate::proxy::{Mode, Start};
@@ -137,6 +138,6 @@ fn check_name(name: &str, config: Option<&Config>, examination: &Examination) ->
     if is_known || is_faulty {
         Ok(())
     } else {
-        Err(Exit::failed(format!("no server `{name}` is configured")))
+        Err(unknown_server(name, config))
     }
 }

@@ -38,7 +38,13 @@ pub(super) fn examine(
         let path = own_path.as_deref().unwrap_or(shell_path);
         let shown = config.masker.mask(&stdio.command).into_owned();
         if find_program(&stdio.command, path, environment).is_none() {
+            let first = stdio.command.split_whitespace().next().unwrap_or_default();
+            let is_line =
+                first != stdio.command && find_program(first, path, environment).is_some();
             let what = match stdio.command.contains(is_separator) {
+                _ if is_line => format!(
+                    "`{shown}` is a whole command line; split it: `{first}` as `command`, the rest as `args`"
+                ),
                 true => format!("`{shown}` is no program that can be run"),
                 false => format!("`{shown}` is not on the PATH"),
             };

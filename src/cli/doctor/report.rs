@@ -8,6 +8,7 @@ use super::super::setup::Machine;
 use super::Examination;
 use super::finding::Finding;
 use super::kinds::Severity;
+use crate::proxy::counted;
 
 pub(super) fn show(examination: &Examination, machine: &Machine, output: &Output) {
     if output.is_json() {
@@ -77,11 +78,10 @@ fn servers(examination: &Examination, output: &Output) {
         } else {
             faint(format!(" ({})", words.join(", ")))
         };
-        output.line(format!(
-            "  {}{pad}  {state}  {} tools{time}{aside}",
-            strong(&server.name),
-            server.tools
-        ));
+        output.row(
+            format!("  {}{pad}  ", strong(&server.name)),
+            format!("{state}  {}{time}{aside}", counted(server.tools, "tool")),
+        );
     }
 }
 
@@ -110,9 +110,7 @@ fn one(finding: &Finding, output: &Output) {
         faint(format!("[{}]", finding.kind.code))
     ));
     let paragraph = |text: &str, style: &dyn Fn(&str) -> String| {
-        wrapped(text, width() - INDENT.len())
-            .iter()
-            .for_each(|line| output.line(format!("{INDENT}{}", style(line))));
+        output.row(INDENT, style(text));
     };
     let (plain, quiet) = (|line: &str| line.to_owned(), |line: &str| faint(line));
     paragraph(&finding.what, &plain);
@@ -133,29 +131,6 @@ fn one(finding: &Finding, output: &Output) {
 
 const INDENT: &str = "  ";
 
-/// As wide as the terminal is, and no wider than one reads well.
-fn width() -> usize {
-    usize::from(console::Term::stdout().size().1).clamp(40, 110)
-}
-
-/// The words of `text` in lines of so many columns; a longer word has a line of its own.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is one at first");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if console::measure_text_width(line) + 1 + console::measure_text_width(word) <= width
-        {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
-}
-
 fn sum(examination: &Examination) -> String {
     let left = |severity| {
         let is_left = move |found: &&Finding| !found.is_mended() && found.kind.severity == severity;
@@ -170,7 +145,7 @@ fn sum(examination: &Examination) -> String {
         .into_iter()
         .map(|(severity, word)| (left(severity).count(), word))
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        .map(|(count, word)| counted(count, word))
         .collect();
     let mended = examination
         .findings
@@ -185,20 +160,5 @@ fn sum(examination: &Examination) -> String {
     match words.is_empty() {
         true => good(format!("nothing is wrong{mended}")),
         false => format!("{}{mended}", words.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_end_between_words() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(
-            wrapped("a-word-that-is-long b", 7),
-            ["a-word-that-is-long", "b"]
-        );
-        assert_eq!(wrapped("", 7), [""]);
     }
 }

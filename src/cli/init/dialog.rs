@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use console::Term;
+use console::{Key, Term};
+use dialoguer::MultiSelect;
 use dialoguer::theme::{ColorfulTheme, Theme};
-use dialoguer::{Confirm, MultiSelect};
 
 use super::super::diagnostics::Exit;
 
@@ -41,23 +41,42 @@ pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit>
     asked.map_err(|error| left(&error))?.ok_or_else(given_up)
 }
 
-/// Asks for a yes.
+/// What a person says to a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+    /// The changes themselves are to be shown first.
+    Show,
+}
+
+/// Asks for a yes, by one key.
 ///
 /// # Errors
 /// When the person leaves.
-pub(super) fn agrees(question: &str) -> Result<bool, Exit> {
-    let theme = ColorfulTheme::default();
-    let asked = Confirm::with_theme(&theme)
-        .with_prompt(question)
-        .default(true)
-        .interact_on_opt(&Term::stderr());
-    asked
-        .map_err(|error| {
-            // The question has no end of line yet.
-            let _ = Term::stderr().write_line("");
-            left(&error)
-        })?
-        .ok_or_else(given_up)
+pub(super) fn decide(question: &str) -> Result<Answer, Exit> {
+    let terminal = Term::stderr();
+    let hint = console::style("(y: yes, n: no, d: show the changes)")
+        .for_stderr()
+        .dim();
+    let failed = |error: std::io::Error| {
+        // The question has no end of line yet.
+        let _ = terminal.write_line("");
+        left(&dialoguer::Error::IO(error))
+    };
+    terminal
+        .write_str(&format!("{question} {hint} "))
+        .map_err(failed)?;
+    loop {
+        let (answer, word) = match terminal.read_key().map_err(failed)? {
+            Key::Char('y' | 'Y') | Key::Enter => (Answer::Yes, "yes"),
+            Key::Char('n' | 'N' | 'q') | Key::Escape => (Answer::No, "no"),
+            Key::Char('d' | 'D') => (Answer::Show, "the changes:"),
+            _ => continue,
+        };
+        terminal.write_line(word).map_err(failed)?;
+        return Ok(answer);
+    }
 }
 
 /// Marks the line that the keys are about by more than its colour, which not every terminal has.

@@ -21,8 +21,9 @@ use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::setup::{Machine, client_names, clients_of};
 use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verdict, barrier};
+use crate::proxy::counted;
 use crate::shutdown;
-use dialog::Line;
+use dialog::{Answer, Line};
 use popular::Popular;
 use trial::Tried;
 
@@ -105,14 +106,29 @@ pub(super) async fn run(
         Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
         None => Vec::new(),
     };
-    report(
-        arguments,
-        &draft,
-        &trials,
-        (undo.as_deref(), &logins),
-        output,
-    );
+    if !is_nothing(&draft, machine) || output.is_json() {
+        report(
+            arguments,
+            &draft,
+            &trials,
+            (undo.as_deref(), &logins),
+            output,
+        );
+    }
+    if is_nothing(&draft, machine) {
+        return Err(Exit::failed(NOTHING));
+    }
     Ok(())
+}
+
+/// Said where no configuration was made.
+const NOTHING: &str = "nothing was set up: no client and no server was chosen, and there is no configuration.\n\
+    Add a server with `mcpzip add NAME -- COMMAND` or `mcpzip init --server fetch`, and connect a client with \
+    `mcpzip connect CLIENT`; `mcpzip demo` shows everything without either";
+
+/// Whether there is nothing that would work afterwards.
+fn is_nothing(draft: &Draft, machine: &Machine) -> bool {
+    draft.plan.edits.is_empty() && !machine.paths.config_file.exists()
 }
 
 /// Whether a person answers.
@@ -128,9 +144,14 @@ async fn prepare(
 ) -> Result<(Draft, Vec<Tried>), Exit> {
     let is_asking = is_asking(arguments, output);
     if !is_asking && !arguments.yes && !arguments.dry_run {
-        return Err(Exit::failed(
-            "nothing was done: `--yes` does it without asking, `--dry-run` only looks",
-        ));
+        let why = if output.is_json_asked() {
+            "nobody can be asked with `--json`"
+        } else {
+            "nobody can be asked, as stdin and stdout are not both a terminal"
+        };
+        return Err(Exit::failed(format!(
+            "nothing was done: {why}; `--yes` does it without asking, `--dry-run` only looks"
+        )));
     }
     if !output.is_json() {
         output.line(format!(
@@ -161,6 +182,10 @@ async fn prepare(
     }
     if !output.is_json() {
         migrate::show(&draft.survey, &draft.plan, machine, output);
+        // A person is shown a summary, and the changes where they ask for them.
+        if !is_asking {
+            migrate::show_edits(&draft.plan, machine, output);
+        }
     }
     Ok((draft, trials))
 }
@@ -216,7 +241,7 @@ fn wishes(
         .map_err(anyhow::Error::from)?;
     let offered: Vec<Popular> = popular::all(&around.environment)
         .into_iter()
-        .filter(|popular| !has_server(&text, popular.name))
+        .filter(|popular| !has_server(&text, popular.name) && !moving.contains(popular.name))
         .collect();
     let popular = if is_asking && arguments.server.is_empty() {
         let (usable, lacking): (Vec<Popular>, Vec<Popular>) = offered
@@ -434,6 +459,31 @@ fn leave_out(wishes: &mut Wishes, plan: &Plan, dropped: &[String]) {
         .retain(|popular| !dropped.iter().any(|name| name == popular.name));
 }
 
+/// What would be written, in a few lines.
+fn summary(draft: &Draft, machine: &Machine, output: &Output) {
+    let plan = &draft.plan;
+    let clients = plan.edits.iter().filter(|edit| edit.client.is_some());
+    let mut parts = vec![
+        format!("{} new here", counted(draft.new.len(), "server")),
+        format!("{} of clients", counted(clients.count(), "file")),
+    ];
+    if !plan.carried.is_empty() {
+        let rules = counted(plan.carried.len(), "rule");
+        parts.push(format!("{rules} carried over"));
+    }
+    output.line(strong(parts.join(", ")));
+    for edit in &plan.edits {
+        let (added, removed) = migrate::lines_changed(edit);
+        let path = migrate::below_home(&edit.path, &machine.around.home);
+        let new = if edit.before.is_none() { "  new" } else { "" };
+        output.line(format!(
+            "  {path}  {} {}{new}",
+            good(format!("+{added}")),
+            bad(format!("-{removed}"))
+        ));
+    }
+}
+
 /// Does it, if it is wanted; the name of the run.
 fn carry_out(
     arguments: &Arguments,
@@ -447,8 +497,13 @@ fn carry_out(
     }
     if is_asking {
         output.line("");
-        if !dialog::agrees("Write this?")? {
-            return Err(Exit::failed("nothing was changed"));
+        summary(draft, machine, output);
+        loop {
+            match dialog::decide("Write this?")? {
+                Answer::Yes => break,
+                Answer::No => return Err(Exit::failed("nothing was changed")),
+                Answer::Show => migrate::show_edits(&draft.plan, machine, output),
+            }
         }
     }
     Ok(Some(

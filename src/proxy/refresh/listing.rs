@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Parts, Progress, Refresh, Watch, changes};
-use crate::catalog::{Entries, Listed, ServerTools};
+use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, backoff};
 
@@ -60,6 +60,7 @@ impl Listing {
                         self.is_known() && !self.refresh.parts.pool.is_connected(&self.server);
                     failures = if has_time { 0 } else { failures + 1 };
                     tracing::warn!(server = %self.server, reason, "tools not listed");
+                    self.remember(&reason).await;
                     Progress::Failed(reason)
                 }
             };
@@ -70,6 +71,25 @@ impl Listing {
             self.refresh.came.send_replace(Some(Instant::now()));
             sleep(PAUSE).await;
         }
+    }
+
+    /// Keeps the reason of a failure on disk, for commands that connect to nothing.
+    async fn remember(&self, reason: &str) {
+        let Some(proxy) = self.refresh.parts.proxy.upgrade() else {
+            return;
+        };
+        let failure = Failure::now(&proxy.config().masker.mask(reason));
+        let Some(key) = self.refresh.key(&self.server) else {
+            return;
+        };
+        let failures = self.refresh.parts.failures.clone();
+        let stored = self
+            .refresh
+            .parts
+            .tasks
+            .spawn_blocking(move || failures.store(&key, &failure));
+        // It has said in the log what went wrong.
+        let _ = stored.await;
     }
 
     fn is_known(&self) -> bool {
@@ -129,11 +149,13 @@ impl Refresh {
         server: &ServerName,
         listing: upstream::Listing,
     ) -> Result<(), String> {
-        let key = self.watched().get(server).map(|known| known.key.clone());
-        let key = key.ok_or_else(|| "it is not configured any more".to_owned())?;
+        let key = self
+            .key(server)
+            .ok_or_else(|| "it is not configured any more".to_owned())?;
         let Parts {
             catalog,
             cache,
+            failures,
             index,
             topics,
             tasks,
@@ -142,6 +164,7 @@ impl Refresh {
         } = &self.parts;
         let (cache, catalog, topics, pins) =
             (cache.clone(), catalog.clone(), topics.clone(), pins.clone());
+        let failures = failures.clone();
         let stored = tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
             let known = before.server(&key.server).map(|known| &**known);
@@ -157,6 +180,7 @@ impl Refresh {
                 fresh_for: listing.fresh_for,
             };
             let tools = Arc::new(cache.store(&key, &listed));
+            failures.remove(&key);
             for flaw in tools.flaws() {
                 let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
                 tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");

@@ -23,7 +23,9 @@ use tokio_util::sync::CancellationToken;
 use self::index::Index;
 use self::listing::Listing;
 use super::{Change, Proxy, builtin};
-use crate::catalog::{Cache, Catalog, Changes, Entries, Key, Pins, ServerTools, Snapshot};
+use crate::catalog::{
+    Cache, Catalog, Changes, Entries, Failure, Failures, Key, Pins, ServerTools, Snapshot,
+};
 use crate::config::Config;
 use crate::mcp::Revision;
 use crate::proxy::tools::instructions::Topics;
@@ -84,6 +86,7 @@ pub(super) struct Parts {
     pub(super) pool: Arc<Pool>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) cache: Arc<Cache>,
+    pub(super) failures: Arc<Failures>,
     pub(super) pins: Arc<Pins>,
     pub(super) index: Arc<Index>,
     pub(super) topics: Arc<Topics>,
@@ -340,6 +343,24 @@ impl Refresh {
         self.parts.pins.load_again(self.keys().iter())
     }
 
+    /// The servers whose last listing failed, by what is on disk.
+    pub(super) async fn last_failures(&self) -> BTreeMap<ServerName, Failure> {
+        let (failures, keys) = (self.parts.failures.clone(), self.keys());
+        let load = move || {
+            let loaded = |key: Key| failures.load(&key).map(|failure| (key.server, failure));
+            keys.into_iter().filter_map(loaded).collect()
+        };
+        self.parts
+            .tasks
+            .spawn_blocking(load)
+            .await
+            .unwrap_or_default()
+    }
+
+    fn key(&self, server: &ServerName) -> Option<Key> {
+        self.watched().get(server).map(|known| known.key.clone())
+    }
+
     fn keys(&self) -> Vec<Key> {
         self.watched()
             .values()
@@ -349,11 +370,8 @@ impl Refresh {
 
     /// Takes tools of a server for what they should be.
     pub(super) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
-        let key = self
-            .watched()
-            .get(server)
-            .map(|watched| watched.key.clone());
-        key.map_or(Ok(()), |key| self.parts.pins.approve(&key, seen))
+        self.key(server)
+            .map_or(Ok(()), |key| self.parts.pins.approve(&key, seen))
     }
 
     async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {

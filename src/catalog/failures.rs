@@ -1,0 +1,111 @@
+//! The last failed listing of each server, kept on disk so that a later process can say what happened.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::Key;
+use crate::files;
+
+/// Records are removed after this time.
+const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The largest record that is read, in bytes; reasons are cut well below it.
+const LARGEST: u64 = 64 * 1024;
+const LONGEST_REASON: usize = 4 * 1024;
+
+/// The records, one file per server and configuration entry, so that an edited entry begins without one.
+#[derive(Debug)]
+pub struct Failures {
+    /// `None` where nothing is to be kept on disk.
+    directory: Option<PathBuf>,
+}
+
+/// One failed listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Why it failed, secrets masked.
+    pub reason: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+}
+
+impl Failure {
+    /// A failure of this moment.
+    #[must_use]
+    pub fn now(reason: &str) -> Self {
+        Self {
+            reason: reason.chars().take(LONGEST_REASON).collect(),
+            at: seconds(SystemTime::now()),
+        }
+    }
+
+    /// How long ago it happened.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        Duration::from_secs(seconds(SystemTime::now()).saturating_sub(self.at))
+    }
+}
+
+impl Failures {
+    /// The records under the cache directory, or none.
+    #[must_use]
+    pub fn new(cache: Option<&Path>) -> Self {
+        Self {
+            directory: cache.map(|cache| cache.join("failures")),
+        }
+    }
+
+    /// The last failure of a server, if its last listing failed.
+    #[must_use]
+    pub fn load(&self, key: &Key) -> Option<Failure> {
+        let bytes = files::read_regular(&self.path(key)?, LARGEST).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Keeps the failure; where that does not work, only the log has it.
+    pub fn store(&self, key: &Key, failure: &Failure) {
+        let (Some(directory), Some(path)) = (&self.directory, self.path(key)) else {
+            return;
+        };
+        let json = serde_json::to_vec(failure).unwrap_or_default();
+        let kept = files::create_private_directory(directory)
+            .and_then(|()| files::replace(&path, &[json.as_slice()]));
+        if let Err(error) = kept {
+            tracing::debug!(path = %path.display(), %error, "a failure cannot be kept on disk");
+        }
+        tidy(directory);
+    }
+
+    /// Removes the record of a server that has listed its tools.
+    pub fn remove(&self, key: &Key) {
+        if let Some(path) = self.path(key) {
+            // Mostly there is none.
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    fn path(&self, key: &Key) -> Option<PathBuf> {
+        let name = format!("{}-{}.json", key.server, key.configuration);
+        Some(self.directory.as_ref()?.join(name))
+    }
+}
+
+fn tidy(directory: &Path) {
+    for file in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let modified = file.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.ok().and_then(|at| at.elapsed().ok());
+        if age.is_some_and(|age| age > KEPT_FOR) {
+            // Another process may have been quicker.
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}

@@ -1,0 +1,94 @@
+//! Lines broken between words, so that a terminal does not break them within one.
+
+use console::measure_text_width;
+
+/// Columns that continue a line stand further in than the line itself.
+const HANG: usize = 2;
+
+/// `text` in lines of at most `width` columns; a longer word has a line of its own. The rest of a line stands below its first
+/// part, a little further in.
+pub(super) fn wrap(text: &str, width: usize) -> String {
+    each_line(text, width, |line| indent(line) + HANG)
+}
+
+/// `head` and `body` in one line, the rest of the body below its beginning where the head leaves room for that.
+pub(super) fn wrap_row(head: &str, body: &str, width: usize) -> String {
+    let column = measure_text_width(head);
+    let hang = if column <= width * 2 / 5 {
+        column
+    } else {
+        indent(head) + 2 * HANG
+    };
+    each_line(&format!("{head}{body}"), width, |_| hang)
+}
+
+fn each_line(text: &str, width: usize, hang: impl Fn(&str) -> usize) -> String {
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| one_line(line, width, hang(line)))
+        .collect();
+    lines.join("\n")
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+fn one_line(line: &str, width: usize, hang: usize) -> String {
+    if measure_text_width(line) <= width {
+        return line.to_owned();
+    }
+    let (mut text, mut used, mut gap) = (String::with_capacity(line.len() + 16), 0, 0);
+    let mut has_word = false;
+    for word in line.split(' ') {
+        let length = measure_text_width(word);
+        if length == 0 && word.is_empty() {
+            gap += 1;
+            continue;
+        }
+        if has_word && used + gap + length > width {
+            text.push('\n');
+            text.push_str(&" ".repeat(hang));
+            used = hang;
+        } else {
+            text.push_str(&" ".repeat(gap));
+            used += gap;
+        }
+        text.push_str(word);
+        used += length;
+        (gap, has_word) = (1, true);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_between_words_and_continue_below_themselves() {
+        assert_eq!(
+            wrap("  one two three four", 11),
+            "  one two\n    three\n    four"
+        );
+        assert_eq!(wrap("a-word-that-is-long b", 7), "a-word-that-is-long\n  b");
+        assert_eq!(wrap("short  and  spaced", 40), "short  and  spaced");
+        assert_eq!(wrap("first\nsecond line", 8), "first\nsecond\n  line");
+        assert_eq!(
+            wrap("\u{1b}[1mone\u{1b}[0m two three", 7),
+            "\u{1b}[1mone\u{1b}[0m two\n  three"
+        );
+    }
+
+    #[test]
+    fn a_row_continues_below_its_body() {
+        assert_eq!(
+            wrap_row("name  ", "one two three", 15),
+            "name  one two\n      three"
+        );
+        assert_eq!(
+            wrap_row("a-long-name  ", "one two three", 20),
+            "a-long-name  one two\n    three"
+        );
+    }
+}
