@@ -14,7 +14,7 @@ use crate::clients::{
     Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Plan, Rule, Scope, Survey,
     Verdict, unified_diff,
 };
-use crate::config::older_config_file;
+use crate::config::{Config, older_config_file};
 use crate::secret::Masker;
 use crate::upstream::oauth::{Account, Inherited};
 
@@ -92,7 +92,7 @@ pub(super) async fn run(
     }
     let plan = made;
     for name in &arguments.only {
-        check_server(name, &survey)?;
+        check_server(name, &survey, machine)?;
     }
     if !output.is_json() {
         show(&survey, &plan, machine, output);
@@ -107,10 +107,11 @@ pub(super) async fn run(
     tell(outcome, &logins, || report(&survey, &plan), output)
 }
 
-/// Refuses a server that no client has.
-fn check_server(name: &str, survey: &Survey) -> Result<(), Exit> {
+/// Refuses a server that no client has, and that was not taken over before.
+fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Exit> {
     let mut names = survey.found.iter().map(|found| found.name.as_str());
-    if names.any(|known| known == name) {
+    let ours = Config::load(&machine.paths, &machine.around.environment);
+    if names.any(|known| known == name) || ours.is_ok_and(|ours| ours.names.contains(name)) {
         return Ok(());
     }
     let names = survey.found.iter().map(|found| found.name.as_str());

@@ -109,7 +109,7 @@ fn servers_shows_each_with_its_state_and_reason() {
             "secretive",
             r#"{"command":"x","args":["${NO_SUCH_VARIABLE}"]}"#,
         );
-    let shown = setup.run(&["servers"]).code(0).json();
+    let shown = setup.run(&["servers"]).code(4).json();
     let state = |name: &str| {
         let servers = shown["servers"].as_array().unwrap();
         let server = servers

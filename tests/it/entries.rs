@@ -401,9 +401,7 @@ fn servers_are_removed_and_switched_and_all_else_stays() {
     ] {
         let refused = run(&setup, arguments).code(1);
         assert!(
-            refused
-                .stderr
-                .contains("`nobody`: there is no server of this name"),
+            refused.stderr.contains("no server `nobody` is configured"),
             "{refused}"
         );
         assert_eq!(text(&setup), FILE);

@@ -167,6 +167,7 @@ fn flags_narrow_what_is_done() {
     let before = house.read(".claude.json");
     let refused = house.run(&["init"]).code(1);
     assert!(refused.stderr.contains("`--yes`"), "{refused}");
+    assert!(refused.stderr.contains("a terminal"), "{refused}");
     let arguments = [
         "init",
         "--yes",
@@ -217,6 +218,26 @@ mod terminal {
         let _ = writeln!(std::io::stdout().lock(), "--- {what}\n{screen}\n---");
     }
 
+    #[test]
+    fn an_empty_machine_where_nothing_is_chosen_is_not_set_up() {
+        let house = House::new();
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        if super::has_runner() {
+            terminal.shows("Add some that need no account?");
+            terminal.press("Enter");
+        }
+        let screen = terminal.shows("[exit 1]");
+        show("an empty machine", &screen);
+        assert!(screen.contains("nothing was set up"), "{screen}");
+        assert!(screen.contains("mcpzip add NAME"), "{screen}");
+        assert!(!screen.contains("as it should be"), "{screen}");
+        let report = house.run(&["init", "--yes", "--json"]).code(1);
+        assert_eq!(report.json()["changed"], false);
+        assert!(report.stderr.contains("nothing was set up"), "{report}");
+    }
+
     fn wizard(house: &House) -> Option<Terminal> {
         Terminal::run(&house.setup.command(&["init"]))
     }
@@ -262,6 +283,13 @@ mod terminal {
             !house.setup.config_path().exists(),
             "it was written before anybody agreed"
         );
+        assert!(
+            screen.contains("1 server new here, 1 file of clients")
+                && !screen.contains("\"mcpServers\""),
+            "a summary, and no change line by line:\n{screen}"
+        );
+        terminal.press("d");
+        show("the changes", &terminal.shows("\"mcpServers\""));
         terminal.press("y");
         let screen = terminal.shows("[exit 0]");
         show("the end", &screen);

@@ -68,6 +68,7 @@ mod arguments;
 mod cache;
 mod cli;
 mod clients;
+mod command_line;
 mod completions;
 mod doctor;
 mod entries;

@@ -75,9 +75,9 @@ fn status_reads_well_on_a_terminal() {
     };
     let screen = terminal.shows("[exit 0]");
     for words in [
-        "notes  1 tools, listed ",
+        "notes  1 tool, listed ",
         "off    disabled",
-        "1 tools of 2 servers",
+        "1 tool of 2 servers",
         "search by meaning: ",
     ] {
         assert!(screen.contains(words), "`{words}` is missing:\n{screen}");

@@ -69,7 +69,9 @@ export function commands() {
   const codes = top.parts.find(({ title }) => title === 'Exit codes') ?? fail('the help has no exit codes');
   const body = [
     'This page is made from what `mcpzip --help` and `mcpzip COMMAND --help` print.',
-    `Commands print text on a terminal, and JSON when piped or with \`--json\`.`,
+    `Commands print text on a terminal, and JSON when piped or with \`--json\`. With \`--json\` the last line of stderr is the error, as
+\`{"error": {"code": 3, "kind": "configuration", "message": "…", "hints": ["…"]}}\`; the kinds are \`failed\`, \`usage\`, \`configuration\`,
+\`unavailable\`, \`tool\` and \`warnings\`. Stdout has the result alone.`,
     '## All commands',
     table(rest.map(({ name, help }) => [`mcpzip ${name}`, sections(help).about.split('\n')[0]]), 'Command'),
     '## Options for all commands',
@@ -86,7 +88,7 @@ export function commands() {
         `\`${usage}\``,
         ...own.map(({ title, text }) => {
           if (title === 'Examples') {
-            const lines = text.split('\n').map((line) => line.replace(/^ {2}/, '')).join('\n');
+            const lines = text.replace(/\n+`mcpzip --help` shows the options.*$/s, '').split('\n').map((line) => line.replace(/^ {2}/, '')).join('\n');
             return `**Examples**\n\n<pre class="plain"><code>${lines.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</code></pre>`;
           }
           const rows = entries(text).filter(([term]) => !term.startsWith('-h,') && term !== 'help');

@@ -267,7 +267,7 @@ fn names_are_made_such_as_a_server_may_have() {
         )
     );
     assert_eq!(machine.servers().as_object().unwrap().len(), 7);
-    let shown = machine.run(&["servers"]).code(0).json();
+    let shown = machine.run(&["servers"]).code(4).json();
     let states: Vec<&str> = shown["servers"]
         .as_array()
         .unwrap()

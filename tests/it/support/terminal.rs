@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::client::until;
 use super::tool;
 
-/// A terminal of 100 by 30.
+/// A terminal of 100 by 30, or of another width.
 pub(crate) struct Terminal {
     directory: TempDir,
 }
@@ -18,6 +18,12 @@ impl Terminal {
     /// test is to be left out.
     #[track_caller]
     pub(crate) fn run(command: &Command) -> Option<Self> {
+        Self::run_in(command, 100)
+    }
+
+    /// The same with so many columns.
+    #[track_caller]
+    pub(crate) fn run_in(command: &Command, columns: u16) -> Option<Self> {
         if !tool::has("tmux", "tmux") {
             return None;
         }
@@ -48,7 +54,7 @@ impl Terminal {
                 "new-session",
                 "-d",
                 "-x",
-                "100",
+                &columns.to_string(),
                 "-y",
                 "30",
                 &format!("sh {}", script.display()),
@@ -67,6 +73,16 @@ impl Terminal {
             .output()
             .unwrap();
         String::from_utf8_lossy(&seen.stdout).trim_end().to_owned()
+    }
+
+    /// The lines that are to be seen, each as wide as the terminal at most.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let seen = self
+            .tmux(&["capture-pane", "-p", "-S", "-100"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&seen.stdout).trim_end().to_owned();
+        text.lines().map(str::to_owned).collect()
     }
 
     /// Waits until `text` is to be seen; the screen then.

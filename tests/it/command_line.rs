@@ -1,0 +1,300 @@
+//! The command line as people and scripts meet it: how it ends, what its errors say, how its lines break.
+
+use serde_json::{Value, json};
+
+use crate::support::command::Outcome;
+use crate::support::script::{echo, exit};
+use crate::support::{Server, Setup, command};
+
+fn setup() -> Setup {
+    Setup::new()
+        .server("hub", Server::new().tool("read", [echo()]))
+        .log_level("error")
+}
+
+/// The last line of stderr, which is the error.
+#[track_caller]
+fn error(outcome: &Outcome) -> Value {
+    let line = outcome.stderr.lines().last().unwrap_or_default();
+    let error: Value =
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {outcome}"));
+    error["error"].clone()
+}
+
+#[cfg(unix)]
+#[test]
+fn serve_at_a_terminal_ends_by_ctrl_c_and_by_sigterm() {
+    use crate::support::terminal::Terminal;
+    let setup = setup();
+    setup.save();
+    let Some(terminal) = Terminal::run(&setup.command(&["serve"])) else {
+        return;
+    };
+    terminal.shows("Ctrl-C ends it");
+    terminal.press("C-c");
+    terminal.shows("[exit 0]");
+    let serve = setup.command(&["serve"]);
+    let mut ended = std::process::Command::new("timeout");
+    ended
+        .args(["--foreground", "--preserve-status", "-s", "TERM", "1"])
+        .arg(serve.get_program())
+        .args(serve.get_args())
+        .envs(
+            serve
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    let terminal = Terminal::run(&ended).expect("it was there before");
+    terminal.shows("[exit 0]");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure_and_a_closed_pipe_is_none() {
+    use std::process::Stdio;
+    let setup = setup();
+    setup.save();
+    for arguments in [
+        &["list"][..],
+        &["config", "schema"],
+        &["describe", "hub__read"],
+        &["man"],
+        &["--help"],
+        &["completions", "bash"],
+    ] {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ended = setup.command(arguments).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("No space left"), "{arguments:?}: {stderr}");
+        let mut child = setup
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn servers_ends_with_4_when_any_is_not_ready() {
+    let setup = setup().entry("off", r#"{"command": "x", "disabled": true}"#);
+    let _ = setup.run(&["servers"]).code(0);
+    let setup = setup.server("broken", Server::new().at_start([exit(3)]));
+    let outcome = setup.run(&["servers"]).code(4);
+    assert!(
+        outcome
+            .stderr
+            .contains("not ready: `broken` (1 of 3 servers)"),
+        "{outcome}"
+    );
+    let one = setup.run(&["servers", "hub"]).code(0).json();
+    assert_eq!(one["servers"].as_array().unwrap().len(), 1);
+    let _ = setup.run(&["servers", "hub", "--health"]).code(0);
+    let _ = setup.run(&["servers", "broken", "--health"]).code(4);
+    let _ = setup.run(&["servers", "off", "--health"]).code(4);
+}
+
+#[test]
+fn status_remembers_the_last_failure_until_the_server_answers() {
+    let setup = setup().server("late", Server::new().at_start([exit(3)]));
+    let _ = setup.run(&["servers"]).code(4);
+    let late = |setup: &Setup| {
+        let status = setup.run(&["status"]).code(0).json();
+        let servers = status["servers"].as_array().unwrap().clone();
+        servers
+            .into_iter()
+            .find(|server| server["name"] == "late")
+            .unwrap()
+    };
+    let failed = late(&setup);
+    let failure = &failed["last_failure"];
+    assert!(
+        failure["reason"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("exit status: 3"),
+        "{failed}"
+    );
+    assert!(failure["seconds_ago"].is_u64(), "{failed}");
+    let setup = setup
+        .without("late")
+        .server("late", Server::new().tool("t", [echo()]));
+    let _ = setup.run(&["servers"]).code(0);
+    assert_eq!(late(&setup).get("last_failure"), None);
+}
+
+#[test]
+fn faults_of_the_configuration_are_one_line_with_its_name() {
+    let setup = setup()
+        .entry("typo", r#"{"comand": "x"}"#)
+        .entry("none", r#"{"args": []}"#)
+        .entry("unset", r#"{"command": "${NO_SUCH_VARIABLE}"}"#);
+    let found = setup.run(&["search", "read"]).code(0);
+    assert_eq!(found.stderr.lines().count(), 1, "{found}");
+    assert!(
+        found
+            .stderr
+            .contains("config.json: 3 entries cannot be used: see `mcpzip doctor`"),
+        "{found}"
+    );
+    // Where each is shown beside its server, nothing is said before; a suggestion stands with its error.
+    let status = setup.run(&["status"]).code(0);
+    assert_eq!(status.stderr, "");
+    let status = status.json();
+    let typo = status["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|s| s["name"] == "typo")
+        .unwrap();
+    assert!(
+        typo["reason"]
+            .as_str()
+            .unwrap()
+            .ends_with("did you mean `command` by `comand`?"),
+        "{status}"
+    );
+    assert_eq!(status["warnings"], json!([]), "{status}");
+}
+
+#[cfg(unix)]
+#[test]
+fn lines_break_between_words() {
+    use crate::support::terminal::Terminal;
+    let setup = setup()
+        .entry("faulty", r#"{"args": []}"#)
+        .server("broken", Server::new().at_start([exit(3)]));
+    setup.save();
+    let commands: [(&[&str], &str); 5] = [
+        (
+            &["list"],
+            "has neither a `command` (a local server) nor a `url` (a remote one)",
+        ),
+        (
+            &["status"],
+            "has neither a `command` (a local server) nor a `url` (a remote one)",
+        ),
+        (
+            &["servers"],
+            "has neither a `command` (a local server) nor a `url` (a remote one)",
+        ),
+        (
+            &["tools", "nobody"],
+            "no server `nobody` is configured; `mcpzip list` shows those that are",
+        ),
+        (
+            &["search", "--server", "nobody", "x"],
+            "no server `nobody` is configured; `mcpzip list` shows",
+        ),
+    ];
+    for columns in [41, 47] {
+        for (arguments, text) in commands {
+            let Some(terminal) = Terminal::run_in(&setup.command(arguments), columns) else {
+                return;
+            };
+            terminal.shows("[exit ");
+            let lines = terminal.lines();
+            let words: Vec<&str> = lines
+                .iter()
+                .flat_map(|line| line.split_whitespace())
+                .collect();
+            for word in text.split(' ') {
+                assert!(
+                    words.contains(&word),
+                    "{arguments:?}: `{word}` is broken: {lines:#?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn errors_are_json_where_json_is_asked_for() {
+    let setup = setup();
+    let unknown = setup.run(&["--json", "call", "hub__no_such"]).code(1);
+    let error_of = error(&unknown);
+    assert_eq!(
+        (&error_of["code"], &error_of["kind"]),
+        (&json!(1), &json!("failed"))
+    );
+    assert!(
+        error_of["message"]
+            .as_str()
+            .unwrap()
+            .contains("hub__no_such"),
+        "{unknown}"
+    );
+    let usage = error(&setup.run(&["search", "--json"]).code(2));
+    assert_eq!(usage["kind"], "usage");
+    std::fs::remove_file(setup.config_path()).unwrap();
+    let missing = command::run(setup.command(&["status", "--json"]), "").code(3);
+    let error_of = error(&missing);
+    assert_eq!(error_of["kind"], "configuration");
+    assert!(
+        error_of["hints"][0]
+            .as_str()
+            .unwrap()
+            .contains("mcpzip init"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn an_unknown_server_gets_the_nearest_name_in_one_wording() {
+    let setup = setup();
+    for arguments in [
+        &["tools", "hubb"][..],
+        &["servers", "hubb"],
+        &["search", "--server", "hubb", "x"],
+        &["login", "hubb"],
+        &["approve", "hubb"],
+        &["remove", "hubb"],
+        &["disable", "hubb"],
+        &["doctor", "hubb"],
+        &["update", "hubb"],
+    ] {
+        let outcome = setup.run(arguments).code(1);
+        let text = "no server `hubb` is configured; did you mean `hub`?";
+        assert!(outcome.stderr.contains(text), "{outcome}");
+    }
+    let outcome = setup
+        .run(&["migrate", "--only", "nosuch", "--dry-run"])
+        .code(1);
+    assert!(
+        outcome.stderr.contains("no client has a server `nosuch`"),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn options_for_all_commands_stand_in_the_main_help_alone() {
+    let setup = setup();
+    let main = setup.run(&["--help"]).code(0);
+    for help in [
+        &["search", "-h"][..],
+        &["search", "--help"],
+        &["config", "schema", "-h"],
+    ] {
+        let own = setup.run(help).code(0);
+        assert!(
+            own.stdout
+                .contains("`mcpzip --help` shows the options for all"),
+            "{own}"
+        );
+        assert!(!own.stdout.contains("--cache-dir"), "{own}");
+    }
+    for option in [
+        "--config <FILE>",
+        "--cache-dir <DIR>",
+        "--state-dir <DIR>",
+        "--json",
+        "--log <LEVEL>",
+    ] {
+        assert!(main.stdout.contains(option), "{main}");
+    }
+}
