@@ -12,7 +12,7 @@ use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_o
 use super::unknown::nearest;
 use crate::clients::{
     Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Plan, Rule, Scope, Survey,
-    Verdict, unified_diff,
+    Verdict,
 };
 use crate::config::{Config, older_config_file};
 use crate::secret::Masker;
@@ -343,7 +343,7 @@ pub(super) fn show_edits(plan: &Plan, machine: &Machine, output: &Output) {
 
 /// How many lines an edit adds and removes.
 pub(super) fn lines_changed(edit: &Edit) -> (usize, usize) {
-    let diff = unified_diff(edit.before.as_deref().unwrap_or_default(), &edit.after);
+    let diff = edit.diff();
     let count = |mark: char| diff.lines().filter(|line| line.starts_with(mark)).count();
     (count('+'), count('-'))
 }

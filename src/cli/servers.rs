@@ -37,7 +37,12 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     let config = proxy.config();
-    let only = arguments.server.as_deref();
+    // A server whose name in the file is made safe is known by both.
+    let only = arguments.server.as_deref().map(|name| {
+        let mut renamed = config.renamed.iter();
+        let safe = renamed.find(|(_, written)| *written == name);
+        safe.map_or(name, |(safe, _)| safe.as_str())
+    });
     if let Some(name) = only
         && !config.names.contains(name)
     {

@@ -236,10 +236,10 @@ impl Config {
 
 /// A missing `command` or `url` that stands there misspelt is one fault, not a fault and a warning.
 fn explain(fault: &mut ServerFault, report: &Report) {
-    if fault.fault == Fault::NoTarget
+    if fault.fault == EntryError::NoTarget
         && let Some((written, meant)) = report.take_misspelt(&fault.name, &["command", "url"])
     {
-        fault.fault = Fault::MisspeltTarget { written, meant };
+        fault.fault = EntryError::MisspeltTarget { written, meant };
     }
 }
 
