@@ -59,7 +59,7 @@ pub(super) fn show_servers(
             state(server),
         );
         let withheld =
-            (server.withheld > 0).then(|| format!("{} more are withheld", server.withheld));
+            (server.withheld > 0).then(|| format!("{} more tools are withheld", server.withheld));
         let changed = server.changed_text();
         for line in server
             .reason

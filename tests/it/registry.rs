@@ -705,7 +705,7 @@ fn an_update_that_needs_to_know_more_asks_for_it_and_others_go_on() {
     );
     for (name, reason) in [
         ("own", "did not come from the registry"),
-        ("nobody", "no server of this name"),
+        ("nobody", "no server `nobody` is configured"),
     ] {
         let refused = run(&setup, &["update", name]).code(1);
         assert!(refused.stderr.contains(reason), "{refused}");
