@@ -342,8 +342,8 @@ pub(super) fn show_edits(plan: &Plan, machine: &Machine, output: &Output) {
 }
 
 /// How many lines an edit adds and removes.
-pub(super) fn lines_changed(edit: &Edit) -> (usize, usize) {
-    let diff = edit.diff();
+pub(super) fn lines_changed(edit: &Edit, masker: &Masker) -> (usize, usize) {
+    let diff = edit.diff(masker);
     let count = |mark: char| diff.lines().filter(|line| line.starts_with(mark)).count();
     (count('+'), count('-'))
 }
@@ -475,7 +475,7 @@ impl Screen<'_> {
     fn edit(&self, edit: &Edit) {
         self.output
             .line(format!("\n{}", strong(self.path(&edit.path))));
-        for line in diff(edit, self.masker).lines() {
+        for line in edit.diff(self.masker).lines() {
             self.output.verbatim(match line.as_bytes().first() {
                 Some(b'+') => good(line),
                 Some(b'-') => bad(line),

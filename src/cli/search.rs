@@ -42,7 +42,7 @@ pub(super) struct Arguments {
 /// Whether a server of this name is configured; a search takes any letter case and dashes.
 fn is_known(name: &str, app: &App) -> bool {
     let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
-    let config = app.proxy().config();
+    let config = app.proxy().unscoped().config();
     name == BUILT_IN_SERVER || config.names.iter().any(|known| fold(known) == fold(name))
 }
 
@@ -79,7 +79,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .await
     };
     let answer = answer.map_err(|error| match server {
-        Some(server) if !is_known(server, app) => unknown_server(server, &app.proxy().config()),
+        Some(server) if !is_known(server, app) => {
+            unknown_server(server, &app.proxy().unscoped().config())
+        }
         _ => Exit::failed(error),
     })?;
     if output.is_json() {

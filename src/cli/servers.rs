@@ -36,7 +36,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
-    let config = proxy.config();
+    let config = proxy.unscoped().config();
     // A server whose name in the file is made safe is known by both.
     let only = arguments.server.as_deref().map(|name| {
         let mut renamed = config.renamed.iter();
@@ -64,7 +64,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             Some(Err(_)) => {}
         }
     }
-    let mut status = proxy.status();
+    let mut status = proxy.status(&proxy.unscoped());
     if let Some(only) = only {
         status.servers.retain(|server| server.name == only);
         status.tools = status.servers.iter().map(|server| server.tools).sum();

@@ -67,10 +67,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             Some(_) => Exit::unavailable(format!(
                 "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
             )),
-            None if is_disabled(server, &proxy.config()) => Exit::failed(format!(
+            None if is_disabled(server, &proxy.unscoped().config()) => Exit::failed(format!(
                 "server `{server}` is disabled; `mcpzip enable {server}` uses it again"
             )),
-            None => unknown_server(server, &proxy.config()),
+            None => unknown_server(server, &proxy.unscoped().config()),
         });
     }
     let mut all = Vec::new();

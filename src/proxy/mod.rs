@@ -33,12 +33,14 @@ pub use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub use refresh::vectors::Coverage;
 pub use refresh::{Progress, Refresh, Start};
 pub use relay::RequestContext;
-pub use reply::Reply;
-pub use search_tools::{Answer, Found};
+pub(crate) use relay::instrument;
 pub use status::{LastFailure, ServerReport, Status, counted};
-pub use vectors::Coverage;
+pub use tools::definitions::DEFINITIONS;
+pub use tools::execute::{Call, Failure};
+pub use tools::search::{Answer, Found};
+pub use view::View;
 
-use crate::catalog::{Cache, Catalog, Changes, Failures, Pins, Snapshot};
+use crate::catalog::{Cache, Catalog, Changes, Failures, Pins};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;

@@ -116,7 +116,7 @@ impl Proxy {
         self.refresh.loaded().await;
         self.index.vectors().look().await;
         let mut failures = self.refresh.last_failures().await;
-        let mut status = self.status();
+        let mut status = self.status(&self.unscoped());
         for report in status
             .servers
             .iter_mut()

@@ -473,7 +473,7 @@ fn summary(draft: &Draft, machine: &Machine, output: &Output) {
     }
     output.line(strong(parts.join(", ")));
     for edit in &plan.edits {
-        let (added, removed) = migrate::lines_changed(edit);
+        let (added, removed) = migrate::lines_changed(edit, &plan.masker);
         let path = migrate::below_home(&edit.path, &machine.around.home);
         let new = if edit.before.is_none() { "  new" } else { "" };
         output.line(format!(

@@ -78,7 +78,7 @@ impl Listing {
         let Some(proxy) = self.refresh.parts.proxy.upgrade() else {
             return;
         };
-        let failure = Failure::now(&proxy.config().masker.mask(reason));
+        let failure = Failure::now(&proxy.unscoped().config().masker.mask(reason));
         let Some(key) = self.refresh.key(&self.server) else {
             return;
         };
