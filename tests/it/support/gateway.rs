@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -426,10 +427,13 @@ impl Incoming {
     /// Waits for the next event; `None` at the end of the stream.
     #[track_caller]
     pub(crate) fn event(&mut self) -> Option<Event> {
+        let start = Instant::now();
         loop {
             if let Some(event) = Event::parse(&self.block()?) {
                 return Some(event);
             }
+            // A stream says again and again that it is still there, so the connection's own timeout never ends the wait.
+            assert!(start.elapsed() < PATIENCE, "no event came");
         }
     }
 
