@@ -78,8 +78,8 @@ impl Report {
         keys: &[&str],
     ) -> Option<(String, &'static str)> {
         let scope = format!("mcpServers.{server}.");
-        let meant = |oddity: &Oddity| match oddity {
-            Oddity::UnknownKey {
+        let meant = |warning: &ConfigWarning| match warning {
+            ConfigWarning::UnknownKey {
                 key,
                 nearest: Some(nearest),
             } if keys.contains(nearest) => {
@@ -88,12 +88,12 @@ impl Report {
             }
             _ => None,
         };
-        let mut oddities = self.0.borrow_mut();
-        let (at, found) = oddities
+        let mut warnings = self.0.borrow_mut();
+        let (at, found) = warnings
             .iter()
             .enumerate()
-            .find_map(|(at, oddity)| Some((at, meant(&oddity.value)?)))?;
-        oddities.remove(at);
+            .find_map(|(at, warning)| Some((at, meant(&warning.value)?)))?;
+        warnings.remove(at);
         Some(found)
     }
 
