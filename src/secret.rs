@@ -8,7 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 
@@ -19,6 +20,16 @@ pub const MASK: &str = "***";
 
 /// Shorter values are not looked for: they would hide innocent text and are no protection anyway.
 const SHORTEST: usize = 6;
+
+/// Shorter values are not looked for in base64, in bytes.
+const SHORTEST_IN_BASE64: usize = 8;
+
+/// What is percent-encoded: all but the unreserved characters of RFC 3986.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 const SECRET_WORDS: [&str; 9] = [
     "token",
@@ -129,7 +140,8 @@ impl<T> fmt::Display for Secret<T> {
 }
 
 impl Masker {
-    /// Knows `values` and each of their lines, except those of fewer than six characters, also as they are written in JSON.
+    /// Knows `values` and each of their lines, except those of fewer than six characters, and the forms they are written in
+    /// elsewhere ([`forms`]).
     pub fn new(values: impl IntoIterator<Item = Secret<String>>) -> Self {
         let whole: Vec<String> = values.into_iter().map(|Secret(value)| value).collect();
         let lines = whole.iter().flat_map(|value| lines(value));
@@ -141,15 +153,23 @@ impl Masker {
     /// Knows `values` of any length, for a text whose secrets were found in itself.
     pub(crate) fn of_all(mut values: Vec<String>) -> Self {
         values.retain(|value| !value.is_empty() && value != MASK);
-        let escaped = values.iter().map(|value| quoted(value));
-        let escaped: Vec<String> = escaped
-            .map(|json| json[1..json.len() - 1].to_owned())
-            .collect();
-        values.extend(escaped);
+        let forms: Vec<String> = values.iter().flat_map(|value| forms(value)).collect();
+        values.extend(forms);
         values.sort_unstable();
         values.dedup();
         Self {
             values: values.into_iter().map(Secret).collect(),
+        }
+    }
+
+    /// One that knows what `other` knows, too.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let mut values = [&self.values[..], &other.values].concat();
+        values.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        values.dedup();
+        Self {
+            values: values.into(),
         }
     }
 
@@ -196,6 +216,37 @@ impl fmt::Debug for Masker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Masker({} values)", self.values.len())
     }
+}
+
+/// Other spellings of a secret: percent-decoded, as a program sees a password of a URL, and that and the value itself in
+/// JSON, percent-encoded, and in base64, which says nothing of a short one.
+fn forms(value: &str) -> Vec<String> {
+    let decoded = percent_decode_str(value).decode_utf8().ok();
+    let decoded = decoded
+        .filter(|decoded| decoded != value && decoded.chars().count() >= SHORTEST)
+        .map(Cow::into_owned);
+    let mut forms = Vec::new();
+    for value in std::iter::once(value).chain(decoded.as_deref()) {
+        let json = quoted(value);
+        let json = &json[1..json.len() - 1];
+        let percent = || utf8_percent_encode(value, UNRESERVED);
+        let small_digits = percent().map(|part| match part.starts_with('%') {
+            true => part.to_ascii_lowercase(),
+            false => part.to_owned(),
+        });
+        forms.extend([
+            json.to_owned(),
+            json.replace('/', "\\/"),
+            percent().to_string(),
+            small_digits.collect(),
+        ]);
+        if value.len() >= SHORTEST_IN_BASE64 {
+            // Without the signs at the end, which say nothing.
+            forms.extend([STANDARD_NO_PAD.encode(value), URL_SAFE_NO_PAD.encode(value)]);
+        }
+    }
+    forms.extend(decoded);
+    forms
 }
 
 /// The lines of a value of several, a key in PEM say; also of one that has `\\n` for its line ends.

@@ -284,7 +284,7 @@ impl Arguments {
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
                 format!("the value of {name} is in the file as you typed it; with the variable {name} set where mcpzip runs, --env '{name}=${{{name}}}' keeps it out")
             }));
-            let has_secret = secret_arguments(rest)
+            let has_secret = secret_arguments("", rest)
                 .iter()
                 .any(|secret| is_plain(secret.expose()))
                 || rest.iter().any(|argument| has_key_start(argument));

@@ -12,6 +12,7 @@ use super::output::{Output, good, strong};
 use super::unknown::unknown_server;
 use crate::config::{Config, Environment, Paths};
 use crate::shutdown::{Tasks, spawn_thread};
+use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
@@ -68,6 +69,7 @@ pub(super) struct Accounts {
 impl Accounts {
     pub(super) fn new(paths: &Paths, variables: Environment) -> Result<Self, Exit> {
         let config = Config::load(paths, &variables)?;
+        telemetry::hide(&config.masker);
         let tasks = Tasks::new();
         let vault = Vault::new(
             paths.state_dir.join(DIRECTORY),

@@ -49,6 +49,7 @@ fn collect(node: &Node, is_given: bool, secrets: &mut Vec<Secret<String>>) {
         Node::List(items) => {
             let texts = items.iter().filter_map(Node::as_text);
             secrets.extend(secret_arguments(
+                "",
                 &texts.map(str::to_owned).collect::<Vec<_>>(),
             ));
             items.iter().for_each(|item| collect(item, false, secrets));

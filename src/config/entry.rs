@@ -54,8 +54,8 @@ impl Server {
         };
         match &self.transport {
             Transport::Stdio(stdio) => {
-                let command =
-                    std::iter::once(stdio.command.clone()).chain(shown_arguments(&stdio.args));
+                let command = std::iter::once(stdio.command.clone())
+                    .chain(shown_arguments(&stdio.command, &stdio.args));
                 format!(
                     "{}{}",
                     command.collect::<Vec<_>>().join(" "),

@@ -57,9 +57,29 @@ const VARIABLE_OPTIONS: &[&str] = &["-e", "--env", "--environment", "--build-arg
 const USER_OPTIONS: &[&str] = &["-u", "--user"];
 const KEY_OPTIONS: &[&str] = &["-k"];
 
+/// Programs with a password behind a short option, which says so nowhere else: the option, and whether it is joined to it.
+const PASSWORD_OPTIONS: &[(&[&str], &str, bool)] = &[
+    (
+        &[
+            "mysql",
+            "mysqldump",
+            "mysqladmin",
+            "mysqlimport",
+            "mysqlsh",
+            "mariadb",
+            "mariadb-dump",
+            "mariadb-admin",
+        ],
+        "-p",
+        true,
+    ),
+    (&["redis-cli", "valkey-cli", "keydb-cli"], "-a", false),
+];
+
 /// The secrets in a command's arguments.
-pub(crate) fn secret_arguments(args: &[String]) -> Vec<Secret<String>> {
+pub(crate) fn secret_arguments(command: &str, args: &[String]) -> Vec<Secret<String>> {
     let mut found = Vec::new();
+    passwords(&with_command(command, args), &mut found);
     for (index, arg) in args.iter().enumerate() {
         argument(before(args, index), arg, &mut found);
     }
@@ -87,9 +107,12 @@ pub(super) fn secret_values(name: &str, value: &str, is_header: bool) -> Vec<Sec
 }
 
 /// A command's arguments as they are shown.
-pub(crate) fn shown_arguments(args: &[String]) -> Vec<String> {
+pub(crate) fn shown_arguments(command: &str, args: &[String]) -> Vec<String> {
+    let mut known = Vec::new();
+    passwords(&with_command(command, args), &mut known);
     let shown = args.iter().enumerate().map(|(index, arg)| {
-        let mut found = Vec::new();
+        let is_known = |secret: &&String| arg.ends_with(secret.as_str());
+        let mut found: Vec<String> = known.iter().filter(is_known).cloned().collect();
         argument(before(args, index), arg, &mut found);
         Masker::of_all(found).mask(arg).into_owned()
     });
@@ -115,6 +138,34 @@ fn before(args: &[String], index: usize) -> &str {
     index
         .checked_sub(1)
         .map_or("", |before| args[before].as_str())
+}
+
+fn with_command<'a>(command: &'a str, args: &'a [String]) -> Vec<&'a str> {
+    let args = args.iter().map(String::as_str);
+    std::iter::once(command).chain(args).collect()
+}
+
+/// The passwords behind short options of known programs, among the words of a command.
+fn passwords(words: &[&str], found: &mut Vec<String>) {
+    let trimmed = |word: &str| word.trim_matches(['"', '\'']).to_owned();
+    for (at, word) in words.iter().enumerate() {
+        let program = trimmed(word);
+        let program = program.rsplit(['/', '\\']).next().unwrap_or_default();
+        let program = program.strip_suffix(".exe").unwrap_or(program);
+        let options = PASSWORD_OPTIONS
+            .iter()
+            .filter(|(programs, ..)| programs.contains(&program));
+        for (_, option, is_joined) in options {
+            let rest = words[at + 1..].iter();
+            let values = rest
+                .zip(&words[at..])
+                .filter_map(|(word, before)| match is_joined {
+                    true => word.strip_prefix(option),
+                    false => (before == option).then_some(*word),
+                });
+            found.extend(values.filter(|value| !value.is_empty()).map(trimmed));
+        }
+    }
 }
 
 /// The secrets in an argument that follows another, or nothing.
@@ -206,6 +257,7 @@ fn parts(text: &str, found: &mut Vec<String>) {
     if words.len() < 2 {
         return url_parts(text, found);
     }
+    passwords(&words, found);
     for (index, word) in words.iter().enumerate() {
         let before = index.checked_sub(1).map_or("", |before| words[before]);
         argument(before, word.trim_matches(['"', '\'']), found);
@@ -342,7 +394,7 @@ mod tests {
     #[track_caller]
     fn shown(args: &[&str], expected: &[&str]) {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        assert_eq!(shown_arguments(&args), expected);
+        assert_eq!(shown_arguments("x", &args), expected);
     }
 
     #[test]
@@ -364,6 +416,14 @@ mod tests {
             &["-HX-A: ***", "--header", "Accept: text/html"],
         );
         shown(&["-u", "me:pw"], &["-u", "me:***"]);
+        shown(
+            &["mysql", "-p3306x", "-uroot", "sh", "-pabc"],
+            &["mysql", "-p***", "-uroot", "sh", "-p***"],
+        );
+        shown(
+            &["sh -c 'redis-cli -a hunter2 ping'", "-a", "all", "-p80:80"],
+            &["sh -c 'redis-cli -a *** ping'", "-a", "all", "-p80:80"],
+        );
         shown(&["Authorization:Bearer abc"], &["Authorization:***"]);
         shown(
             &["sh -c 'TOKEN=abc npx x --key 1234'"],

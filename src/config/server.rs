@@ -202,7 +202,7 @@ impl<'a> Resolver<'a> {
         let args = named
             .map(|(key, arg)| self.plain(&key, &arg))
             .collect::<Result<Vec<_>, _>>()?;
-        self.secrets.extend(secret_arguments(&args));
+        self.secrets.extend(secret_arguments(&command, &args));
         let env = self.values("env", env, |name, _| {
             (name.is_empty() || name.contains(['=', '\0'])).then_some("is no name of a variable")
         })?;
@@ -284,7 +284,7 @@ impl<'a> Resolver<'a> {
             .enumerate()
             .map(|(index, word)| self.plain(&format!("{key}[{}]", index + 1), &word));
         let args = args.collect::<Result<Vec<_>, _>>()?;
-        self.secrets.extend(secret_arguments(&args));
+        self.secrets.extend(secret_arguments(&program, &args));
         Ok(HeadersCommand { program, args })
     }
 

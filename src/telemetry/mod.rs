@@ -145,9 +145,13 @@ pub fn keep_in(directory: &Path) {
     }
 }
 
-/// From now on, these secrets are hidden in every line.
+/// From now on, these secrets too are hidden in every line: a server that is ending may still write those of its old entry.
 pub fn hide(masker: &Masker) {
-    *MASKER.write().unwrap_or_else(PoisonError::into_inner) = Some(masker.clone());
+    let mut known = MASKER.write().unwrap_or_else(PoisonError::into_inner);
+    *known = Some(match &*known {
+        Some(known) => known.and(masker),
+        None => masker.clone(),
+    });
 }
 
 /// `text` without the secrets that are known.

@@ -16,6 +16,7 @@ use super::subscription::{self, SubscribeError, Subscriptions};
 use super::{CallError, ConnectError, UpstreamContext};
 use crate::config::{Config, Transport};
 use crate::mcp::ClientCapabilities;
+use crate::telemetry;
 use crate::tool::ServerName;
 
 /// All configured servers and the connections to them.
@@ -76,8 +77,9 @@ impl Pool {
     }
 
     /// Takes over the servers of `config`. Connections of entries that stay the same stay; those of changed or
-    /// removed ones close after their last call.
+    /// removed ones close after their last call. Every server is started from here, so the logs learn the secrets here.
     pub fn configure(&self, config: &Config) {
+        telemetry::hide(&config.masker);
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = BTreeMap::new();
         for (server, entry) in &config.servers {

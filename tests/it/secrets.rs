@@ -90,6 +90,31 @@ fn people_see_arguments_and_urls_without_the_secrets_in_them() {
 }
 
 #[test]
+fn passwords_behind_short_options_of_known_programs_are_not_shown() {
+    let setup = Setup::new()
+        .entry(
+            "sql",
+            r#"{"command":"/usr/bin/mysql","args":["-uroot","-phunter2"],"disabled":true}"#,
+        )
+        .entry(
+            "cache",
+            r#"{"command":"redis-cli","args":["-a","hunter2","-n","1"],"disabled":true}"#,
+        )
+        .entry(
+            "other",
+            r#"{"command":"run","args":["-a","all","-p8080"],"disabled":true}"#,
+        );
+    for command in [&["list"][..], &["list", "--json"], &["servers"]] {
+        let outcome = setup.run(command);
+        assert!(!format!("{outcome}").contains("hunter2"), "{outcome}");
+    }
+    let listed = setup.run(&["list"]).code(0).stdout;
+    for part in ["-uroot -p***", "-a *** -n 1", "-a all -p8080"] {
+        assert!(listed.contains(part), "`{part}` is not in {listed}");
+    }
+}
+
+#[test]
 fn literal_variables_are_masked_in_all_that_a_server_writes() {
     let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n";
     let words = "saw ordinary-words and verbose-flag in /srv/data and --max-old-space-size=4096";
@@ -134,6 +159,46 @@ fn literal_variables_are_masked_in_all_that_a_server_writes() {
     }
     for plain in ["/srv/data", "--max-old-space-size=4096"] {
         assert!(shown.contains(plain), "{shown}");
+    }
+}
+
+/// Entries of a server that repeats all it was given at its start, each in another form.
+fn telling() -> Setup {
+    let lines = [
+        "env EnvValue7777 then RefValue5555 then ArgTok-A1b2C3d4E5f6",
+        "MIIEvQIBADANBgkq",
+        "decoded p@ss/word#1",
+        "encoded Env%2fValue%3d8888 or Env%2FValue%3D8888",
+        r#"json quo\"ted\\value or Env\/Value=8888"#,
+        "basic RW52VmFsdWU3Nzc3",
+        "the end",
+    ];
+    let env = json!({ "env": {
+        "PLAIN": "EnvValue7777", "REF": "${GIVEN}", "PEM": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n-----END KEY-----",
+        "URL": "postgres://u:p%40ss%2Fword%231@db/x", "A_TOKEN": "Env/Value=8888", "B_TOKEN": r#"quo"ted\value"#,
+        "C": "--token=ArgTok-A1b2C3d4E5f6",
+    } });
+    let server = Server::new()
+        .at_start(lines.map(say))
+        .tool("t", [answer("done")]);
+    Setup::new()
+        .variable("GIVEN", "RefValue5555")
+        .server_with("a", server, env)
+}
+
+#[test]
+fn whatever_starts_a_server_keeps_secrets_of_any_form_out_of_its_log() {
+    for command in [&["doctor"][..], &["doctor", "a"], &["servers"], &["tools"]] {
+        let setup = telling();
+        setup.run(command);
+        let log = log(&setup, "a");
+        assert!(log.contains("the end"), "{command:?}: {log}");
+        for secret in [
+            "EnvValue", "RefValue", "ArgTok", "MIIEvQ", "p@ss", "2fValue", "2FValue", "quo",
+            "/Value", "RW52",
+        ] {
+            assert!(!log.contains(secret), "{command:?}: {secret}: {log}");
+        }
     }
 }
 

@@ -158,7 +158,9 @@ impl Entry {
                 .collect::<Vec<_>>()
         };
         match &self.target {
-            Target::Local { args, env, .. } => [of_pairs(env), secret_arguments(args)].concat(),
+            Target::Local {
+                command, args, env, ..
+            } => [of_pairs(env), secret_arguments(command, args)].concat(),
             Target::Remote { url, headers, .. } => {
                 [of_pairs(headers), secret_parameters(url)].concat()
             }
