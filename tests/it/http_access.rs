@@ -383,6 +383,33 @@ fn silent_connections_shut_nobody_out_and_end_soon() {
 }
 
 #[test]
+fn bodies_that_do_not_come_shut_nobody_out() {
+    let gateway = setup().serve(&[]);
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         content-length: 100000\r\n\r\n{{",
+        gateway.address()
+    );
+    let unfinished: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut stream = TcpStream::connect(gateway.address()).unwrap();
+            // One that has given way already may be closed.
+            let _ = stream.write_all(head.as_bytes());
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    let answer = gateway.modern_execute("a__t", "").send();
+    assert_eq!(answer.message().text(), "done");
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(unfinished);
+}
+
+#[test]
 fn a_header_that_decides_on_access_stands_there_once() {
     let gateway = setup().serve(&["--allow-origin", "https://app.example.com"]);
     for (name, values) in [

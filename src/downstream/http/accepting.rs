@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::access::LetIn;
 use super::connections::{Connection, Connections, Ongoing};
+use super::request_body::RequestBody;
 use super::shared::Shared;
 use super::slow_reader::SlowReaderGuard;
 use crate::shutdown::Tasks;
@@ -94,7 +95,7 @@ async fn serve(
     let router = TowerToHyperService::new(router);
     let service = service_fn(|request: Request<Incoming>| {
         let ongoing = permit.begin();
-        let answer = router.call(request);
+        let answer = router.call(request.map(|body| RequestBody::new(body, permit.clone())));
         async move { answer.await.map(|answer| held(answer, ongoing)) }
     });
     let mut builder = http1::Builder::new();

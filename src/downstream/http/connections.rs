@@ -1,7 +1,7 @@
 //! How many connections there may be, and which of them gives way to a new one.
 //!
-//! A connection without a request under way holds a permit for nothing. Where permits are short, such a one ends: first one
-//! that never showed a request that was let in, then one of the address with the most, then the one that was silent for longest.
+//! A connection without a request under way, or with one whose body has not come whole, holds a permit for nothing. Where permits
+//! are short, such a one ends: first one that never showed a request that was let in, then one of the address with the most, then the one that was silent for longest.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -33,6 +33,8 @@ struct Entry {
     is_known: bool,
     /// Requests whose answers have not gone out whole.
     requests: usize,
+    /// The rest of a request's body is waited for: until it comes, nothing is worked on.
+    is_incomplete: bool,
     silent_since: Instant,
     end: CancellationToken,
 }
@@ -63,7 +65,7 @@ impl Connections {
         if is_own_limit || all.len() >= MOST {
             let (&least, _) = all
                 .iter()
-                .filter(|(_, entry)| entry.requests == 0)
+                .filter(|(_, entry)| entry.requests == 0 || entry.is_incomplete)
                 .filter(|(_, entry)| !is_own_limit || entry.address == address)
                 .min_by_key(|(_, entry)| {
                     let count = counts[&entry.address];
@@ -78,6 +80,7 @@ impl Connections {
             address,
             is_known: false,
             requests: 0,
+            is_incomplete: false,
             silent_since: Instant::now(),
             end: end.clone(),
         };
@@ -118,6 +121,16 @@ impl Connection {
     pub(super) fn begin(self: &Arc<Self>) -> Ongoing {
         self.with(|entry| entry.requests += 1);
         Ongoing(self.clone())
+    }
+
+    /// The rest of a request's body has to be waited for, or some of it has come.
+    pub(super) fn set_incomplete(&self, is_incomplete: bool) {
+        self.with(|entry| {
+            if !is_incomplete {
+                entry.silent_since = Instant::now();
+            }
+            entry.is_incomplete = is_incomplete;
+        });
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {

@@ -21,6 +21,7 @@ mod metrics;
 mod modern;
 mod post;
 mod refusal;
+mod request_body;
 mod sessions;
 mod shared;
 mod slow_reader;
