@@ -492,3 +492,75 @@ fn what_a_person_restricted_runs_under_no_other_name() {
     }
     client.finish();
 }
+
+#[test]
+fn no_other_spelling_runs_what_a_person_restricted() {
+    let setup = full(
+        Setup::new()
+            .variable("HOST", "b.example")
+            .entry(
+                "local",
+                r#"{"url":"http://localhost:9123/mcp","disabled":true}"#,
+            )
+            .entry(
+                "named",
+                r#"{"url":"https://a.example/mcp","disabled":true}"#,
+            )
+            .entry(
+                "variable",
+                r#"{"url":"https://${HOST}/mcp","disabled":true}"#,
+            )
+            .entry(
+                "program",
+                r#"{"command":"uvx","args":["mcp-server_git"],"disabled":true}"#,
+            ),
+    );
+    let mut client = setup.connect();
+    let before = std::fs::read_to_string(setup.config_path()).unwrap();
+    let urls = [
+        "http://127.0.0.1:9123/mcp",
+        "http://127.1.2.3:9123/",
+        "http://[::1]:9123/mcp",
+        "http://[::ffff:127.0.0.1]:9123/mcp",
+        "http://2130706433:9123/mcp",
+        "http://0:9123/mcp",
+        "http:\\\\LOCALHOST.:9123/mcp",
+        "https:a.example/mcp",
+        "https://%61.example:8443/mcp",
+        "https://x,@a.example/mcp",
+        "https://b.example/mcp",
+    ];
+    let commands = [
+        ("mcp-proxy", json!(["127.0.0.1:9123"])),
+        ("uvx", json!(["mcp.x", "${HOME}/x"])),
+        ("python3", json!(["-m", "mcp_server_git"])),
+        ("python3", json!(["/opt/mcp_server_git/main.py"])),
+        ("npx", json!(["https://npm.example/%6dcp-server-git"])),
+        ("env", json!(["x"])),
+        ("/bin/dash", json!(["-c", "uv''x mcp-ser''ver-git"])),
+        ("timeout", json!(["9", "sh", "x"])),
+        ("python3", json!(["-c", "print(1)"])),
+    ];
+    let urls = urls.iter().map(|url| json!({ "url": url }));
+    let commands = commands
+        .iter()
+        .map(|(command, args)| json!({ "command": command, "args": args }));
+    for entry in urls.chain(commands) {
+        let told = servers(
+            &mut client,
+            json!({ "operation": "add", "servers": { "other": entry } }),
+        )
+        .tool_error();
+        assert!(
+            told.contains("which a person has restricted"),
+            "{entry}: {told}"
+        );
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        assert_eq!(text, before, "{entry}");
+    }
+    // A neighbour is none of them.
+    let other =
+        json!({ "operation": "add", "servers": { "other": { "url": "http://127.0.0.1:9/mcp" } } });
+    assert!(servers(&mut client, other).text().starts_with("other: "));
+    client.finish();
+}

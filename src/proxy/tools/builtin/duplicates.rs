@@ -1,13 +1,17 @@
 //! Whether an entry may run a server that a person keeps within bounds, under another name.
 //!
 //! Compared is what a command or a URL is about: packages, scripts, images and hosts, in whatever order and beside whatever
-//! else. An agent that may start any program can still write one that starts the server; this keeps it from doing so by an
-//! entry alone.
+//! else. What hides that, variables and shells, is refused while there is any server within bounds. An agent that may start
+//! any program can still write one that starts the server; this keeps it from doing so by an entry alone.
 
+use std::net::IpAddr;
+
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
 use serde_json::Value;
 
 use super::entries::{is_disabled, restrictions};
-use crate::config::Document;
+use crate::config::{Config, Document, Transport};
 
 /// Programs that run others, by their names without an ending.
 const RUNNERS: &[&str] = &[
@@ -42,6 +46,39 @@ const RUNNERS: &[&str] = &[
     "zsh",
 ];
 
+/// Programs that run what their arguments or variables spell.
+const SHELLS: &[&str] = &[
+    "ash",
+    "bash",
+    "busybox",
+    "cmd",
+    "csh",
+    "dash",
+    "doas",
+    "env",
+    "eval",
+    "expect",
+    "fish",
+    "ksh",
+    "nohup",
+    "osascript",
+    "powershell",
+    "pwsh",
+    "script",
+    "setsid",
+    "sh",
+    "sudo",
+    "tcsh",
+    "toybox",
+    "wsl",
+    "xargs",
+    "zsh",
+];
+
+/// Options by which programs that run others, but those of containers, take a program's text.
+const TEXT_OPTIONS: &[&str] = &["c", "e", "r", "p", "pe", "call", "eval", "print"];
+const CONTAINERS: &[&str] = &["docker", "podman"];
+
 /// Arguments that say nothing of what is run.
 const GENERIC: &[&str] = &[
     "dlx",
@@ -62,36 +99,75 @@ const GENERIC: &[&str] = &[
 /// The shortest word that says something.
 const SHORTEST: usize = 3;
 
-/// The server within bounds that an entry called `name` with these texts may run.
-pub(super) fn held_by(name: &str, texts: &Value, document: &Document) -> Option<String> {
-    let mut words = Vec::new();
-    collect(texts, &mut words);
+/// Why an agent may not have `entry` under the name `name`, because of a server that a person keeps within bounds.
+pub(super) fn refusal(
+    name: &str,
+    entry: &Value,
+    document: &Document,
+    config: &Config,
+) -> Option<String> {
     // Rules for all servers go by names: another name may be under none of them.
     let are_all_held = !document.keys(&["tools"]).is_empty();
-    let mut others = document.keys(&["mcpServers"]).into_iter();
-    others.find(|other| {
-        let is_held = are_all_held
-            || is_disabled(other, document)
-            || !restrictions(other, document).is_empty();
+    let mut others = document.keys(&["mcpServers"]);
+    others.retain(|other| {
         other != name
-            && is_held
-            && subject(other, document)
-                .iter()
-                .any(|word| words.contains(word))
-    })
+            && (are_all_held
+                || is_disabled(other, document)
+                || !restrictions(other, document).is_empty())
+    });
+    let first = others.first()?;
+    let mut words = Vec::new();
+    collect(entry, true, &mut words);
+    for other in &others {
+        let Some(subject) = subject(other, document, config) else {
+            return Some(format!(
+                "a person has restricted the server `{other}`, and what that runs is not known here, as a variable is not set; a person has to add it"
+            ));
+        };
+        if subject.iter().any(|word| words.contains(word)) {
+            return Some(format!(
+                "it may run the server `{other}`, which a person has restricted; a person has to add it"
+            ));
+        }
+    }
+    let unclear = match () {
+        () if has_variable(entry) => "variables",
+        () if runs_text(entry) => "a shell or a program's text",
+        () => return None,
+    };
+    Some(format!(
+        "it has {unclear}, so it may run the server `{first}`, which a person has restricted; a person has to add it"
+    ))
 }
 
-/// What an entry is about, in words.
-fn subject(name: &str, document: &Document) -> Vec<String> {
+/// What the entry `name` is about, in words, as it is written and with its variables; `None` where those are not known.
+fn subject(name: &str, document: &Document, config: &Config) -> Option<Vec<String>> {
     let text = |key: &str| -> Value {
         let json = document.get(&["mcpServers", name, key]);
         json.and_then(|json| serde_json::from_str(&json).ok())
             .unwrap_or_default()
     };
+    let written = [text("command"), text("args"), text("url")];
     let (mut program, mut rest) = (Vec::new(), Vec::new());
-    collect(&text("command"), &mut program);
-    collect(&text("args"), &mut rest);
-    collect(&text("url"), &mut rest);
+    collect(&written[0], false, &mut program);
+    collect(&written[1], false, &mut rest);
+    collect(&written[2], false, &mut rest);
+    let mut servers = config.servers.iter();
+    let known = servers.find(|(server, _)| {
+        let written = config.renamed.get(*server);
+        written.map_or(server.as_str(), String::as_str) == name
+    });
+    match known.map(|(_, server)| &server.transport) {
+        Some(Transport::Stdio(stdio)) => {
+            collect(&Value::from(stdio.command.as_str()), false, &mut program);
+            collect(&Value::from(stdio.args.clone()), false, &mut rest);
+        }
+        Some(Transport::Http(remote) | Transport::Sse(remote)) => {
+            collect(&Value::from(remote.url.as_str()), false, &mut rest);
+        }
+        None if written.iter().any(has_variable) => return None,
+        None => {}
+    }
     let says = |word: &String| {
         let is_number = word.chars().all(|c| c.is_ascii_digit() || c == '.');
         word.chars().count() >= SHORTEST
@@ -106,31 +182,107 @@ fn subject(name: &str, document: &Document) -> Vec<String> {
         .filter(|word| says(word))
         .cloned()
         .collect();
-    if subject.is_empty() { program } else { subject }
+    Some(if subject.is_empty() { program } else { subject })
 }
 
-fn collect(value: &Value, words: &mut Vec<String>) {
+fn has_variable(value: &Value) -> bool {
     match value {
-        Value::String(text) => text
-            .split(|c: char| c.is_whitespace() || "=\"'`;&|()<>,".contains(c))
-            .for_each(|part| word(&part.to_lowercase(), words)),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
-        Value::Object(members) => members.values().for_each(|value| collect(value, words)),
+        Value::String(text) => text.contains("${"),
+        Value::Array(items) => items.iter().any(has_variable),
+        Value::Object(members) => members.values().any(has_variable),
+        _ => false,
+    }
+}
+
+/// Whether an entry has a shell, or another program that is given a program's text.
+fn runs_text(entry: &Value) -> bool {
+    let (mut program, mut words) = (Vec::new(), Vec::new());
+    collect(&entry["command"], false, &mut program);
+    collect(&entry["args"], false, &mut words);
+    let is_in = |list: &[&str], words: &[String]| words.iter().any(|word| list.contains(&&**word));
+    let takes_text = is_in(RUNNERS, &program) && !is_in(CONTAINERS, &program);
+    let args = entry["args"].as_array().into_iter().flatten();
+    let mut options = args
+        .filter_map(Value::as_str)
+        .filter(|arg| arg.starts_with(['-', '/']))
+        .map(|arg| arg.trim_start_matches(['-', '/']));
+    is_in(SHELLS, &program)
+        || is_in(SHELLS, &words)
+        || takes_text
+            && options
+                .any(|option| TEXT_OPTIONS.contains(&option.split('=').next().unwrap_or(option)))
+}
+
+/// The words of the texts in `value`; with `all`, also those that only may say what is run, as a directory does.
+fn collect(value: &Value, all: bool, words: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let text = text.to_lowercase();
+            // A separator may stand within a URL.
+            let urls = ["http", "ws"].map(|scheme| text.match_indices(scheme));
+            for (at, _) in urls.into_iter().flatten() {
+                url(&text[at..], all, words);
+            }
+            text.split(|c: char| c.is_whitespace() || "=\"'`;&|()<>,".contains(c))
+                .for_each(|part| word(part, all, words));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, all, words)),
+        Value::Object(members) => members
+            .values()
+            .for_each(|value| collect(value, all, words)),
         _ => {}
     }
 }
 
+/// The host of a URL, as the programs that open it read it; of one on this machine, any of its names with the port.
+fn url(text: &str, all: bool, words: &mut Vec<String>) {
+    let Ok(url) = Url::parse(text) else { return };
+    let Some(host) = url.host_str() else { return };
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    let address = host.parse().map(|address: IpAddr| address.to_canonical());
+    let is_here = match address {
+        Ok(address) => address.is_loopback() || address.is_unspecified(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    };
+    if is_here {
+        let port = url.port_or_known_default().unwrap_or_default();
+        words.push(format!("localhost:{port}"));
+    } else {
+        words.push(address.map_or_else(|_| host.to_owned(), |address| address.to_string()));
+    }
+    if all {
+        path(url.path(), words);
+    }
+}
+
+/// Each part of a path, and two that may be a package with its scope.
+fn path(text: &str, words: &mut Vec<String>) {
+    let text = percent_decode_str(text).decode_utf8_lossy().to_lowercase();
+    let parts: Vec<&str> = text
+        .split(['/', '\\'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    words.extend(parts.iter().map(|part| plain(part)));
+    words.extend(
+        parts
+            .windows(2)
+            .filter(|pair| pair[0].starts_with('@'))
+            .map(|pair| plain(&pair.join("/"))),
+    );
+}
+
 /// A URL's host; a package without its version; a file's name without its directory and, of a program, its ending.
-fn word(part: &str, words: &mut Vec<String>) {
-    if let Some((_, rest)) = part.split_once("://") {
-        let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        let host = host
-            .strip_suffix(":443")
-            .or_else(|| host.strip_suffix(":80"))
-            .unwrap_or(host);
-        words.push(host.trim_end_matches('.').to_owned());
-        return;
+fn word(part: &str, all: bool, words: &mut Vec<String>) {
+    if let Some((scheme, rest)) = part.split_once("://") {
+        // `git+https`.
+        let scheme = scheme.rsplit('+').next().unwrap_or_default();
+        return url(&format!("{scheme}://{rest}"), all, words);
+    }
+    if all && part.contains(':') {
+        url(&format!("http://{part}"), false, words);
+    }
+    if all && part.contains(['/', '\\']) {
+        path(part, words);
     }
     for piece in part.split(':') {
         let scope = usize::from(piece.starts_with('@'));
@@ -142,12 +294,15 @@ fn word(part: &str, words: &mut Vec<String>) {
             0 => bare.rsplit(['/', '\\']).next().unwrap_or_default(),
             _ => bare,
         };
-        let bare = [".exe", ".cmd", ".bat"]
-            .iter()
-            .find_map(|ending| bare.strip_suffix(ending))
-            .unwrap_or(bare);
         if !bare.is_empty() {
-            words.push(bare.to_owned());
+            words.push(plain(bare));
         }
     }
+}
+
+/// A name without the ending of a program, and with the signs that package indexes take for one as one.
+fn plain(name: &str) -> String {
+    let endings = [".exe", ".cmd", ".bat", ".tgz", ".git"];
+    let bare = endings.iter().find_map(|ending| name.strip_suffix(ending));
+    bare.unwrap_or(name).replace('_', "-")
 }

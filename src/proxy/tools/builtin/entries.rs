@@ -7,10 +7,10 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::duplicates::held_by;
+use super::duplicates::refusal;
 use super::switches::Switches;
 use crate::config::env::is_inherited;
-use crate::config::{Change, Document};
+use crate::config::{Change, Config, Document};
 use crate::mcp::Object;
 use crate::secret::Masker;
 
@@ -62,7 +62,7 @@ pub(super) fn update(entry: &RawValue) -> Result<Change, String> {
     ))
 }
 
-/// Whether an agent may make a change; `switches` knows what agents have switched off.
+/// Whether an agent may make a change of `document`, which reads as `config`; `switches` knows what agents have switched off.
 ///
 /// # Errors
 /// Why not, for the agent.
@@ -70,7 +70,7 @@ pub(super) fn permit(
     change: &Change,
     name: &str,
     document: &Document,
-    masker: &Masker,
+    config: &Config,
     switches: &Switches,
 ) -> Result<(), String> {
     match change {
@@ -81,8 +81,7 @@ pub(super) fn permit(
             members
                 .iter()
                 .try_for_each(|(key, value)| check(&key, value.get()))?;
-            let texts = members.iter().map(|(_, value)| value.get().to_owned());
-            refuse_held(name, document, &texts.collect::<Vec<_>>())
+            refuse_held(name, document, config, entry.get())
         }
         Change::Update(entry) => {
             let members = || entry.iter().map(|(keys, value)| (keys[0].as_str(), value));
@@ -96,19 +95,21 @@ pub(super) fn permit(
                         "a person has set its `{person}`, so only a person may set `{key}`"
                     ));
                 }
-                if has_credentials(document, name, masker) {
+                if has_credentials(document, name, &config.masker) {
                     return Err(format!(
                         "it has credentials, so only a person may set `{key}`"
                     ));
                 }
             }
-            refuse_held(
-                name,
-                document,
-                &members()
-                    .map(|(_, value)| value.clone())
-                    .collect::<Vec<_>>(),
-            )
+            let goes_elsewhere = members().any(|(key, _)| DESTINATION.contains(&key));
+            if !goes_elsewhere {
+                return Ok(());
+            }
+            // What it will be as a whole.
+            let mut whole = document.clone();
+            change.make(name, &mut whole)?;
+            let whole = whole.get(&["mcpServers", name]).unwrap_or_default();
+            refuse_held(name, document, config, &whole)
         }
         Change::Remove => {
             let restriction = restrictions(name, document)
@@ -150,18 +151,10 @@ fn beyond(name: &str, document: &Document, known: &[&str]) -> Vec<String> {
 }
 
 /// # Errors
-/// When an entry with these texts, as JSON, may run what a person keeps within bounds under another name.
-fn refuse_held(name: &str, document: &Document, json: &[String]) -> Result<(), String> {
-    let values = json.iter().map(|json| serde_json::from_str(json));
-    let values: Vec<Value> = values
-        .collect::<Result<_, _>>()
-        .map_err(|error: serde_json::Error| error.to_string())?;
-    match held_by(name, &Value::Array(values), document) {
-        Some(other) => Err(format!(
-            "it may run the server `{other}`, which a person has restricted; a person has to add it"
-        )),
-        None => Ok(()),
-    }
+/// When an entry of this JSON may run what a person keeps within bounds under another name.
+fn refuse_held(name: &str, document: &Document, config: &Config, json: &str) -> Result<(), String> {
+    let entry: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    refusal(name, &entry, document, config).map_or(Ok(()), Err)
 }
 
 /// Whether an entry holds what only its server may see.
@@ -229,14 +222,11 @@ mod tests {
     }
 
     fn make(change: &Change, name: &str, document: &mut Document) -> Result<(), String> {
-        permit(
-            change,
-            name,
-            document,
-            &Masker::default(),
-            &Switches::default(),
-        )
-        .and_then(|()| change.make(name, document))
+        let path = std::path::Path::new("/home/me/config.json");
+        let environment = crate::config::Environment::default();
+        let config = Config::parse(&document.text(), path, &environment).unwrap();
+        permit(change, name, document, &config, &Switches::default())
+            .and_then(|()| change.make(name, document))
     }
 
     #[track_caller]
@@ -289,11 +279,11 @@ mod tests {
         );
         let added = r#""${TOKEN}"}},"#.replace("\"$", "Bearer $");
         made(
-            &add(r#"{"command":"z","args":["${HOME}"]}"#),
+            &add(r#"{"command":"z","args":["here"]}"#),
             "new",
             &added,
             &format!(
-                "{added}\n    \"new\": {{\n      \"command\": \"z\",\n      \"args\": [\"${{HOME}}\"]\n    }},"
+                "{added}\n    \"new\": {{\n      \"command\": \"z\",\n      \"args\": [\"here\"]\n    }},"
             ),
         );
     }

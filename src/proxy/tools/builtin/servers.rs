@@ -2,7 +2,7 @@ use serde_json::value::RawValue;
 
 use super::REFRESH_LIMIT;
 use super::entries::{permit, update};
-use crate::config::{Change, ChangeError, Management, change_servers};
+use crate::config::{Change, ChangeError, Config, Management, change_servers};
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Proxy, Reply, join_all};
@@ -40,7 +40,7 @@ impl Proxy {
             .iter()
             .filter_map(|(name, _)| ServerName::new(name).ok())
             .collect();
-        let (variables, masker) = (self.variables.clone(), config.masker.clone());
+        let variables = self.variables.clone();
         let switches = self.switches.clone();
         let changed = self.tasks.spawn_blocking(move || {
             change_servers(
@@ -49,7 +49,9 @@ impl Proxy {
                 &variables,
                 false,
                 |change, name, document| {
-                    permit(change, name, document, &masker, &switches)?;
+                    let config = Config::parse(&document.text(), &path, &variables)
+                        .map_err(|error| error.to_string())?;
+                    permit(change, name, document, &config, &switches)?;
                     switches.note(change, name, document);
                     Ok(())
                 },
