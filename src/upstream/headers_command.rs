@@ -131,31 +131,24 @@ impl Helper {
     /// `text`, which the server wrote, without what the command gave.
     pub(super) fn masked(&self, text: &str) -> String {
         let given = self.latest().clone();
-        let values = given
-            .iter()
-            .flat_map(|given| given.headers.values())
-            .filter_map(|value| value.to_str().ok());
-        // `Bearer abc`: the token may also turn up alone.
-        let values = values
-            .flat_map(|value| [Some(value), value.rsplit_once(' ').map(|(_, last)| last)])
-            .flatten();
-        Masker::new(values.map(|value| Secret::new(value.to_owned())))
-            .mask(text)
-            .into_owned()
+        given.map_or_else(
+            || text.to_owned(),
+            |given| given.masker().mask(text).into_owned(),
+        )
     }
 
     async fn run(&self, environment: &UpstreamContext) -> Result<CommandHeaders, String> {
         tracing::debug!(server = %self.server, program = self.command.program, "running its headers_command");
         let mut running = Running::start(self, environment)?;
-        let log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
-        let printed = async {
+        let (mut printed, mut said) = (Vec::new(), Vec::new());
+        let ended = async {
             let (stdout, stderr) = running.streams();
             // One that prints too much is not waited for: it may go on for ever, or be ended by the pipe that nobody reads.
             let drained = async {
-                drain(stderr, log).await;
+                drain(stderr, &mut said).await;
                 Ok(())
             };
-            let (printed, ()) = tokio::try_join!(whole(stdout), drained)?;
+            tokio::try_join!(whole(stdout, &mut printed), drained)?;
             let status = running
                 .child
                 .wait()
@@ -166,18 +159,40 @@ impl Helper {
                     "failed ({status}); its stderr is in the server's log"
                 ));
             }
-            Ok(printed)
+            Ok(())
         };
-        let printed = tokio::select! {
-            printed = tokio::time::timeout(LIMIT, printed) => printed.map_err(|_| format!("took longer than {LIMIT:?}"))?,
-            () = environment.tasks.stopped() => return Err("was stopped, as mcpzip is ending".to_owned()),
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(LIMIT, ended) => ended.unwrap_or_else(|_| Err(format!("took longer than {LIMIT:?}"))),
+            () = environment.tasks.stopped() => Err("was stopped, as mcpzip is ending".to_owned()),
         };
-        read(&printed?)
+        let given = read(&printed);
+        // Only now it is known which of its words are secret; of an output that cannot be used, all may be.
+        let masker = given
+            .as_ref()
+            .map_or_else(|_| words(&printed), CommandHeaders::masker);
+        let mut log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
+        log.write(masker.mask(&String::from_utf8_lossy(&said)).as_bytes());
+        ended.and(given)
     }
 
     fn latest(&self) -> MutexGuard<'_, Option<Arc<CommandHeaders>>> {
         // Each change is a single step.
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CommandHeaders {
+    /// Knows the values.
+    fn masker(&self) -> Masker {
+        let values = self
+            .headers
+            .values()
+            .filter_map(|value| value.to_str().ok());
+        // `Bearer abc`: the token may also turn up alone.
+        let values = values
+            .flat_map(|value| [Some(value), value.rsplit_once(' ').map(|(_, last)| last)])
+            .flatten();
+        Masker::new(values.map(|value| Secret::new(value.to_owned())))
     }
 }
 
@@ -227,25 +242,37 @@ impl Running {
     }
 }
 
-async fn whole(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, String> {
-    let mut printed = Vec::new();
-    let read = stdout
-        .take(LARGEST as u64 + 1)
-        .read_to_end(&mut printed)
-        .await;
+async fn whole(stdout: impl AsyncRead + Unpin, printed: &mut Vec<u8>) -> Result<(), String> {
+    let read = stdout.take(LARGEST as u64 + 1).read_to_end(printed).await;
     read.map_err(|error| format!("could not be read ({error})"))?;
     if printed.len() > LARGEST {
         Err(format!("printed more than {LARGEST} bytes"))
     } else {
-        Ok(printed)
+        Ok(())
     }
 }
 
-async fn drain(mut stderr: impl AsyncRead + Unpin, mut log: ServerLog) {
+/// Reads all, and keeps the start of it, by whole lines where it is cut.
+async fn drain(mut stderr: impl AsyncRead + Unpin, said: &mut Vec<u8>) {
     let mut chunk = vec![0; 4096];
+    let mut is_full = false;
     while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
-        log.write(&chunk[..length]);
+        if !is_full && said.len() + length > LARGEST {
+            is_full = true;
+            // A part of a secret would not be known.
+            said.truncate(memchr::memrchr(b'\n', said).map_or(0, |at| at + 1));
+        }
+        if !is_full {
+            said.extend_from_slice(&chunk[..length]);
+        }
     }
+}
+
+/// Knows every word of a text as a secret.
+fn words(text: &[u8]) -> Masker {
+    let text = String::from_utf8_lossy(text);
+    let words = text.split(|c: char| c.is_whitespace() || "\"',{}[]".contains(c));
+    Masker::new(words.map(|word| Secret::new(word.to_owned())))
 }
 
 /// Reads what was printed: an object of headers, or one that has them as `headers` and says when they end. No error quotes it.

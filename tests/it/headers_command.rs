@@ -127,6 +127,28 @@ fn what_is_never_accepted_is_told_without_a_secret_and_without_a_loop() {
 }
 
 #[test]
+fn a_command_tells_its_own_log_no_value_that_it_prints() {
+    let server = guarded(|_| true);
+    for (end, members) in [
+        ("", r#"{"Authorization":"Bearer good-token-1"}"#),
+        ("exit 3", r#"{"Authorization":"Bearer good-token-1"}"#),
+        ("", r#"{"Authorization":"Bearer good-token-1" "#),
+        ("sleep 100", r#"{"Authorization":"Bearer good-token-1"}"#),
+    ] {
+        let command = format!("echo 'got good-token-1, done' >&2; echo '{members}'; {end}");
+        let setup = setup(&server, json!({ "headers_command": command }));
+        let mut client = setup.connect();
+        client.execute("web__t");
+        client.finish();
+        let log = std::fs::read_to_string(setup.home().path("state/logs/web.log")).unwrap();
+        assert!(
+            log.contains("got ***") && !log.contains("good-token"),
+            "{command}: {log}"
+        );
+    }
+}
+
+#[test]
 fn a_command_that_fails_costs_its_server_alone() {
     let server = guarded(|_| true);
     for (command, words) in [
