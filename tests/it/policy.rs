@@ -247,6 +247,36 @@ fn a_user_is_asked_and_decides() {
 }
 
 #[test]
+fn what_a_reader_would_not_see_is_spelt_in_a_question() {
+    let setup = asking();
+    let mut client = greeted(&setup, FORMS);
+    let marks = "\u{301}".repeat(9);
+    let path = format!(
+        "a\u{2800}b\u{34f}c\u{17b4}d\u{1d173}e{marks}f{}g",
+        " ".repeat(3000)
+    );
+    let call = json!({ "name": "disk__delete_file", "arguments": { "path": path } });
+    let id = client.begin("execute_tool", &call.to_string());
+    let asked = client.expect("a question", |message| {
+        message.is_notification("elicitation/create")
+    });
+    let params = serde_json::from_str::<Value>(asked.params()).unwrap();
+    let message = params["message"].as_str().unwrap();
+    let shown = format!(
+        r"a\u{{2800}}b\u{{34f}}c\u{{17b4}}d\u{{1d173}}e{}{}f\u{{20}}×3000g",
+        "\u{301}".repeat(4),
+        r"\u{301}".repeat(5)
+    );
+    assert!(message.contains(&shown), "{message}");
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"decline"}}}}"#,
+        asked.id()
+    ));
+    client.answer(id);
+    client.finish();
+}
+
+#[test]
 fn where_nobody_can_be_asked_nothing_is_called() {
     let setup = asking();
     let mut client = greeted(&setup, r#"{"elicitation":{"url":{}},"sampling":{}}"#);

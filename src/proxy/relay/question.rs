@@ -18,6 +18,12 @@ const END: usize = 1_500;
 /// The most characters that a question has.
 const LONGEST: usize = 16_000;
 
+/// So many spaces in a row are shown as they are: the indentation of a program's text.
+const MOST_SPACES: usize = 40;
+
+/// So many marks may stand on one character: no script stacks more.
+const MOST_MARKS: usize = 4;
+
 /// The question whether the tool `name` may be called with `arguments`, which are JSON.
 ///
 /// # Errors
@@ -93,24 +99,50 @@ fn text(json: &str) -> String {
     )
 }
 
-/// A text with everything that a reader would not see, or see elsewhere, written as `\u{202e}`.
+/// A text with everything that a reader would not see, or see elsewhere, written as `\u{202e}`, and a run of spaces that may
+/// push the rest out of sight as `\u{20}×3000`.
 fn visible(text: &str) -> String {
-    let is_odd =
-        |c: char| c.is_control() || is_hidden(c) || c.is_whitespace() && c != ' ' || is_variant(c);
-    text.chars()
-        .fold(String::with_capacity(text.len()), |mut shown, c| {
-            if is_odd(c) {
-                shown.extend(c.escape_unicode());
-            } else {
-                shown.push(c);
-            }
-            shown
-        })
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut marks = 0;
+    while let Some(c) = rest.chars().next() {
+        let spaces = rest.len() - rest.trim_start_matches(' ').len();
+        if spaces > MOST_SPACES {
+            // Writing to memory cannot fail.
+            let _ = write!(shown, "\\u{{20}}×{spaces}");
+            rest = &rest[spaces..];
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
+        marks = if is_mark(c) { marks + 1 } else { 0 };
+        let is_odd = c.is_control()
+            || is_hidden(c)
+            || c.is_whitespace() && c != ' '
+            || is_unseen(c)
+            || marks > MOST_MARKS;
+        if is_odd {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
-/// Whether `c` changes the look of the character before it, and may stand for a byte that is not seen.
-fn is_variant(c: char) -> bool {
-    matches!(c, '\u{180b}'..='\u{180d}' | '\u{fe00}'..='\u{fe0f}')
+/// Whether `c` shows nothing, beside what is hidden everywhere, or changes the look of the character before it: a blank of
+/// Braille, and what Unicode lets programs leave out (Default_Ignorable_Code_Point).
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{34f}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2065}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}')
+}
+
+/// Whether `c` combines with the character before it, in the blocks of such marks that scripts share.
+fn is_mark(c: char) -> bool {
+    matches!(c,
+        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}'
+        | '\u{e31}' | '\u{e34}'..='\u{e3a}' | '\u{e47}'..='\u{e4e}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }
 
 #[cfg(test)]
@@ -128,6 +160,10 @@ mod tests {
                 r#"{"a":"\u{202e}\u{2028}\u{fe01}"}"#,
             ),
             (r#"{"a":1,"a":2}"#, r#"{"a":1,"a":2}"#),
+            (
+                "{\"a\":\"\u{2800}\u{34f}\u{17b4}\u{1d173}\u{1bca0}\"}",
+                r#"{"a":"\u{2800}\u{34f}\u{17b4}\u{1d173}\u{1bca0}"}"#,
+            ),
         ] {
             assert_eq!(shown(json), expected);
         }
