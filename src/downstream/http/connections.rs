@@ -1,7 +1,8 @@
 //! How many connections there may be, and which of them gives way to a new one.
 //!
 //! A connection without a request under way, or with one whose body has not come whole, holds a permit for nothing. Where permits
-//! are short, such a one ends: first one that never showed a request that was let in, then one of the address with the most, then the one that was silent for longest.
+//! are short, such a one ends: first one that never showed a request that was let in, then one of the address with the most, then
+//! the one that was silent for longest.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
