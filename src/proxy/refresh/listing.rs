@@ -79,7 +79,7 @@ impl Listing {
             return;
         };
         let failure = Failure::now(&proxy.unscoped().config().masker.mask(reason));
-        let Some(key) = self.refresh.key(&self.server) else {
+        let Some((key, _)) = self.refresh.key(&self.server) else {
             return;
         };
         let failures = self.refresh.parts.failures.clone();
@@ -149,7 +149,7 @@ impl Refresh {
         server: &ServerName,
         listing: upstream::Listing,
     ) -> Result<(), String> {
-        let key = self
+        let (key, stop) = self
             .key(server)
             .ok_or_else(|| "it is not configured any more".to_owned())?;
         let Parts {
@@ -191,7 +191,10 @@ impl Refresh {
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {
-                servers.insert(key.server, tools);
+                // Its entry may have been switched off or changed since it answered; what is gone stays gone.
+                if !stop.is_cancelled() {
+                    servers.insert(key.server, tools);
+                }
             });
             if compared.is_ok() {
                 listing.set_compared();

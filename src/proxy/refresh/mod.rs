@@ -357,8 +357,11 @@ impl Refresh {
             .unwrap_or_default()
     }
 
-    fn key(&self, server: &ServerName) -> Option<Key> {
-        self.watched().get(server).map(|known| known.key.clone())
+    /// The entry of `server` that is in force, and the token that is cancelled once it is not.
+    fn key(&self, server: &ServerName) -> Option<(Key, CancellationToken)> {
+        let watched = self.watched();
+        let known = watched.get(server)?;
+        Some((known.key.clone(), known.stop.clone()))
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -371,7 +374,7 @@ impl Refresh {
     /// Takes tools of a server for what they should be.
     pub(super) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
         self.key(server)
-            .map_or(Ok(()), |key| self.parts.pins.approve(&key, seen))
+            .map_or(Ok(()), |(key, _)| self.parts.pins.approve(&key, seen))
     }
 
     async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
