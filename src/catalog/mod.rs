@@ -20,7 +20,9 @@ mod sameness;
 mod server_tools;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 pub use cache::{Cache, DIRECTORY, FORMAT, Key};
 pub use entries::{Entries, Entry, Kind};
@@ -71,10 +73,7 @@ impl Catalog {
     /// What is known now.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.current.read().clone()
     }
 
     /// Replaces the tools of some servers and forgets others, in one step.
@@ -82,7 +81,7 @@ impl Catalog {
         &self,
         change: impl FnOnce(&mut BTreeMap<ServerName, Arc<ServerTools>>),
     ) -> Arc<Snapshot> {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         let mut servers = current.servers.clone();
         change(&mut servers);
         let (rules, reserved) = (current.rules.clone(), current.reserved.clone());
@@ -92,7 +91,7 @@ impl Catalog {
 
     /// Keeps the names of servers for them, for as long as this process runs.
     pub fn reserve(&self, names: impl IntoIterator<Item = String>) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         let mut reserved = (*current.reserved).clone();
         reserved.extend(names);
         let (servers, rules) = (current.servers.clone(), current.rules.clone());
@@ -101,7 +100,7 @@ impl Catalog {
 
     /// Withholds tools by other rules from now on.
     pub fn restrict(&self, rules: Option<Rules>) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         let (servers, reserved) = (current.servers.clone(), current.reserved.clone());
         *current = Arc::new(Snapshot::new(servers, rules, reserved));
     }

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+
 use std::time::SystemTime;
 
+use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -77,19 +78,13 @@ impl Pins {
 
     /// Sets the servers whose tools have to be what they were when they were first seen.
     pub fn require(&self, servers: BTreeSet<ServerName>) {
-        *self
-            .required
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = servers;
+        *self.required.write() = servers;
     }
 
     /// Whether a tool is not what it was when it was first seen, or that is not known.
     #[must_use]
     pub fn is_held(&self, server: &ServerName, tool: &ToolEntry) -> bool {
-        let unsettled = self
-            .unsettled
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let unsettled = self.unsettled.read();
         let is_unknown = unsettled.get(server).is_some_and(|unsettled| {
             unsettled.first.get(tool.name.as_str()) != Some(&tool.hash.to_string())
         });
@@ -99,17 +94,14 @@ impl Pins {
     /// Why it is not known which tools of a server have changed, if it is not.
     #[must_use]
     pub fn fault(&self, server: &ServerName) -> Option<String> {
-        let unsettled = self
-            .unsettled
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let unsettled = self.unsettled.read();
         unsettled.get(server)?.fault.clone()
     }
 
     /// Whether a tool is not what it was when it was first seen.
     #[must_use]
     pub fn is_changed(&self, server: &ServerName, tool: &ToolEntry) -> bool {
-        let changed = self.changed.read().unwrap_or_else(PoisonError::into_inner);
+        let changed = self.changed.read();
         let change = changed
             .get(server)
             .and_then(|changes| changes.get(tool.name.as_str()));
@@ -119,18 +111,13 @@ impl Pins {
     /// The changed tools of a server.
     #[must_use]
     pub fn changes(&self, server: &ServerName) -> Changes {
-        self.changed
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(server)
-            .cloned()
-            .unwrap_or_default()
+        self.changed.read().get(server).cloned().unwrap_or_default()
     }
 
     /// Reads what is known to have changed for these servers, if another process may have written it since; whether it
     /// was read.
     pub fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
-        let is_old = *self.seen.read().unwrap_or_else(PoisonError::into_inner) != self.written();
+        let is_old = *self.seen.read() != self.written();
         if is_old {
             self.load(keys);
         }
@@ -142,12 +129,8 @@ impl Pins {
         let Some(directory) = &self.directory else {
             return;
         };
-        *self.seen.write().unwrap_or_else(PoisonError::into_inner) = self.written();
-        let required = self
-            .required
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        *self.seen.write() = self.written();
+        let required = self.required.read().clone();
         let (mut changed, mut unsettled) = (BTreeMap::new(), BTreeMap::new());
         for key in keys {
             let changes = read::<Changes>(&changes_path(directory, key));
@@ -164,11 +147,8 @@ impl Pins {
                 unsettled.insert(key.server.clone(), unsure);
             }
         }
-        *self.changed.write().unwrap_or_else(PoisonError::into_inner) = changed;
-        *self
-            .unsettled
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = unsettled;
+        *self.changed.write() = changed;
+        *self.unsettled.write() = unsettled;
     }
 
     /// When a file was last replaced in the directory.
@@ -193,10 +173,7 @@ impl Pins {
             return Ok(());
         };
         let outcome = self.compare(directory, key, now, before);
-        let mut unsettled = self
-            .unsettled
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut unsettled = self.unsettled.write();
         match &outcome {
             Ok(()) => drop(unsettled.remove(&key.server)),
             Err(error) => {
@@ -247,10 +224,7 @@ impl Pins {
         for name in changes.keys().filter(|name| !known.contains_key(*name)) {
             tracing::warn!(server = %key.server, tool = name, "a tool is not what it was when it was first seen");
         }
-        self.changed
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key.server.clone(), changes);
+        self.changed.write().insert(key.server.clone(), changes);
         Ok(())
     }
 
@@ -275,18 +249,10 @@ impl Pins {
         // What is left half done by a crash is still held back, until the server is listed again.
         write(&path, &first)?;
         write(&changes_path, &changes)?;
-        if let Some(unsettled) = self
-            .unsettled
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(&key.server)
-        {
+        if let Some(unsettled) = self.unsettled.write().get_mut(&key.server) {
             unsettled.first = first;
         }
-        self.changed
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key.server.clone(), changes);
+        self.changed.write().insert(key.server.clone(), changes);
         Ok(())
     }
 }

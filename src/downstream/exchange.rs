@@ -1,7 +1,9 @@
 //! Where the answer to a message goes: to the client's shared outbox or one of its own, alone or with the others of a batch.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::mcp::{ErrorCode, Frame, Outbox, headers};
 use crate::telemetry::trace::Context;
@@ -121,7 +123,7 @@ impl Answer {
 impl Batch {
     /// Notes that one more answer is there, or will not come; with the last of them, the whole array, if there are any.
     fn complete(&self, frame: Option<Frame>, outbox: &Outbox) -> Option<Option<Frame>> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         answers.extend(frame);
         if self.missing.fetch_sub(1, Ordering::Relaxed) > 1 {
             return None;

@@ -1,10 +1,11 @@
 //! One client: its revision, its requests under way, and the order of nothing else.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
@@ -547,7 +548,7 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is a single step, so the state is whole even where a panic would strike.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -19,10 +19,11 @@ mod tools;
 mod view;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 pub use answers::projection;
 pub use answers::reply::Reply;

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::catalog::{Catalog, ServerTools, Snapshot};
 use crate::config::{Config, Exposure};
@@ -122,15 +124,12 @@ impl Views {
 
     /// Takes over an edited configuration and returns the one before.
     pub(super) fn replace(&self, config: Arc<Config>) -> Arc<Config> {
-        let mut current = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.config.write();
         std::mem::replace(&mut *current, config)
     }
 
     fn config(&self) -> Arc<Config> {
-        self.config
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.config.read().clone()
     }
 
     fn scope(&self, config: &Arc<Config>, workspace: &Workspace) -> Scope {
@@ -239,13 +238,11 @@ impl Views {
 
     fn scopes(&self) -> MutexGuard<'_, Vec<Scope>> {
         // Each change is a single step.
-        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scopes.lock()
     }
 
     fn workspaces(&self) -> MutexGuard<'_, Vec<Workspace>> {
-        self.workspaces
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.workspaces.lock()
     }
 }
 

@@ -1,5 +1,7 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::query::{Need, Query, Word};
 use super::{Hit, Request};
@@ -58,7 +60,7 @@ struct Entries {
 
 impl Cache {
     pub(super) fn get(&self, key: &Key) -> Option<Arc<[Hit]>> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         entries.uses += 1;
         let now = entries.uses;
         let (hits, used) = entries.answers.get_mut(key)?;
@@ -67,7 +69,7 @@ impl Cache {
     }
 
     pub(super) fn insert(&self, key: Key, hits: Arc<[Hit]>) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         if entries.answers.len() >= CAPACITY {
             entries.forget_oldest();
         }
@@ -79,11 +81,7 @@ impl Cache {
 
 impl Cache {
     pub(super) fn clear(&self) {
-        self.entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .answers
-            .clear();
+        self.entries.lock().answers.clear();
     }
 }
 
@@ -123,7 +121,7 @@ mod tests {
         assert!(cache.get(&key("word0")).is_some());
         assert!(cache.get(&key("word1")).is_none());
         assert!(cache.get(&key(&format!("word{}", CAPACITY - 1))).is_some());
-        assert!(cache.entries.lock().unwrap().answers.len() <= CAPACITY);
+        assert!(cache.entries.lock().answers.len() <= CAPACITY);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One state of the index: built or opened, then only read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
@@ -170,11 +172,7 @@ impl Index {
             return None;
         }
         let ask = || Embedded::of(semantic, query, &words.repairs);
-        let known = self
-            .meaning
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let known = self.meaning.lock().clone();
         let (meaning, asked) = match known {
             Some(meaning) => (Some(meaning), ask()),
             None if !semantic.vectors.are_there() => return None,
@@ -188,7 +186,7 @@ impl Index {
     }
 
     fn read_meaning(&self, semantic: &Semantic) -> Option<Arc<Meaning>> {
-        let mut current = self.meaning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.meaning.lock();
         if current.is_none() {
             *current = Meaning::new(self.postings.vector_keys(), semantic.table()).map(Arc::new);
         }
@@ -197,7 +195,7 @@ impl Index {
 
     /// Has the vectors read again, and no answer given that was found with the old ones.
     pub(super) fn forget_meaning(&self) {
-        *self.meaning.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.meaning.lock() = None;
         self.cache.clear();
     }
 

@@ -45,11 +45,12 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::tool::{ServerName, ToolHash, ToolName};
 use index::Index;
+use parking_lot::{Mutex, RwLock};
 use prefetch::Prefetch;
 use query::Query;
 use store::Store;
@@ -268,7 +269,7 @@ impl Search {
     /// # Errors
     /// When it cannot be built even in memory.
     pub fn rebuild(&self, fingerprint: &Fingerprint, documents: &[Document]) -> Result<(), Error> {
-        let _one_at_a_time = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.building.lock();
         if self
             .current()
             .is_some_and(|index| index.fingerprint == *fingerprint)
@@ -329,18 +330,15 @@ impl Search {
     }
 
     fn current(&self) -> Option<Arc<Index>> {
-        self.current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.current.read().clone()
     }
 
     fn replace(&self, index: Option<Arc<Index>>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = index;
+        *self.current.write() = index;
     }
 
     fn set_aside(&self, index: &Arc<Index>, error: &Error) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         if current
             .as_ref()
             .is_some_and(|current| Arc::ptr_eq(current, index))

@@ -1,7 +1,8 @@
 //! Prefetches what the first search of a run needs while the index is still being opened.
 
-use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
 
 use crate::shutdown::spawn_thread;
 
@@ -18,17 +19,17 @@ impl<T: Send + 'static> Prefetch<T> {
     /// Starts to compute it, in place of a value started before. Without a thread, [`Prefetch::take`] gives `None`.
     pub(super) fn start(&self, make: impl FnOnce() -> T + Send + 'static) {
         let running = spawn_thread("prefetch", make);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = running.ok();
+        *self.0.lock() = running.ok();
     }
 
     /// Drops the value, or detaches the thread that computes it.
     pub(super) fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 
     /// Waits for the value and gives it away; `None` when none was started, or its thread panicked.
     pub(super) fn take(&self) -> Option<T> {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self.0.lock().take();
         running.and_then(|running| running.join().ok())
     }
 }

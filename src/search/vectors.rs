@@ -7,7 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::embedding::VectorKey;
 use crate::files;
@@ -84,21 +86,13 @@ impl Vectors {
 
     /// Whether there may be any.
     pub(super) fn are_there(&self) -> bool {
-        let is_in_memory = self
-            .memory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some();
+        let is_in_memory = self.memory.lock().is_some();
         is_in_memory || self.file.as_ref().is_some_and(|file| file.exists())
     }
 
     /// All there are now.
     pub(super) fn load(&self) -> Arc<Table> {
-        let memory = self
-            .memory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let memory = self.memory.lock().clone();
         if let Some(table) = memory {
             return table;
         }
@@ -122,7 +116,7 @@ impl Vectors {
     pub(super) fn add(&self, new: &HashMap<VectorKey, Vec<f32>>, wanted: &HashSet<VectorKey>) {
         let table = self.load().with(new, wanted, self.width);
         let written = self.file.as_ref().map(|file| table.write(file));
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         *memory = match written {
             Some(Ok(())) => None,
             Some(Err(error)) => {

@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Answer;
 
@@ -163,7 +165,7 @@ impl Live {
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<String, Totals>> {
         // Additions are whole, wherever a panic strikes.
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.servers.lock()
     }
 }
 

@@ -20,8 +20,10 @@ pub use table::{Row, aligned, bytes, time};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::shutdown::Tasks;
 
@@ -171,7 +173,7 @@ impl Statistics {
 
     fn pending(&self) -> MutexGuard<'_, BTreeMap<Day, DayRecord>> {
         // Additions are whole, wherever a panic strikes.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }
 

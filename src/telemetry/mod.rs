@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -147,7 +148,7 @@ pub fn keep_in(directory: &Path) {
 
 /// From now on, these secrets too are hidden in every line: a server that is ending may still write those of its old entry.
 pub fn hide(masker: &Masker) {
-    let mut known = MASKER.write().unwrap_or_else(PoisonError::into_inner);
+    let mut known = MASKER.write();
     *known = Some(match &*known {
         Some(known) => known.and(masker),
         None => masker.clone(),
@@ -156,7 +157,7 @@ pub fn hide(masker: &Masker) {
 
 /// `text` without the secrets that are known.
 pub fn masked(text: &str) -> Cow<'_, str> {
-    match &*MASKER.read().unwrap_or_else(PoisonError::into_inner) {
+    match &*MASKER.read() {
         Some(masker) => masker.mask(text),
         None => Cow::Borrowed(text),
     }
@@ -164,7 +165,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 
 /// The same for a text that was cut off: a secret that begins at its end is hidden, too.
 pub fn masked_cut(text: &str) -> String {
-    match &*MASKER.read().unwrap_or_else(PoisonError::into_inner) {
+    match &*MASKER.read() {
         Some(masker) => masker.mask_cut(text),
         None => text.to_owned(),
     }
@@ -172,7 +173,7 @@ pub fn masked_cut(text: &str) -> String {
 
 /// The length of the longest secret that is hidden, in bytes.
 pub fn longest_secret() -> usize {
-    let masker = MASKER.read().unwrap_or_else(PoisonError::into_inner);
+    let masker = MASKER.read();
     masker.as_ref().map_or(0, Masker::longest)
 }
 
@@ -233,7 +234,7 @@ fn append(name: &str, line: &str) {
 
 fn files() -> MutexGuard<'static, Option<HashMap<String, LogFile>>> {
     // An append that panicked has left the map whole.
-    FILES.lock().unwrap_or_else(PoisonError::into_inner)
+    FILES.lock()
 }
 
 /// What is logged now, and how that is changed.

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -68,7 +69,7 @@ impl HeadersCommands {
         command: &HeadersCommand,
     ) -> Arc<Helper> {
         let key = (server.clone(), url.to_owned(), command.clone());
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         // One that was edited is not needed any more.
         all.retain(|(known, ..), helper| {
             known != server || helper.command == *command && helper.url == url
@@ -177,7 +178,7 @@ impl Helper {
 
     fn latest(&self) -> MutexGuard<'_, Option<Arc<CommandHeaders>>> {
         // Each change is a single step.
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.latest.lock()
     }
 }
 

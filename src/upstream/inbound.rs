@@ -6,10 +6,11 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -244,7 +245,7 @@ impl InboundRouter {
 
     fn open(&self) -> MutexGuard<'_, Open> {
         // Each change is a single step, so the tables are whole even where a panic would strike.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -2,12 +2,13 @@
 //! answers come back in any order.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use memchr::memmem;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -309,7 +310,7 @@ impl Link {
 
     fn requests(&self) -> MutexGuard<'_, Requests> {
         // Each change is a single step, so the table is whole even where a panic would strike.
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requests.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Server name to connection.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::connection::{Connection, ServerCall};
@@ -80,7 +81,7 @@ impl Pool {
     /// removed ones close after their last call. Every server is started from here, so the logs learn the secrets here.
     pub fn configure(&self, config: &Config) {
         telemetry::hide(&config.masker);
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.write();
         let mut next = BTreeMap::new();
         for (server, entry) in &config.servers {
             let kept = match slots.remove(server) {
@@ -111,7 +112,7 @@ impl Pool {
     /// Every server, by name.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         slots
             .iter()
             .map(|(server, slots)| ServerStatus {
@@ -123,12 +124,7 @@ impl Pool {
 
     /// Opens `server` in the modern era first, as it was when it was last spoken with.
     pub fn remember_modern(&self, server: &ServerName) {
-        if let Some(slots) = self
-            .slots
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(server)
-        {
+        if let Some(slots) = self.slots.read().get(server) {
             slots.first.remember_modern();
         }
     }
@@ -136,19 +132,13 @@ impl Pool {
     /// The time a call of `server` may take by configuration, if it has its own.
     #[must_use]
     pub fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
-        self.slots
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(server)?
-            .first
-            .entry
-            .timeout
+        self.slots.read().get(server)?.first.entry.timeout
     }
 
     /// Host and port of a server behind HTTP; nothing of one that is a process of ours.
     #[must_use]
     pub fn address_of(&self, server: &ServerName) -> Option<(String, Option<u16>)> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         match &slots.get(server)?.first.entry.transport {
             Transport::Http(remote) | Transport::Sse(remote) => {
                 let url = reqwest::Url::parse(&remote.url).ok()?;
@@ -161,7 +151,7 @@ impl Pool {
     /// How long `server` may take to be connected and then, for `limit`, to do something.
     #[must_use]
     pub fn connected_within(&self, server: &ServerName, limit: Duration) -> Duration {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         let Some(slots) = slots.get(server) else {
             return limit;
         };
@@ -177,7 +167,7 @@ impl Pool {
     /// Whether `server` could not be reached for want of a login when it was last tried.
     #[must_use]
     pub fn wants_login(&self, server: &ServerName) -> bool {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         let state = slots.get(server).map(Slots::state);
         matches!(state, Some(State::Failed { error, .. }) if error.wants_login())
     }
@@ -185,14 +175,7 @@ impl Pool {
     /// The login at `server`, where it is one that may want it.
     #[must_use]
     pub fn account(&self, server: &ServerName) -> Option<Account> {
-        let entry = self
-            .slots
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(server)?
-            .first
-            .entry
-            .clone();
+        let entry = self.slots.read().get(server)?.first.entry.clone();
         Account::of_entry(server, &entry, &self.environment).ok()?
     }
 
@@ -300,7 +283,7 @@ impl Pool {
     /// Whether `server` has a live connection.
     #[must_use]
     pub fn is_connected(&self, server: &ServerName) -> bool {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         let mut all = slots.get(server).into_iter().flat_map(Slots::all);
         all.any(|slot| slot.connection().is_some())
     }
@@ -321,7 +304,7 @@ impl Pool {
 
     /// Follows these resources of a server, by its own URIs, and no others; where there are any, its connection is kept.
     pub fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         let Some(slots) = slots.get(server) else {
             return;
         };
@@ -350,7 +333,7 @@ impl Pool {
         limit: Duration,
     ) -> Result<(), SubscribeError> {
         let outcomes = {
-            let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+            let slots = self.slots.read();
             slots
                 .get(server)
                 .and_then(|slots| Some(slots.subscriptions.get()?.outcomes()))
@@ -375,7 +358,7 @@ impl Pool {
 
     /// The live connections.
     fn connections(&self) -> Vec<Arc<Connection>> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         slots
             .values()
             .flat_map(Slots::all)
@@ -411,13 +394,13 @@ impl Pool {
             })
         };
         {
-            let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+            let slots = self.slots.read();
             let slots = slots.get(server).ok_or_else(unknown)?;
             if let Some(slot) = slots.suiting(host.map(Host::capabilities)) {
                 return Ok(slot);
             }
         }
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.write();
         let slots = slots.get_mut(server).ok_or_else(unknown)?;
         Ok(slots
             .suiting(host.map(Host::capabilities))

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{SemaphorePermit, watch};
 
 use super::concurrency::ConcurrencyLimit;
@@ -464,7 +465,7 @@ impl Slot {
 
     fn link(&self) -> MutexGuard<'_, LinkState> {
         // Each change is whole before anything can panic.
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.link.lock()
     }
 }
 

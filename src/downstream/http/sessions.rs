@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::event_log::EventLog;
 use super::refusal::Refusal;
@@ -146,7 +147,7 @@ impl Sessions {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<String, Arc<SessionEntry>>> {
         // Each change is a single step.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 
@@ -160,11 +161,7 @@ impl SessionEntry {
     pub(super) fn listen(&self) -> Outbox {
         let outbox = Outbox::within(self.budget.clone());
         self.session.attach(outbox.clone());
-        let before = self
-            .stream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(outbox.clone());
+        let before = self.stream.lock().replace(outbox.clone());
         before.iter().for_each(Outbox::close);
         outbox
     }
@@ -176,10 +173,7 @@ impl SessionEntry {
 
     /// The stream of unasked messages, if it was opened.
     pub(super) fn stream(&self) -> Option<Outbox> {
-        self.stream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.stream.lock().clone()
     }
 
     fn close(&self) {
@@ -192,7 +186,7 @@ impl SessionEntry {
     }
 
     fn used(&self) -> MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Those who are told what nobody asked for: clients after a handshake, and the subscriptions of modern ones.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
@@ -99,23 +100,17 @@ impl Listener {
 
     /// From now on, messages go to `outbox`.
     pub fn attach(&self, outbox: Outbox) {
-        *self.outbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(outbox);
+        *self.outbox.lock() = Some(outbox);
     }
 
     /// Where messages go, if anywhere.
     pub(in crate::proxy) fn outbox(&self) -> Option<Outbox> {
-        self.outbox
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .filter(Outbox::is_open)
+        self.outbox.lock().clone().filter(Outbox::is_open)
     }
 
     /// What it wants to hear of.
     pub(in crate::proxy) fn interests(&self) -> MutexGuard<'_, Interests> {
-        self.interests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.interests.lock()
     }
 
     /// Tells it of a change, if it wants to know.
@@ -168,8 +163,8 @@ impl Audience {
     /// Notes a client that has introduced itself.
     pub(in crate::proxy) fn joined(&self, client: &Arc<Client>, capabilities: ClientCapabilities) {
         client.introduce(capabilities);
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = capabilities;
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.latest.lock() = capabilities;
+        let mut clients = self.clients.lock();
         clients.retain(|client| client.strong_count() > 0);
         if !clients
             .iter()
@@ -182,15 +177,12 @@ impl Audience {
 
     /// Notes what a client without a handshake can be asked.
     pub(in crate::proxy) fn seen(&self, capabilities: ClientCapabilities) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = capabilities;
+        *self.latest.lock() = capabilities;
     }
 
     /// Tells `listener` of changes from now on.
     pub(in crate::proxy) fn add(&self, listener: &Arc<Listener>) {
-        let mut listeners = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock();
         listeners.retain(|listener| listener.strong_count() > 0);
         listeners.push(Arc::downgrade(listener));
         drop(listeners);
@@ -237,7 +229,6 @@ impl Audience {
     pub(in crate::proxy) fn clients(&self) -> Vec<Arc<Client>> {
         self.clients
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .iter()
             .filter_map(Weak::upgrade)
             .collect()
@@ -246,7 +237,6 @@ impl Audience {
     fn listeners(&self) -> Vec<Arc<Listener>> {
         self.listeners
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .iter()
             .filter_map(Weak::upgrade)
             .collect()
@@ -260,11 +250,7 @@ impl upstream::Audience for AudienceBridge {
     fn capabilities(&self) -> ClientCapabilities {
         let proxy = self.0.upgrade();
         proxy.map_or(ClientCapabilities::NONE, |proxy| {
-            *proxy
-                .audience
-                .latest
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
+            *proxy.audience.latest.lock()
         })
     }
 

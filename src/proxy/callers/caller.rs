@@ -1,8 +1,9 @@
 //! Who makes a request, and how the servers behind it reach that client: with progress, log messages and questions.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
@@ -92,7 +93,7 @@ impl CallHost {
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OnceCell, oneshot};
 
 use super::audience::Listener;
@@ -224,14 +225,12 @@ impl Client {
     }
 
     fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ServerReply>>> {
-        self.questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.questions.lock()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is a single step.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Where clients work: the directories this process was started in, and the `roots` of its clients.
 
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,20 +26,14 @@ impl Proxy {
         directories.sort();
         directories.dedup();
         let workspace: Workspace = directories.into();
-        *self
-            .workspace
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = workspace.clone();
+        *self.workspace.lock() = workspace.clone();
         self.entered(&workspace);
     }
 
     /// The workspace of this process.
     #[must_use]
     pub fn workspace(&self) -> Workspace {
-        self.workspace
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.workspace.lock().clone()
     }
 
     /// Whether a server is visible from any known workspace.

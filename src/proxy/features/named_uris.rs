@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use memchr::memmem::Finder;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use crate::catalog::{ServerTools, Snapshot};
@@ -60,7 +61,7 @@ impl NamedUris {
         if hashes.is_empty() {
             return;
         }
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         let named = servers.entry(server.clone()).or_default();
         for hash in hashes {
             if named.known.insert(hash) {
@@ -84,18 +85,18 @@ impl NamedUris {
             .servers()
             .filter(|server| !is_kept(server.name()))
             .map(|server| (server.name().clone(), server.clone()));
-        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut retired = self.retired.lock();
         retired.extend(gone);
     }
 
     /// The servers that named `uri`, in whatever state they are now.
     pub(in crate::proxy) fn namers(&self, uri: &str) -> Vec<ServerName> {
         let hash = self.keys.hash_one(uri);
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.servers.lock();
         let namers = servers
             .iter()
             .filter(|(_, named)| named.known.contains(&hash));
-        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let retired = self.retired.lock();
         let listed = retired.values().filter(|server| server.names_resource(uri));
         namers
             .map(|(server, _)| server.clone())

@@ -13,9 +13,10 @@ mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -188,7 +189,7 @@ impl Refresh {
     /// Takes over the servers of `config`: new and changed ones are read from the cache, or listed, removed and disabled
     /// ones disappear.
     pub(super) fn configure(self: &Arc<Self>, config: &Config) {
-        *self.max_age.lock().unwrap_or_else(PoisonError::into_inner) = config.max_age;
+        *self.max_age.lock() = config.max_age;
         self.parts.catalog.update(|servers| {
             let tools = builtin::tools(config.management);
             servers.insert(tools.name().clone(), Arc::new(tools));
@@ -398,8 +399,8 @@ impl Refresh {
         known
     }
 
-    fn watched(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, Watched>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn watched(&self) -> parking_lot::MutexGuard<'_, BTreeMap<ServerName, Watched>> {
+        self.watched.lock()
     }
 }
 

@@ -71,10 +71,7 @@ impl Refresh {
     }
 
     fn max_age(&self) -> Duration {
-        *self
-            .max_age
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.max_age.lock()
     }
 
     /// The server whose list is too old for the longest time, and was not tried lately.

@@ -4,9 +4,10 @@
 //! then repeats. A server that asks back makes it repeat the request once more; the user has agreed to that already.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
@@ -201,7 +202,7 @@ impl Consents {
 
     fn known(&self) -> MutexGuard<'_, HashMap<(String, Fingerprint), Known>> {
         // Each change is a single step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,10 +5,11 @@
 //! there is between the client and them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -146,11 +147,7 @@ impl Relay {
         if is_modern {
             return LoggedIn::Asked(in_result(&question));
         }
-        let is_first = attempt
-            .asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(context.caller.client.number());
+        let is_first = attempt.asked.lock().insert(context.caller.client.number());
         if is_first {
             let host = CallHost::new(&context.caller, None, Questions::Requested);
             let mut finished = attempt.phase.clone();
@@ -243,7 +240,7 @@ impl Attempt {
 impl Logins {
     fn table(&self) -> MutexGuard<'_, HashMap<ServerName, Attempt>> {
         // Each change is a single step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 //! Nothing is checked, repaired, selected or shortened here; what a server says is what the client gets.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
@@ -38,7 +39,7 @@ struct Named {
 impl DirectNames {
     /// The names of `snapshot`, made once.
     fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<HashMap<String, Tool>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if let Some(named) = known
             .as_ref()
             .filter(|named| Arc::ptr_eq(&named.of, snapshot))

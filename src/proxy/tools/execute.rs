@@ -1,8 +1,9 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::builtin;
@@ -411,16 +412,12 @@ pub(in crate::proxy) struct Schemas(Mutex<HashMap<ToolHash, Arc<Schema>>>);
 
 impl Schemas {
     fn get(&self, hash: ToolHash) -> Option<Arc<Schema>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&hash)
-            .cloned()
+        self.0.lock().get(&hash).cloned()
     }
 
     fn insert(&self, hash: ToolHash, schema: Schema) -> Arc<Schema> {
         let schema = Arc::new(schema);
-        let mut schemas = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut schemas = self.0.lock();
         if schemas.len() >= MOST_SCHEMAS {
             // Any of them will do: they are compiled again in less time than a call takes.
             schemas.clear();

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::catalog::Snapshot;
 use crate::config::Config;
@@ -133,7 +134,7 @@ impl Topics {
             .collect();
         words.remove(crate::config::BUILT_IN_SERVER);
         let (changed, json) = {
-            let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.words.lock();
             let changed = words
                 .iter()
                 .any(|(server, words)| known.get(server) != Some(words));
@@ -150,7 +151,7 @@ impl Topics {
 
     /// The text for the handshake.
     pub(in crate::proxy) fn instructions(&self, config: &Config, mode: Mode) -> String {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.words.lock();
         let mut text = String::new();
         let servers: Vec<_> = config
             .servers
@@ -289,10 +290,7 @@ mod tests {
         });
         let directory = tempfile::tempdir().unwrap();
         Topics::load(Some(directory.path())).note(&snapshot);
-        let words = Topics::load(Some(directory.path()))
-            .words
-            .into_inner()
-            .unwrap();
+        let words = Topics::load(Some(directory.path())).words.into_inner();
         assert_eq!(words["github"], ["issue", "pull", "request", "merge"]);
     }
 }

@@ -1,6 +1,8 @@
 //! The search's last stage, where a language model is configured.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use crate::catalog::Snapshot;
 use crate::config::{LanguageModel, ModelKey};
@@ -17,7 +19,7 @@ pub(in crate::proxy) struct Reranking(RwLock<Option<Arc<Reranker>>>);
 
 impl Reranking {
     fn known(&self, model: &LanguageModel) -> Option<Arc<Reranker>> {
-        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.0.read();
         current
             .as_ref()
             .filter(|reranker| reranker.model() == model)
@@ -129,11 +131,7 @@ impl Proxy {
                 .ok()?,
         );
         // Of two that were made at once the last stays; both work.
-        *self
-            .reranking
-            .0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
+        *self.reranking.0.write() = Some(made.clone());
         Some(made)
     }
 }

@@ -7,9 +7,10 @@ mod order;
 mod provider;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use reqwest::redirect::Policy;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
@@ -178,7 +179,7 @@ impl Reranker {
             hash.update(tool);
         }
         let key: Key = hash.finalize().into();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(order) = known.orders.get(&key) {
             return order.clone();
         }
@@ -215,8 +216,8 @@ impl Reranker {
         }
     }
 
-    fn health(&self) -> std::sync::MutexGuard<'_, Health> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    fn health(&self) -> parking_lot::MutexGuard<'_, Health> {
+        self.health.lock()
     }
 }
 

@@ -11,8 +11,8 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, PipeWriter, Write as _};
 use std::process::Stdio;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -116,7 +116,7 @@ impl Guard {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is a single step.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

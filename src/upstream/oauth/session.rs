@@ -1,9 +1,10 @@
 //! The token of a running server's requests: taken from the stored login, renewed before it ends, and obtained anew after a
 //! refusal. A refusal that needs the user becomes an [`AuthRequired`], which the error to the client explains.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Response;
 use reqwest::header::HeaderValue;
 
@@ -260,7 +261,7 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is whole before anything can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

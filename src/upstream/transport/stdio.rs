@@ -1,9 +1,10 @@
 //! A server as a child process: messages over its stdin and stdout, its stderr kept for when something goes wrong.
 
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
@@ -168,7 +169,7 @@ impl Process {
 impl Stderr {
     /// The last lines, as one short text.
     pub(in crate::upstream) fn tail(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let text = format!("{}{}", kept.lines, kept.unfinished);
         let lines: Vec<_> = text
             .lines()
@@ -193,7 +194,7 @@ impl Stderr {
     }
 
     fn keep(&self, lines: &str, unfinished: &str) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.lines.push_str(lines);
         kept.lines = end_of(&kept.lines).to_owned();
         kept.unfinished = end_of(unfinished).to_owned();

@@ -12,9 +12,10 @@ mod worker;
 use std::collections::HashMap;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -106,7 +107,7 @@ impl Projection {
 
     /// The workers that the filters of one client may take; they are forgotten with the last of these.
     fn share(&self, share: u64) -> Arc<Semaphore> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.shares.lock();
         shares.retain(|_, own| own.strong_count() > 0);
         shares
             .get(&share)

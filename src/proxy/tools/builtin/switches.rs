@@ -1,8 +1,8 @@
 //! Which servers agents have switched off, so that they may switch on those and no other.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::entries::is_disabled;
@@ -39,7 +39,7 @@ impl Switches {
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
         // Each change is a single step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

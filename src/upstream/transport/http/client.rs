@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Certificate, Client, StatusCode, Url};
 
@@ -93,7 +94,7 @@ impl Clients {
 
     fn get_with(&self, way: Way, guard: Option<Guard>) -> Result<Client, HttpError> {
         // It is held while a client is built, so that each is built once; nothing is awaited meanwhile.
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.0.lock();
         if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }

@@ -4,11 +4,12 @@
 //! What tools want is learnt from their listing and outlives the connection, as a call may come long after the list.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use memchr::memmem;
+use parking_lot::Mutex;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -57,7 +58,7 @@ impl Mirrors {
             .map(mirrors_of)
             .transpose()?
             .unwrap_or_default();
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.lock();
         if mirrors.is_empty() {
             tools.remove(&name);
         } else {
@@ -77,12 +78,7 @@ impl Mirrors {
         tool: &str,
         arguments: &Bytes,
     ) -> Vec<(HeaderName, HeaderValue)> {
-        let mirrors = self
-            .tools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(tool)
-            .cloned();
+        let mirrors = self.tools.lock().get(tool).cloned();
         let Some(mirrors) = mirrors else {
             return Vec::new();
         };
