@@ -12,10 +12,10 @@ use crate::telemetry::trace::Tracer;
 use crate::{telemetry, upstream};
 
 /// Where, below the state directory, it is kept what was counted.
-pub const STATISTICS: &str = "statistics";
+pub(crate) const STATISTICS: &str = "statistics";
 
 /// Where, below the state directory, the logs are.
-pub const LOGS: &str = "logs";
+pub(crate) const LOGS: &str = "logs";
 
 /// How long a collector has to take the last spans; whoever ends us by a signal waits for a fraction of a second.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const WATCH: Duration = Duration::from_secs(1);
 
 /// A proxy with the tasks it runs on.
 #[derive(Debug)]
-pub struct App {
+pub(crate) struct App {
     proxy: Arc<Proxy>,
     tasks: Tasks,
     paths: Paths,
@@ -38,7 +38,7 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub fn new(
+    pub(crate) fn new(
         paths: Paths,
         environment: Environment,
         start: Start,
@@ -57,7 +57,7 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub fn quiet(paths: Paths, environment: Environment) -> Result<Self, config::Error> {
+    pub(crate) fn quiet(paths: Paths, environment: Environment) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &environment)?;
         telemetry::hide(&config.masker);
         let (start, mode) = (Start::Nothing, Mode::MetaTools);
@@ -66,7 +66,7 @@ impl App {
 
     /// The same for a configuration that the caller has, and says what is wrong with it.
     #[must_use]
-    pub fn with_config(
+    pub(crate) fn with_config(
         config: Config,
         paths: Paths,
         environment: Environment,
@@ -99,7 +99,7 @@ impl App {
     }
 
     /// Uses this process's project directory (`CLAUDE_PROJECT_DIR`, else the working directory) as the client's workspace.
-    pub fn set_workspace(&self) {
+    pub(crate) fn set_workspace(&self) {
         let project = self
             .environment
             .get(config::env::CLAUDE_PROJECT_DIR.name)
@@ -130,12 +130,12 @@ impl App {
 
     /// What answers.
     #[must_use]
-    pub fn proxy(&self) -> &Arc<Proxy> {
+    pub(crate) fn proxy(&self) -> &Arc<Proxy> {
         &self.proxy
     }
 
     /// Runs what blocks where it delays no task; nothing where the run is over.
-    pub async fn run_blocking<T: Send + 'static>(
+    pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
@@ -146,7 +146,7 @@ impl App {
     ///
     /// # Errors
     /// When stdin or stdout cannot be used.
-    pub async fn serve_stdio(self) -> io::Result<()> {
+    pub(crate) async fn serve_stdio(self) -> io::Result<()> {
         self.set_workspace();
         let tracer = self.observe();
         self.report_start("stdio");
@@ -168,7 +168,7 @@ impl App {
     ///
     /// # Errors
     /// When the address cannot be had, or the signals cannot be listened to.
-    pub async fn serve_http(
+    pub(crate) async fn serve_http(
         self,
         options: http::Options,
         listening: impl FnOnce(&str),
@@ -204,7 +204,7 @@ impl App {
     }
 
     /// Ends everything: connections close, servers end, nothing stays behind.
-    pub async fn finish(self) {
+    pub(crate) async fn finish(self) {
         self.finish_traced(None, FAREWELL).await;
     }
 

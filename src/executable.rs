@@ -19,7 +19,7 @@ struct Identity {
 static AT_START: OnceLock<Option<Identity>> = OnceLock::new();
 
 /// Notes which file this program is, before anything can replace it.
-pub fn remember() {
+pub(crate) fn remember() {
     AT_START.get_or_init(|| Identity::now().ok());
 }
 
@@ -27,7 +27,7 @@ pub fn remember() {
 ///
 /// # Errors
 /// When the system does not say, or the file was replaced or removed since the start.
-pub fn path() -> io::Result<PathBuf> {
+pub(crate) fn path() -> io::Result<PathBuf> {
     intact()?;
     current()
 }
@@ -37,7 +37,7 @@ pub fn path() -> io::Result<PathBuf> {
 /// # Errors
 /// When `/proc` is not mounted.
 #[cfg(target_os = "linux")]
-pub fn command() -> io::Result<Command> {
+pub(crate) fn command() -> io::Result<Command> {
     use std::os::unix::process::CommandExt as _;
     /// Leads to the program that runs, not to what is at its path now.
     const RUNNING: &str = "/proc/self/exe";

@@ -13,7 +13,7 @@ const ABANDONED: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// When it cannot be created.
-pub fn create_private_directory(directory: &Path) -> io::Result<()> {
+pub(crate) fn create_private_directory(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -22,7 +22,7 @@ pub fn create_private_directory(directory: &Path) -> io::Result<()> {
 }
 
 /// A file created with `options` is open to the user alone.
-pub fn private(options: &mut OpenOptions) {
+pub(crate) fn private(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     #[cfg(not(unix))]
@@ -34,7 +34,7 @@ pub fn private(options: &mut OpenOptions) {
 ///
 /// # Errors
 /// When it cannot be opened or read, is not a regular file, or is larger.
-pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -64,7 +64,7 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// When it cannot be written; the old file is then untouched.
-pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let directory = directory_of(path)?;
     create_private_directory(directory)?;
     remove_abandoned(directory);
@@ -76,7 +76,7 @@ pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be written; the old file is then untouched.
-pub fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
     let before = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,

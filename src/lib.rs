@@ -8,31 +8,69 @@
 //! (live links to servers), [`results`] and [`statistics`], [`clients`] (the files of the programs that use us) and [`registry`] (servers to be had). At the
 //! bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share. Each layer uses only lower ones; a test sees to it.
 
-pub mod cli;
+mod cli;
 
-pub mod app;
-pub mod downstream;
+mod app;
+mod downstream;
 
-pub mod proxy;
+mod proxy;
 
-pub mod catalog;
-pub mod clients;
-pub mod registry;
-pub mod results;
-pub mod search;
-pub mod statistics;
-pub mod upstream;
+mod catalog;
+mod clients;
+mod registry;
+mod results;
+mod search;
+mod statistics;
+mod upstream;
 
-pub mod config;
-pub mod executable;
-pub mod files;
-pub mod keychain;
-pub mod mcp;
-pub mod secret;
-pub mod shutdown;
-pub mod telemetry;
-pub mod tool;
+mod config;
+mod executable;
+mod files;
+mod keychain;
+mod mcp;
+mod secret;
+mod shutdown;
+mod telemetry;
+mod tool;
 
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the program with `arguments`, its own name first.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    executable::remember();
+    cli::run(arguments)
+}
+
+/// Parts that this workspace's benchmarks, examples, fuzzers and tests use directly. Outside of semver: anything here may change
+/// with any version.
+#[doc(hidden)]
+pub mod internals {
+    pub mod catalog {
+        pub use crate::catalog::{Cache, Catalog, Key, Listed};
+    }
+    pub mod mcp {
+        pub use crate::mcp::{Envelope, Frame, Message, Outcome, RequestId};
+    }
+    pub mod search {
+        #[cfg(feature = "semantic")]
+        pub use crate::search::Bundled;
+        pub use crate::search::{
+            Document, Explained, Fingerprint, Hit, Request, Search, VectorKey,
+        };
+    }
+    pub mod statistics {
+        pub use crate::statistics::{CallOutcome, Statistics};
+    }
+    pub mod tool {
+        pub use crate::tool::{
+            Definition, Parameter, ServerName, ToolHash, ToolName, render_hit, render_hits,
+            shown_to_models, tokens_of,
+        };
+    }
+}

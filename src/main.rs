@@ -4,6 +4,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     mcpzip_allocator::keep_little();
-    mcpzip::executable::remember();
-    mcpzip::cli::run(std::env::args_os())
+    mcpzip::run(std::env::args_os())
 }

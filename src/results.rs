@@ -28,7 +28,7 @@ const LARGEST_TOTAL: u64 = 512 * 1024 * 1024;
 
 /// Where results of this run are kept.
 #[derive(Debug)]
-pub struct Results {
+pub(crate) struct Results {
     root: PathBuf,
     run: String,
     counter: AtomicU64,
@@ -36,11 +36,11 @@ pub struct Results {
 
 /// What a result is called, such as `r1k3x9q`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResultId(String);
+pub(crate) struct ResultId(String);
 
 /// Whose results stand together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shelf {
+pub(crate) enum Shelf {
     /// Those of the client of this number.
     Client(u64),
     /// Those of all clients of the run that have no session by which they could be told apart.
@@ -51,7 +51,7 @@ pub enum Shelf {
 
 /// Why there is no stored result.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The text is not an id, or nothing of this run has it any more.
     #[error(
         "there is no stored result `{id}`; results are kept for a time, and for the client that made the call"
@@ -72,7 +72,7 @@ pub enum Error {
 impl Results {
     /// Results under `root`; touches no file yet.
     #[must_use]
-    pub fn new(root: &Path) -> Self {
+    pub(crate) fn new(root: &Path) -> Self {
         let run = format!("{}-{:x}", std::process::id(), random(0));
         Self {
             root: root.to_owned(),
@@ -85,7 +85,7 @@ impl Results {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn keep(&self, shelf: Shelf, result: &[u8]) -> Result<ResultId, Error> {
+    pub(crate) fn keep(&self, shelf: Shelf, result: &[u8]) -> Result<ResultId, Error> {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         let id = ResultId(format!("r{}", base36(random(number) >> 4)));
         files::replace(&self.path(shelf, &id), &[result])?;
@@ -95,7 +95,7 @@ impl Results {
 
     /// How many this run has kept, or tried to.
     #[must_use]
-    pub fn stored(&self) -> u64 {
+    pub(crate) fn stored(&self) -> u64 {
         self.counter.load(Ordering::Relaxed)
     }
 
@@ -103,7 +103,7 @@ impl Results {
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
-    pub fn load(&self, shelf: Shelf, id: &str) -> Result<Vec<u8>, Error> {
+    pub(crate) fn load(&self, shelf: Shelf, id: &str) -> Result<Vec<u8>, Error> {
         let unknown = || Error::Unknown {
             id: id.chars().take(40).collect(),
         };

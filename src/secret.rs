@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::mcp::frame::quoted;
 
 /// What stands in a secret's place.
-pub const MASK: &str = "***";
+pub(crate) const MASK: &str = "***";
 
 /// Shorter values are not looked for: they would hide innocent text and are no protection anyway.
 const SHORTEST: usize = 6;
@@ -45,7 +45,7 @@ const SECRET_WORDS: [&str; 9] = [
 
 /// A value that prints as `***`.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret<T>(T);
+pub(crate) struct Secret<T>(T);
 
 /// Words that name a secret where they stand between marks, as in `DB_PASS`; within other words they say nothing.
 const SECRET_PARTS: [&str; 10] = [
@@ -63,13 +63,13 @@ const SECRET_PARTS: [&str; 10] = [
 
 /// Replaces known secrets in text.
 #[derive(Clone, Default)]
-pub struct Masker {
+pub(crate) struct Masker {
     values: Arc<[Secret<String>]>,
 }
 
 /// Says whether a variable, header or option of this name usually holds a secret.
 #[must_use]
-pub fn is_secret_name(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     // The working directory, as every shell has it.
     if matches!(name, "PWD" | "OLDPWD") {
         return false;
@@ -85,7 +85,7 @@ pub fn is_secret_name(name: &str) -> bool {
 /// # Panics
 /// When the system has no randomness to give, without which nothing secret can be had.
 #[must_use]
-pub fn random_token() -> String {
+pub(crate) fn random_token() -> String {
     URL_SAFE_NO_PAD.encode(random_bytes::<16>())
 }
 
@@ -94,7 +94,7 @@ pub fn random_token() -> String {
 /// # Panics
 /// As [`random_token`].
 #[must_use]
-pub fn random_bytes<const N: usize>() -> [u8; N] {
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     SystemRandom::new()
         .fill(&mut bytes)
@@ -104,19 +104,19 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
 
 /// Compares two texts in a time that says nothing about where they differ.
 #[must_use]
-pub fn is_same_secret(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_secret(one: &str, other: &str) -> bool {
     // Of the hashes an attacker knows nothing, so it does not matter how they are compared.
     Sha256::digest(one) == Sha256::digest(other)
 }
 
 impl<T> Secret<T> {
     /// Hides `value`.
-    pub const fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         Self(value)
     }
 
     /// The value itself, for the one place it is meant for.
-    pub const fn expose(&self) -> &T {
+    pub(crate) const fn expose(&self) -> &T {
         &self.0
     }
 }
@@ -141,8 +141,8 @@ impl<T> fmt::Display for Secret<T> {
 
 impl Masker {
     /// Knows `values` and each of their lines, except those of fewer than six characters, and the forms they are written in
-    /// elsewhere ([`forms`]).
-    pub fn new(values: impl IntoIterator<Item = Secret<String>>) -> Self {
+    /// elsewhere (see `forms`).
+    pub(crate) fn new(values: impl IntoIterator<Item = Secret<String>>) -> Self {
         let whole: Vec<String> = values.into_iter().map(|Secret(value)| value).collect();
         let lines = whole.iter().flat_map(|value| lines(value));
         let mut values: Vec<String> = lines.chain(whole.iter().cloned()).collect();
@@ -164,7 +164,7 @@ impl Masker {
 
     /// One that knows what `other` knows, too.
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub(crate) fn and(&self, other: &Self) -> Self {
         let mut values = [&self.values[..], &other.values].concat();
         values.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         values.dedup();
@@ -175,7 +175,7 @@ impl Masker {
 
     /// The length of the longest known secret, in bytes.
     #[must_use]
-    pub fn longest(&self) -> usize {
+    pub(crate) fn longest(&self) -> usize {
         self.values
             .iter()
             .map(|value| value.0.len())
@@ -185,13 +185,13 @@ impl Masker {
 
     /// `text` with every known secret replaced; borrowed where there was none.
     #[must_use]
-    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         replaced(text, self.found_in(text))
     }
 
     /// The same for a text that was cut off: what stands at its end and may be the start of a secret is replaced, too.
     #[must_use]
-    pub fn mask_cut(&self, text: &str) -> String {
+    pub(crate) fn mask_cut(&self, text: &str) -> String {
         // Half a character at the end is no part of a text.
         let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
         let starts = self.values.iter().filter_map(|value| {

@@ -63,7 +63,7 @@ impl Tasks {
 ///
 /// # Errors
 /// When the system has no thread left.
-pub fn spawn_thread<T: Send + 'static>(
+pub(crate) fn spawn_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<std::thread::JoinHandle<T>> {
@@ -77,7 +77,7 @@ pub fn spawn_thread<T: Send + 'static>(
 ///
 /// # Errors
 /// When the signals cannot be listened to.
-pub async fn signal() -> std::io::Result<()> {
+pub(crate) async fn signal() -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

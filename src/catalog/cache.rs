@@ -16,10 +16,10 @@ use crate::files;
 use crate::tool::{ServerName, ToolHash};
 
 /// Where, below the cache directory, the lists are: a directory for each format.
-pub const DIRECTORY: &str = "catalog";
+pub(crate) const DIRECTORY: &str = "catalog";
 
 /// Changes with every change of the format; files of other formats are left alone.
-pub const FORMAT: &str = "v3";
+pub(crate) const FORMAT: &str = "v3";
 
 /// A header beyond this is no header, in bytes.
 const LARGEST_HEADER: u64 = 256 * 1024 * 1024;

@@ -18,14 +18,14 @@ const LONGEST_REASON: usize = 4 * 1024;
 
 /// The records, one file per server and configuration entry, so that an edited entry begins without one.
 #[derive(Debug)]
-pub struct Failures {
+pub(crate) struct Failures {
     /// `None` where nothing is to be kept on disk.
     directory: Option<PathBuf>,
 }
 
 /// One failed listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// Why it failed, secrets masked.
     pub reason: String,
     /// When, in seconds since 1970.
@@ -35,7 +35,7 @@ pub struct Failure {
 impl Failure {
     /// A failure of this moment.
     #[must_use]
-    pub fn now(reason: &str) -> Self {
+    pub(crate) fn now(reason: &str) -> Self {
         Self {
             reason: reason.chars().take(LONGEST_REASON).collect(),
             at: seconds(SystemTime::now()),
@@ -44,7 +44,7 @@ impl Failure {
 
     /// How long ago it happened.
     #[must_use]
-    pub fn age(&self) -> Duration {
+    pub(crate) fn age(&self) -> Duration {
         Duration::from_secs(seconds(SystemTime::now()).saturating_sub(self.at))
     }
 }
@@ -52,7 +52,7 @@ impl Failure {
 impl Failures {
     /// The records under the cache directory, or none.
     #[must_use]
-    pub fn new(cache: Option<&Path>) -> Self {
+    pub(crate) fn new(cache: Option<&Path>) -> Self {
         Self {
             directory: cache.map(|cache| cache.join("failures")),
         }
@@ -60,13 +60,13 @@ impl Failures {
 
     /// The last failure of a server, if its last listing failed.
     #[must_use]
-    pub fn load(&self, key: &Key) -> Option<Failure> {
+    pub(crate) fn load(&self, key: &Key) -> Option<Failure> {
         let bytes = files::read_regular(&self.path(key)?, LARGEST).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
     /// Keeps the failure; where that does not work, only the log has it.
-    pub fn store(&self, key: &Key, failure: &Failure) {
+    pub(crate) fn store(&self, key: &Key, failure: &Failure) {
         let (Some(directory), Some(path)) = (&self.directory, self.path(key)) else {
             return;
         };
@@ -80,7 +80,7 @@ impl Failures {
     }
 
     /// Removes the record of a server that has listed its tools.
-    pub fn remove(&self, key: &Key) {
+    pub(crate) fn remove(&self, key: &Key) {
         if let Some(path) = self.path(key) {
             // Mostly there is none.
             let _ = fs::remove_file(path);

@@ -24,12 +24,14 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-pub use cache::{Cache, DIRECTORY, FORMAT, Key};
-pub use entries::{Entries, Entry, Kind};
-pub use failures::{Failure, Failures};
-pub use names::Resolution;
-pub use pins::{Change, Changes, Pins};
-pub use server_tools::{InvalidEntry, Listed, ReadError, ServerTools, ToolEntry};
+pub use cache::{Cache, Key};
+pub(crate) use cache::{DIRECTORY, FORMAT};
+pub(crate) use entries::{Entries, Kind};
+pub(crate) use failures::{Failure, Failures};
+pub(crate) use names::Resolution;
+pub(crate) use pins::{Change, Changes, Pins};
+pub use server_tools::Listed;
+pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};
 
 use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};
 

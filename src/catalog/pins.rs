@@ -25,7 +25,7 @@ const FORM: &str = "v1";
 
 /// The tools as they were first seen, and those that are others now.
 #[derive(Debug)]
-pub struct Pins {
+pub(crate) struct Pins {
     /// `None` where nothing is to be kept on disk, and so nothing is noticed.
     directory: Option<PathBuf>,
     changed: RwLock<BTreeMap<ServerName, Changes>>,
@@ -38,11 +38,11 @@ pub struct Pins {
 }
 
 /// The changed tools of a server, by name.
-pub type Changes = BTreeMap<String, Change>;
+pub(crate) type Changes = BTreeMap<String, Change>;
 
 /// A tool that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub(crate) struct Change {
     /// The hash of its definition now.
     pub now: String,
     /// Its definition when it was first seen, if that was still known when it changed.
@@ -65,7 +65,7 @@ type First = BTreeMap<String, String>;
 impl Pins {
     /// The pins in `directory`, or none.
     #[must_use]
-    pub fn new(directory: Option<&Path>) -> Self {
+    pub(crate) fn new(directory: Option<&Path>) -> Self {
         let directory = directory.map(|directory| directory.join(FORM));
         Self {
             directory,
@@ -77,13 +77,13 @@ impl Pins {
     }
 
     /// Sets the servers whose tools have to be what they were when they were first seen.
-    pub fn require(&self, servers: BTreeSet<ServerName>) {
+    pub(crate) fn require(&self, servers: BTreeSet<ServerName>) {
         *self.required.write() = servers;
     }
 
     /// Whether a tool is not what it was when it was first seen, or that is not known.
     #[must_use]
-    pub fn is_held(&self, server: &ServerName, tool: &ToolEntry) -> bool {
+    pub(crate) fn is_held(&self, server: &ServerName, tool: &ToolEntry) -> bool {
         let unsettled = self.unsettled.read();
         let is_unknown = unsettled.get(server).is_some_and(|unsettled| {
             unsettled.first.get(tool.name.as_str()) != Some(&tool.hash.to_string())
@@ -93,14 +93,14 @@ impl Pins {
 
     /// Why it is not known which tools of a server have changed, if it is not.
     #[must_use]
-    pub fn fault(&self, server: &ServerName) -> Option<String> {
+    pub(crate) fn fault(&self, server: &ServerName) -> Option<String> {
         let unsettled = self.unsettled.read();
         unsettled.get(server)?.fault.clone()
     }
 
     /// Whether a tool is not what it was when it was first seen.
     #[must_use]
-    pub fn is_changed(&self, server: &ServerName, tool: &ToolEntry) -> bool {
+    pub(crate) fn is_changed(&self, server: &ServerName, tool: &ToolEntry) -> bool {
         let changed = self.changed.read();
         let change = changed
             .get(server)
@@ -110,13 +110,13 @@ impl Pins {
 
     /// The changed tools of a server.
     #[must_use]
-    pub fn changes(&self, server: &ServerName) -> Changes {
+    pub(crate) fn changes(&self, server: &ServerName) -> Changes {
         self.changed.read().get(server).cloned().unwrap_or_default()
     }
 
     /// Reads what is known to have changed for these servers, if another process may have written it since; whether it
     /// was read.
-    pub fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
+    pub(crate) fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
         let is_old = *self.seen.read() != self.written();
         if is_old {
             self.load(keys);
@@ -125,7 +125,7 @@ impl Pins {
     }
 
     /// Reads what is known to have changed for these servers, and forgets all others.
-    pub fn load<'k>(&self, keys: impl Iterator<Item = &'k Key>) {
+    pub(crate) fn load<'k>(&self, keys: impl Iterator<Item = &'k Key>) {
         let Some(directory) = &self.directory else {
             return;
         };
@@ -163,7 +163,7 @@ impl Pins {
     ///
     /// # Errors
     /// When the pins cannot be read or written; then [`Pins::is_held`] holds every tool that is not known to be what it was.
-    pub fn note(
+    pub(crate) fn note(
         &self,
         key: &Key,
         now: &ServerTools,
@@ -232,7 +232,7 @@ impl Pins {
     ///
     /// # Errors
     /// When the pins cannot be read or written.
-    pub fn approve(&self, key: &Key, seen: &Changes) -> io::Result<()> {
+    pub(crate) fn approve(&self, key: &Key, seen: &Changes) -> io::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
         };

@@ -263,7 +263,7 @@ enum Worker {
 
 /// Runs the program with `arguments`, its own name first.
 #[must_use]
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(code) = completions::answer(&arguments, &Environment::process()) {
         return code;

@@ -11,7 +11,7 @@ use super::{
 
 /// Why `client` would not start our entry, or not show its tools; the entry that is there, or else the one that would come in.
 #[must_use]
-pub fn barrier(
+pub(crate) fn barrier(
     client: Client,
     survey: &Survey,
     launch: &Launch,

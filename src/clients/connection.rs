@@ -11,7 +11,7 @@ use crate::secret::Masker;
 
 /// What connecting comes to.
 #[derive(Debug)]
-pub enum Connected {
+pub(crate) enum Connected {
     /// The files as they would be, what the user should know of it, and what hides their secrets.
     Edit(Vec<Edit>, Option<String>, Masker),
     /// It is connected, by the entry of this name, and what the user should know of that.
@@ -22,7 +22,7 @@ pub enum Connected {
 
 /// What disconnecting comes to.
 #[derive(Debug)]
-pub enum Disconnected {
+pub(crate) enum Disconnected {
     /// The file as it would be, without these entries, and what hides its secrets.
     Edit(Edit, Vec<String>, Masker),
     /// It was not connected.
@@ -33,7 +33,7 @@ pub enum Disconnected {
 ///
 /// # Errors
 /// When the file cannot be read or edited.
-pub fn connect(
+pub(crate) fn connect(
     location: &ConfigLocation,
     name: Option<&str>,
     launch: &Launch,
@@ -102,7 +102,7 @@ pub(super) fn permission(
 ///
 /// # Errors
 /// When the file cannot be read or edited.
-pub fn disconnect(location: &ConfigLocation) -> Result<Disconnected, PlanError> {
+pub(crate) fn disconnect(location: &ConfigLocation) -> Result<Disconnected, PlanError> {
     let source =
         read_source(&location.path, location.syntax).map_err(unreadable(&location.path))?;
     let names = own_entries(location, source.text.node());

@@ -8,7 +8,7 @@ use crate::config::env::is_inherited;
 /// The `PATH` of programs that are started from the desktop, where it is another than a shell's. That of Linux differs
 /// from system to system; this is what all have.
 #[must_use]
-pub const fn desktop_path(platform: Platform) -> Option<&'static str> {
+pub(crate) const fn desktop_path(platform: Platform) -> Option<&'static str> {
     match platform {
         Platform::Mac => Some("/usr/bin:/bin:/usr/sbin:/sbin"),
         Platform::Linux => {

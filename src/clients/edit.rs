@@ -10,7 +10,7 @@ use crate::secret::Masker;
 
 /// A file as it is and as it will be.
 #[derive(Debug, Clone)]
-pub struct Edit {
+pub(crate) struct Edit {
     /// Whose file; `mcpzip`'s own where there is none.
     pub client: Option<Client>,
     /// The file.
@@ -36,7 +36,7 @@ pub(super) struct Step {
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
-pub enum PlanError {
+pub(crate) enum PlanError {
     /// A file that has to be changed cannot be read.
     #[error("`{path}` cannot be read: {problem}")]
     Unreadable {
@@ -102,7 +102,7 @@ impl Edit {
 
     /// The changes as a text with `-` and `+`, without the secrets that `masker` knows.
     #[must_use]
-    pub fn diff(&self, masker: &Masker) -> String {
+    pub(crate) fn diff(&self, masker: &Masker) -> String {
         let [before, after] = &self.shown;
         masker.mask(&unified_diff(before, after)).into_owned()
     }

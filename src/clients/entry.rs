@@ -19,7 +19,7 @@ const APPROVAL: &str = "default_tools_approval_mode";
 
 /// What Codex does before it calls `execute_tool`, which it knows to change things at times, and nothing else of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CodexApproval {
+pub(crate) enum CodexApproval {
     /// It asks; where it may not ask, it refuses every call.
     Auto,
     /// It calls without asking.
@@ -29,7 +29,7 @@ pub enum CodexApproval {
 impl CodexApproval {
     /// Its name on the command line and in Codex's file.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Approve => "approve",
@@ -38,7 +38,7 @@ impl CodexApproval {
 
     /// The one of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::Auto, Self::Approve]
             .into_iter()
             .find(|approval| approval.name() == name)
@@ -96,7 +96,7 @@ pub(super) fn refusal(settings: &Node, location: &ConfigLocation, name: &str) ->
 
 /// How `mcpzip` is started.
 #[derive(Debug, Clone)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// The program by its whole path.
     pub program: String,
     /// Whether the name alone leads a shell to the same program.
@@ -112,7 +112,7 @@ pub struct Launch {
 impl Launch {
     /// How this very program is started, with the configuration `config` if it is not where it would be looked for.
     #[must_use]
-    pub fn of(program: &Path, config: Option<&Path>, environment: &Environment) -> Self {
+    pub(crate) fn of(program: &Path, config: Option<&Path>, environment: &Environment) -> Self {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let own = real(program);
         let path = environment.get("PATH").unwrap_or_default().to_owned();

@@ -17,7 +17,7 @@ const SERVERS: &str = "mcpServers";
 
 /// What becomes of a client's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Connection {
+pub(crate) enum Connection {
     /// Our entry comes in, by this name.
     New(String),
     /// It is there.
@@ -29,7 +29,7 @@ impl Plan {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn configuration(&self, config_file: &Path) -> Result<String, PlanError> {
+    pub(crate) fn configuration(&self, config_file: &Path) -> Result<String, PlanError> {
         if let Some(edit) = self.edits.iter().find(|edit| edit.path == config_file) {
             return Ok(edit.after.clone());
         }
@@ -49,7 +49,7 @@ impl Plan {
     ///
     /// # Errors
     /// When the configuration cannot be read or edited.
-    pub fn add_servers(
+    pub(crate) fn add_servers(
         &mut self,
         config_file: &Path,
         servers: &[(String, String)],
@@ -80,7 +80,7 @@ impl Plan {
     ///
     /// # Errors
     /// When the client's file cannot be read or edited.
-    pub fn add_connection(
+    pub(crate) fn add_connection(
         &mut self,
         location: &ConfigLocation,
         launch: &Launch,

@@ -21,7 +21,7 @@ pub(crate) fn client_file(data: &[u8]) {
             for client in Client::ALL {
                 // Any words will do for what cannot be used.
                 if let Ok(entry) = reading::read(client, entry, None) {
-                    let _ = (entry.to_node(), entry.variables(), entry.secrets().len());
+                    let _ = (entry.to_node(), entry.secrets().len());
                 }
             }
         }

@@ -12,7 +12,7 @@ use crate::config::Environment;
 
 /// An entry of ours in a client's file.
 #[derive(Debug, Clone)]
-pub struct OwnEntry {
+pub(crate) struct OwnEntry {
     /// Where.
     pub location: ConfigLocation,
     /// Its name there.
@@ -39,7 +39,7 @@ const INDIFFERENT: &[&str] = &[
 
 /// Our entries among what was found.
 #[must_use]
-pub fn own_entries(
+pub(crate) fn own_entries(
     survey: &Survey,
     launch: &Launch,
     config_file: &Path,
@@ -79,7 +79,7 @@ pub fn own_entries(
 ///
 /// # Errors
 /// When the file cannot be read or edited.
-pub fn mend(
+pub(crate) fn mend(
     own: &OwnEntry,
     is_dead: bool,
     launch: &Launch,

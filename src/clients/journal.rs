@@ -25,13 +25,13 @@ const VERSION: u32 = 1;
 
 /// The records, in a directory of the state.
 #[derive(Debug, Clone)]
-pub struct Journal {
+pub(crate) struct Journal {
     directory: PathBuf,
 }
 
 /// Why files were not changed, or not restored.
 #[derive(Debug, thiserror::Error)]
-pub enum JournalError {
+pub(crate) enum JournalError {
     /// Somebody wrote a file after it was read; all is as it was.
     #[error("`{path}` was changed by somebody else in the meantime; nothing was done, try again")]
     Changed {
@@ -68,7 +68,7 @@ pub enum JournalError {
 /// How far a run came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum RunState {
+pub(crate) enum RunState {
     /// It began, and never said that it ended.
     Begun,
     /// It was done.
@@ -79,7 +79,7 @@ pub enum RunState {
 
 /// A run, for a list.
 #[derive(Debug, Serialize)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// Its name.
     pub id: String,
     /// What was run.
@@ -94,7 +94,7 @@ pub struct Summary {
 
 /// What became of a file when a run was taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Restored {
+pub(crate) enum Restored {
     /// It is as it was, to the byte.
     Whole,
     /// It was not there before, and is gone again.
@@ -139,7 +139,7 @@ struct StepRecord {
 impl Journal {
     /// The journal in `state_dir`, which need not be there.
     #[must_use]
-    pub fn new(state_dir: &Path) -> Self {
+    pub(crate) fn new(state_dir: &Path) -> Self {
         Self {
             directory: state_dir.join("undo"),
         }
@@ -150,7 +150,7 @@ impl Journal {
     ///
     /// # Errors
     /// When a file is not as it was read, or cannot be written. All files are then as they were.
-    pub fn apply(&self, command: &str, edits: &[Edit]) -> Result<String, JournalError> {
+    pub(crate) fn apply(&self, command: &str, edits: &[Edit]) -> Result<String, JournalError> {
         let _exclusive = exclusive(&self.directory).map_err(disk(&self.directory))?;
         let _locks = locks(edits.iter().map(|edit| (edit.client, edit.path.as_path())))?;
         for edit in edits {
@@ -212,7 +212,7 @@ impl Journal {
 
     /// All runs, the newest first. Damaged records are left out.
     #[must_use]
-    pub fn list(&self) -> Vec<Summary> {
+    pub(crate) fn list(&self) -> Vec<Summary> {
         let summary = |id: String| {
             let record = self.load(&id).ok()?;
             let files = record.files.into_iter().map(|file| file.path).collect();
@@ -232,7 +232,7 @@ impl Journal {
     ///
     /// # Errors
     /// When there is none, or a file cannot be written. Running it again goes on where it stopped.
-    pub fn undo(
+    pub(crate) fn undo(
         &self,
         id: Option<&str>,
     ) -> Result<(String, Vec<(PathBuf, Restored)>), JournalError> {

@@ -7,7 +7,7 @@ use crate::config::env;
 
 /// For whom a client's servers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// For the user, wherever they work.
     User,
     /// For the user in one project.
@@ -18,7 +18,7 @@ pub enum Scope {
 
 /// A file, and where in it the servers are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigLocation {
+pub(crate) struct ConfigLocation {
     /// Whose.
     pub client: Client,
     /// For whom.
@@ -36,7 +36,7 @@ pub struct ConfigLocation {
 impl Scope {
     /// Its name on the command line.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Local => "local",
@@ -46,7 +46,7 @@ impl Scope {
 
     /// The scope of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::User, Self::Local, Self::Project]
             .into_iter()
             .find(|scope| scope.name() == name)
@@ -56,7 +56,7 @@ impl Scope {
 impl ConfigLocation {
     /// The keys that lead to the server `name`.
     #[must_use]
-    pub fn path_of(&self, name: &str) -> Vec<String> {
+    pub(crate) fn path_of(&self, name: &str) -> Vec<String> {
         self.container
             .iter()
             .cloned()
@@ -88,7 +88,7 @@ impl Client {
 
     /// The file of the user's own servers.
     #[must_use]
-    pub fn user_location(self, around: &Surroundings) -> ConfigLocation {
+    pub(crate) fn user_location(self, around: &Surroundings) -> ConfigLocation {
         let home = |path: &str| around.home.join(path);
         let path = match self {
             Self::ClaudeCode => around
@@ -155,7 +155,7 @@ impl Client {
 
     /// The file of the servers of the project in `directory`, where the client has such.
     #[must_use]
-    pub fn project_location(self, directory: &Path) -> Option<ConfigLocation> {
+    pub(crate) fn project_location(self, directory: &Path) -> Option<ConfigLocation> {
         let path = match self {
             Self::ClaudeCode => directory.join(".mcp.json"),
             Self::Cursor => directory.join(".cursor/mcp.json"),
@@ -177,7 +177,11 @@ impl Client {
 
     /// Where Claude Code keeps the user's servers of one project.
     #[must_use]
-    pub fn local_location(self, around: &Surroundings, project: &Path) -> Option<ConfigLocation> {
+    pub(crate) fn local_location(
+        self,
+        around: &Surroundings,
+        project: &Path,
+    ) -> Option<ConfigLocation> {
         if self != Self::ClaudeCode {
             return None;
         }
@@ -231,7 +235,7 @@ impl Client {
 
     /// Whether there is anything of it on this machine.
     #[must_use]
-    pub fn is_installed(self, around: &Surroundings) -> bool {
+    pub(crate) fn is_installed(self, around: &Surroundings) -> bool {
         let location = self.user_location(around);
         let directory = location
             .path
@@ -262,7 +266,7 @@ impl Client {
 impl Surroundings {
     /// The root of the project that the directory is in: where its repository is, otherwise the directory itself.
     #[must_use]
-    pub fn project(&self) -> Option<PathBuf> {
+    pub(crate) fn project(&self) -> Option<PathBuf> {
         let directory = self.directory.as_deref()?;
         let root = directory
             .ancestors()

@@ -40,26 +40,26 @@ mod text;
 
 use std::path::PathBuf;
 
-pub use barrier::barrier;
-pub use connection::{Connected, Disconnected, connect, disconnect};
-pub use desktop::desktop_path;
-pub use edit::{Edit, PlanError};
-pub use entry::{CodexApproval, Launch};
-pub use extension::Connection;
-pub use inspection::{OwnEntry, mend, own_entries};
-pub use journal::{Journal, JournalError, Restored, RunState, Summary};
-pub use location::{ConfigLocation, Scope};
-pub use model::{Carried, Entry, Fixed, Found, Rule, RuleKind, Survey, Target};
-pub use node::Node;
-pub use older::Import;
-pub use plan::{Choice, Item, Plan, Verdict};
-pub use text::{Syntax, Text, TextError};
+pub(crate) use barrier::barrier;
+pub(crate) use connection::{Connected, Disconnected, connect, disconnect};
+pub(crate) use desktop::desktop_path;
+pub(crate) use edit::{Edit, PlanError};
+pub(crate) use entry::{CodexApproval, Launch};
+pub(crate) use extension::Connection;
+pub(crate) use inspection::{OwnEntry, mend, own_entries};
+pub(crate) use journal::{Journal, Restored, RunState};
+pub(crate) use location::{ConfigLocation, Scope};
+pub(crate) use model::{Carried, Entry, Fixed, Found, Rule, Survey, Target};
+pub(crate) use node::Node;
+pub(crate) use older::Import;
+pub(crate) use plan::{Choice, Item, Plan, Verdict};
+pub(crate) use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;
 
 /// A program that has MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Client {
+pub(crate) enum Client {
     /// Anthropic's command line agent.
     ClaudeCode,
     /// Anthropic's desktop program.
@@ -96,7 +96,7 @@ pub enum Client {
 
 /// The kinds of systems, by where programs keep their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Platform {
+pub(crate) enum Platform {
     /// Linux and its like.
     Linux,
     /// macOS.
@@ -107,7 +107,7 @@ pub enum Platform {
 
 /// Where a client's files are looked for.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     /// The user's home directory.
     pub home: PathBuf,
     /// The system whose locations count.
@@ -123,7 +123,7 @@ pub struct Surroundings {
 impl Platform {
     /// That of this program.
     #[must_use]
-    pub const fn current() -> Self {
+    pub(crate) const fn current() -> Self {
         if cfg!(windows) {
             Self::Windows
         } else if cfg!(target_os = "macos") {
@@ -135,7 +135,7 @@ impl Platform {
 
     /// Where an administrator keeps settings for Claude Code.
     #[must_use]
-    pub fn managed(self) -> PathBuf {
+    pub(crate) fn managed(self) -> PathBuf {
         PathBuf::from(match self {
             Self::Linux => "/etc/claude-code",
             Self::Mac => "/Library/Application Support/ClaudeCode",
@@ -146,7 +146,7 @@ impl Platform {
 
 impl Client {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
         Self::Cursor,
@@ -167,7 +167,7 @@ impl Client {
 
     /// Its name on the command line.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
             Self::ClaudeDesktop => "claude-desktop",
@@ -190,7 +190,7 @@ impl Client {
 
     /// Its name in a sentence.
     #[must_use]
-    pub const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
             Self::ClaudeDesktop => "Claude Desktop",
@@ -213,13 +213,13 @@ impl Client {
 
     /// The client of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
 
     /// Whether it is started from a desktop, which has another `PATH` than a shell.
     #[must_use]
-    pub const fn is_graphical(self) -> bool {
+    pub(crate) const fn is_graphical(self) -> bool {
         !matches!(
             self,
             Self::ClaudeCode | Self::Codex | Self::GeminiCli | Self::OpenCode | Self::CopilotCli

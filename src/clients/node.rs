@@ -9,7 +9,7 @@ use crate::mcp::frame::quoted;
 
 /// A value. Members keep their order; of a key that stands twice, the last counts.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Node {
+pub(crate) enum Node {
     /// Nothing.
     Null,
     /// True or false.
@@ -26,17 +26,17 @@ pub enum Node {
 
 impl Node {
     /// A text.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
     /// A list of texts.
-    pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         Self::List(texts.into_iter().map(Self::text).collect())
     }
 
     /// A map.
-    pub fn map<K: Into<String>>(members: impl IntoIterator<Item = (K, Self)>) -> Self {
+    pub(crate) fn map<K: Into<String>>(members: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Map(
             members
                 .into_iter()
@@ -47,7 +47,7 @@ impl Node {
 
     /// The member `key`; of a list, the item whose `name` it is, which is how lists of servers are addressed.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Map(members) => members
                 .iter()
@@ -61,13 +61,13 @@ impl Node {
 
     /// What stands at the end of `path`.
     #[must_use]
-    pub fn at<K: AsRef<str>>(&self, path: &[K]) -> Option<&Self> {
+    pub(crate) fn at<K: AsRef<str>>(&self, path: &[K]) -> Option<&Self> {
         path.iter()
             .try_fold(self, |node, key| node.get(key.as_ref()))
     }
 
     /// The members of a map, or the named items of a list.
-    pub fn members(&self) -> Vec<(&str, &Self)> {
+    pub(crate) fn members(&self) -> Vec<(&str, &Self)> {
         match self {
             Self::Map(members) => {
                 let mut later = HashSet::new();
@@ -90,7 +90,7 @@ impl Node {
 
     /// The items of a list.
     #[must_use]
-    pub fn items(&self) -> &[Self] {
+    pub(crate) fn items(&self) -> &[Self] {
         if let Self::List(items) = self {
             items
         } else {
@@ -100,7 +100,7 @@ impl Node {
 
     /// A text's content.
     #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self {
             Some(text)
         } else {
@@ -110,7 +110,7 @@ impl Node {
 
     /// True or false.
     #[must_use]
-    pub fn as_flag(&self) -> Option<bool> {
+    pub(crate) fn as_flag(&self) -> Option<bool> {
         if let Self::Flag(flag) = self {
             Some(*flag)
         } else {
@@ -183,7 +183,7 @@ impl Node {
     /// Whether both say the same: the order of members does not count, and nothing, an empty map and no member at all are
     /// alike, since a syntax may have only one of them.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Map(_), Self::Map(_)) => {
                 let has_all = |one: &Self, two: &Self| {
@@ -208,7 +208,7 @@ impl Node {
 
     /// As JSON in one line.
     #[must_use]
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let mut json = String::new();
         self.write_json(&mut json);
         json

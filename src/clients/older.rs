@@ -14,7 +14,7 @@ use crate::secret::{Masker, Secret};
 
 /// An import as it would be.
 #[derive(Debug)]
-pub struct Import {
+pub(crate) struct Import {
     /// A verdict for each server, as if they were a client's.
     pub items: Vec<Item>,
     /// Our configuration, where it changes.
@@ -33,7 +33,7 @@ impl Import {
     ///
     /// # Errors
     /// When one of them cannot be read, or ours not edited.
-    pub fn new(older: &Path, config_file: &Path) -> Result<Self, PlanError> {
+    pub(crate) fn new(older: &Path, config_file: &Path) -> Result<Self, PlanError> {
         let read = |path: &Path| {
             let unreadable = |problem| PlanError::Unreadable {
                 path: path.to_owned(),

@@ -17,7 +17,7 @@ use crate::secret::Masker;
 
 /// What of all that was found is meant.
 #[derive(Debug, Clone, Default)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// These scopes; all where there are none.
     pub scopes: Vec<Scope>,
     /// These servers, by the client's name; all where there are none. A server that is named is moved though it is a proxy.
@@ -28,7 +28,7 @@ pub struct Choice {
 
 /// What would be done, all of it.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// A verdict for each server.
     pub items: Vec<Item>,
     /// The files that change, `mcpzip`'s own first: a server is there before it leaves.
@@ -51,7 +51,7 @@ pub struct Plan {
 
 /// A server, and what becomes of it.
 #[derive(Debug)]
-pub struct Item {
+pub(crate) struct Item {
     /// Whose.
     pub client: Client,
     /// In which scope.
@@ -72,7 +72,7 @@ pub struct Item {
 
 /// What becomes of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It moves.
     Moves {
         /// Its name in `mcpzip`.
@@ -101,7 +101,7 @@ impl Plan {
     ///
     /// # Errors
     /// When a file that has to change cannot be read or edited.
-    pub fn new(
+    pub(crate) fn new(
         survey: &Survey,
         choice: &Choice,
         config_file: &Path,

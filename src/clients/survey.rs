@@ -13,7 +13,7 @@ use super::{
 impl Survey {
     /// Reads the files of `clients`.
     #[must_use]
-    pub fn of(clients: &[Client], around: &Surroundings) -> Self {
+    pub(crate) fn of(clients: &[Client], around: &Surroundings) -> Self {
         let mut survey = Self {
             found: Vec::new(),
             rules: Vec::new(),

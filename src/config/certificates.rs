@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 /// The certificates of a file, each as DER; never none.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Certificates(Arc<[Vec<u8>]>);
+pub(crate) struct Certificates(Arc<[Vec<u8>]>);
 
 impl Certificates {
     /// Reads the certificates among the PEM sections of a file; the other sections do not count.
@@ -44,7 +44,7 @@ impl Certificates {
     }
 
     /// Each of them, as DER.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(Vec::as_slice)
     }
 }

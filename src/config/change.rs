@@ -16,7 +16,7 @@ const SERVERS: &str = "mcpServers";
 
 /// A change of one server's entry; entries are JSON texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// A new server.
     Add(String),
     /// The server, whether there is one of the name or not.
@@ -34,7 +34,7 @@ pub enum Change {
 
 /// Why a configuration stays as it is.
 #[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
+pub(crate) enum ChangeError {
     /// The file cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
@@ -48,7 +48,7 @@ pub enum ChangeError {
 
 /// What was found and made.
 #[derive(Debug)]
-pub struct Changed {
+pub(crate) struct Changed {
     /// The configuration as it is now.
     pub config: Config,
     /// Whether each server of the changes was there before.
@@ -60,7 +60,7 @@ impl Change {
     ///
     /// # Errors
     /// Why it is not made, in words.
-    pub fn make(&self, name: &str, document: &mut Document) -> Result<(), String> {
+    pub(crate) fn make(&self, name: &str, document: &mut Document) -> Result<(), String> {
         let path = [SERVERS, name];
         let words = |error: super::DocumentError| error.to_string();
         match (self, is_there(document, name)) {
@@ -111,7 +111,7 @@ impl Change {
 ///
 /// # Errors
 /// When the file cannot be edited, or a change cannot be made; nothing is changed then.
-pub fn change_servers(
+pub(crate) fn change_servers(
     path: &Path,
     changes: &[(String, Change)],
     environment: &Environment,

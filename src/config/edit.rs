@@ -23,7 +23,7 @@ const MOST_LINKS: usize = 16;
 
 /// Why a file was not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum EditError {
+pub(crate) enum EditError {
     /// Another process has been editing the file for long, or others write it all the time.
     #[error("`{path}` is being edited by somebody else")]
     Busy {
@@ -62,7 +62,7 @@ pub enum EditError {
 ///
 /// # Errors
 /// What `change` gives, or why the file cannot be edited.
-pub fn edit<T, E: From<EditError>>(
+pub(crate) fn edit<T, E: From<EditError>>(
     path: &Path,
     mut change: impl FnMut(&mut Document) -> Result<T, E>,
 ) -> Result<T, E> {
@@ -120,7 +120,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 /// When a link cannot be read, or there are too many.
-pub fn link_target(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::symlink_metadata(&path) {
@@ -141,7 +141,7 @@ pub fn link_target(path: &Path) -> io::Result<PathBuf> {
 
 /// The right to edit a file, until it is dropped; a file beside it, which goes with it, keeps other processes out.
 #[derive(Debug)]
-pub struct FileLock {
+pub(crate) struct FileLock {
     path: PathBuf,
     _file: File,
 }
@@ -151,7 +151,7 @@ impl FileLock {
     ///
     /// # Errors
     /// When the directory cannot be written to.
-    pub fn take(target: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn take(target: &Path) -> io::Result<Option<Self>> {
         let directory = target.parent().unwrap_or(Path::new(""));
         files::create_private_directory(directory)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();

@@ -11,7 +11,7 @@ use crate::secret::MASK;
 
 /// A server to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub(crate) struct Server {
     /// How it is reached.
     pub transport: Transport,
     /// Kept in the file and not used.
@@ -44,7 +44,7 @@ impl Server {
     /// How it is reached, in a line for a person: of variables and headers the names alone, arguments and URLs without the
     /// secrets that are found in them. The configuration's masker may know more.
     #[must_use]
-    pub fn way(&self) -> String {
+    pub(crate) fn way(&self) -> String {
         let names = |what: &str, names: Vec<&String>| match names.is_empty() {
             true => String::new(),
             false => {
@@ -80,7 +80,7 @@ impl Server {
     /// How it is reached, in a line for an agent: the program's name and how many arguments it has, or a URL's scheme and
     /// host. Nothing else of an entry is free of secrets for certain.
     #[must_use]
-    pub fn outline(&self) -> String {
+    pub(crate) fn outline(&self) -> String {
         match &self.transport {
             Transport::Stdio(stdio) => {
                 let program = Path::new(&stdio.command).file_name();

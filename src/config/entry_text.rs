@@ -4,27 +4,27 @@ use serde_json::json;
 
 /// The members of an entry, in the order in which they are to be written; what is empty is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EntryText {
+pub(crate) struct EntryText {
     members: Vec<(String, String)>,
 }
 
 impl EntryText {
     /// A text, if there is one.
-    pub fn text(&mut self, key: &str, value: Option<&str>) {
+    pub(crate) fn text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.json(key, json!(value).to_string());
         }
     }
 
     /// A list of texts.
-    pub fn texts(&mut self, key: &str, values: &[String]) {
+    pub(crate) fn texts(&mut self, key: &str, values: &[String]) {
         if !values.is_empty() {
             self.json(key, json!(values).to_string());
         }
     }
 
     /// An object of texts.
-    pub fn map(&mut self, key: &str, pairs: &[(String, String)]) {
+    pub(crate) fn map(&mut self, key: &str, pairs: &[(String, String)]) {
         if !pairs.is_empty() {
             let pairs = pairs
                 .iter()
@@ -34,13 +34,13 @@ impl EntryText {
     }
 
     /// Any value as JSON.
-    pub fn json(&mut self, key: &str, json: String) {
+    pub(crate) fn json(&mut self, key: &str, json: String) {
         self.members.push((key.to_owned(), json));
     }
 
     /// The same with what `other` has of the member `key` in its place, or behind the command or URL where it had none.
     #[must_use]
-    pub fn with(mut self, key: &str, other: &Self) -> Self {
+    pub(crate) fn with(mut self, key: &str, other: &Self) -> Self {
         let Some(new) = other.members.iter().find(|(known, _)| known == key) else {
             return self;
         };
@@ -63,7 +63,7 @@ impl EntryText {
 
     /// The entry as JSON.
     #[must_use]
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let members = self
             .members
             .iter()

@@ -11,7 +11,7 @@ use crate::secret::Secret;
 
 /// A variable and what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Variable {
+pub(crate) struct Variable {
     /// Its name; a last `*` stands for any rest.
     pub name: &'static str,
     /// One sentence for the reference page.
@@ -19,188 +19,190 @@ pub struct Variable {
 }
 
 /// The configuration file.
-pub const CONFIG: Variable = Variable {
+pub(crate) const CONFIG: Variable = Variable {
     name: "MCPZIP_CONFIG",
     doc: "The configuration file, where `--config` does not name one.",
 };
 /// The cache directory.
-pub const CACHE_DIR: Variable = Variable {
+pub(crate) const CACHE_DIR: Variable = Variable {
     name: "MCPZIP_CACHE_DIR",
     doc: "The directory of the tool snapshots and the search index.",
 };
 /// The state directory.
-pub const STATE_DIR: Variable = Variable {
+pub(crate) const STATE_DIR: Variable = Variable {
     name: "MCPZIP_STATE_DIR",
     doc: "The directory of the log files and of what must survive a restart.",
 };
 /// The log filter.
-pub const LOG: Variable = Variable {
+pub(crate) const LOG: Variable = Variable {
     name: "MCPZIP_LOG",
     doc: "How much is logged: error, warn, info, debug or trace.",
 };
 /// The token of clients over HTTP.
-pub const TOKEN: Variable = Variable {
+pub(crate) const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
     doc: "What clients of `serve --http` have to send, where `--token-file` does not name it.",
 };
 /// The browser.
-pub const BROWSER: Variable = Variable {
+pub(crate) const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
 /// What completes the command line.
-pub const COMPLETE: Variable = Variable {
+pub(crate) const COMPLETE: Variable = Variable {
     name: "MCPZIP_COMPLETE",
     doc: "Set by the script of `mcpzip completions` for its own questions: the shell that asks.",
 };
 /// Gemini's key.
-pub const GEMINI_API_KEY: Variable = Variable {
+pub(crate) const GEMINI_API_KEY: Variable = Variable {
     name: "GEMINI_API_KEY",
     doc: "Gemini's key for `search.llm`, where it has no `api_key`.",
 };
 /// The same under its other name.
-pub const GOOGLE_API_KEY: Variable = Variable {
+pub(crate) const GOOGLE_API_KEY: Variable = Variable {
     name: "GOOGLE_API_KEY",
     doc: "The same, where `GEMINI_API_KEY` is not set.",
 };
 /// Anthropic's key.
-pub const ANTHROPIC_API_KEY: Variable = Variable {
+pub(crate) const ANTHROPIC_API_KEY: Variable = Variable {
     name: "ANTHROPIC_API_KEY",
     doc: "Anthropic's key for `search.llm`, where it has no `api_key`.",
 };
 /// OpenAI's key.
-pub const OPENAI_API_KEY: Variable = Variable {
+pub(crate) const OPENAI_API_KEY: Variable = Variable {
     name: "OPENAI_API_KEY",
     doc: "OpenAI's key for `search.llm`, where it has no `api_key`.",
 };
 /// The directory of Claude Code.
-pub const CLAUDE_CONFIG_DIR: Variable = Variable {
+pub(crate) const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
     doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
 };
 /// The project that Claude Code works in.
-pub const CLAUDE_PROJECT_DIR: Variable = Variable {
+pub(crate) const CLAUDE_PROJECT_DIR: Variable = Variable {
     name: "CLAUDE_PROJECT_DIR",
     doc: "The project that Claude Code works in: servers of a project (`projects`) are there in it. Servers inherit it.",
 };
 /// The directory of Codex.
-pub const CODEX_HOME: Variable = Variable {
+pub(crate) const CODEX_HOME: Variable = Variable {
     name: "CODEX_HOME",
     doc: "Where Codex keeps its files.",
 };
 /// The directory of Copilot CLI.
-pub const COPILOT_HOME: Variable = Variable {
+pub(crate) const COPILOT_HOME: Variable = Variable {
     name: "COPILOT_HOME",
     doc: "Where Copilot CLI keeps its files.",
 };
 /// The administrator's settings of Gemini CLI.
-pub const GEMINI_CLI_SYSTEM_SETTINGS_PATH: Variable = Variable {
+pub(crate) const GEMINI_CLI_SYSTEM_SETTINGS_PATH: Variable = Variable {
     name: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
     doc: "Where an administrator keeps settings for Gemini CLI.",
 };
 /// The directory of configurations.
-pub const XDG_CONFIG_HOME: Variable = Variable {
+pub(crate) const XDG_CONFIG_HOME: Variable = Variable {
     name: "XDG_CONFIG_HOME",
     doc: "Linux: where programs keep their configuration.",
 };
 /// How logins are kept.
-pub const CREDENTIALS: Variable = Variable {
+pub(crate) const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
     doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
 };
 /// The registry of servers.
-pub const REGISTRY: Variable = Variable {
+pub(crate) const REGISTRY: Variable = Variable {
     name: "MCPZIP_REGISTRY",
     doc: "The registry that servers are sought in; it goes before `registry` in the configuration.",
 };
 /// Where `mcp-remote` keeps its logins.
-pub const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
+pub(crate) const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
     name: "MCP_REMOTE_CONFIG_DIR",
     doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_SDK_DISABLED: Variable = Variable {
+pub(crate) const OTEL_SDK_DISABLED: Variable = Variable {
     name: "OTEL_SDK_DISABLED",
     doc: "`true` sends no traces.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_TRACES_EXPORTER: Variable = Variable {
+pub(crate) const OTEL_TRACES_EXPORTER: Variable = Variable {
     name: "OTEL_TRACES_EXPORTER",
     doc: "How traces are sent: `otlp`, or not at all.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_ENDPOINT: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_ENDPOINT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     doc: "The collector that traces go to, `/v1/traces` put behind; it goes before `otlp.endpoint` in the configuration.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     doc: "The same as a whole URL.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_PROTOCOL: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_PROTOCOL: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_PROTOCOL",
     doc: "The collector's protocol: with `grpc`, which is not spoken, the variable of the endpoint does not count.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
     doc: "The same for traces alone.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_HEADERS: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_HEADERS: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_HEADERS",
     doc: "Headers for the collector: `name=value,name=value`.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_HEADERS: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_TRACES_HEADERS: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     doc: "The same for traces alone.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TIMEOUT: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_TIMEOUT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TIMEOUT",
     doc: "How long the collector has for an answer, in milliseconds.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: Variable = Variable {
+pub(crate) const OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
     doc: "The same for traces alone.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_BSP_SCHEDULE_DELAY: Variable = Variable {
+pub(crate) const OTEL_BSP_SCHEDULE_DELAY: Variable = Variable {
     name: "OTEL_BSP_SCHEDULE_DELAY",
     doc: "How long spans wait for others before they are sent, in milliseconds.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_SERVICE_NAME: Variable = Variable {
+pub(crate) const OTEL_SERVICE_NAME: Variable = Variable {
     name: "OTEL_SERVICE_NAME",
     doc: "What this process is called in traces; it goes before `otlp.service_name` in the configuration.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_RESOURCE_ATTRIBUTES: Variable = Variable {
+pub(crate) const OTEL_RESOURCE_ATTRIBUTES: Variable = Variable {
     name: "OTEL_RESOURCE_ATTRIBUTES",
     doc: "What else traces say of this process: `key=value,key=value`.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_TRACES_SAMPLER: Variable = Variable {
+pub(crate) const OTEL_TRACES_SAMPLER: Variable = Variable {
     name: "OTEL_TRACES_SAMPLER",
     doc: "Which traces are recorded: `parentbased_always_on` and the others of OpenTelemetry.",
 };
 /// Of OpenTelemetry, for traces.
-pub const OTEL_TRACES_SAMPLER_ARG: Variable = Variable {
+pub(crate) const OTEL_TRACES_SAMPLER_ARG: Variable = Variable {
     name: "OTEL_TRACES_SAMPLER_ARG",
     doc: "The share of traces for `traceidratio`, from 0 to 1.",
 };
-/// No colours.
-pub const NO_COLOR: Variable = Variable {
+/// No colours; the crate `console` reads it.
+#[cfg(test)]
+pub(crate) const NO_COLOR: Variable = Variable {
     name: "NO_COLOR",
     doc: "Set to anything but the empty text, it keeps colours out of the output.",
 };
 
-/// The variables that `mcpzip` itself reads.
-pub const VARIABLES: &[Variable] = &[
+/// The variables that `mcpzip` itself reads; a test compares them with the documentation.
+#[cfg(test)]
+pub(crate) const VARIABLES: &[Variable] = &[
     CONFIG,
     CACHE_DIR,
     STATE_DIR,
@@ -239,19 +241,19 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 /// Windows: the settings that move with the user.
-pub const APPDATA: Variable = Variable {
+pub(crate) const APPDATA: Variable = Variable {
     name: "APPDATA",
     doc: "Windows: settings that move with the user.",
 };
 /// Windows: the settings of this machine.
-pub const LOCALAPPDATA: Variable = Variable {
+pub(crate) const LOCALAPPDATA: Variable = Variable {
     name: "LOCALAPPDATA",
     doc: "Windows: settings of this machine.",
 };
 
 /// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
 /// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.
-pub const INHERITED: &[Variable] = &[
+pub(crate) const INHERITED: &[Variable] = &[
     Variable {
         name: "PATH",
         doc: "Where programs are found.",
@@ -411,7 +413,7 @@ pub const INHERITED: &[Variable] = &[
 
 /// The variables a process was started with, or those a test says it was.
 #[derive(Clone, Default)]
-pub struct Environment {
+pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
 }
 
@@ -419,7 +421,7 @@ impl Environment {
     /// The variables of this process. What is no Unicode in a value becomes `U+FFFD`, so that one odd directory in `PATH`
     /// does not cost the others.
     #[must_use]
-    pub fn process() -> Self {
+    pub(crate) fn process() -> Self {
         std::env::vars_os()
             .map(|(name, value)| {
                 (
@@ -432,7 +434,7 @@ impl Environment {
 
     /// The value of `name`; on Windows, in whatever letter case it is written.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         if cfg!(windows) {
             self.iter()
                 .find(|(known, _)| is_same(known, name))
@@ -443,7 +445,7 @@ impl Environment {
     }
 
     /// All variables, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
@@ -451,7 +453,7 @@ impl Environment {
 
     /// The user's home directory, where it is known.
     #[must_use]
-    pub fn home(&self) -> Option<PathBuf> {
+    pub(crate) fn home(&self) -> Option<PathBuf> {
         let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         self.get(name)
             .filter(|home| !home.is_empty())
@@ -479,7 +481,7 @@ impl fmt::Debug for Environment {
 
 /// Says whether a server's process inherits the variable `name`.
 #[must_use]
-pub fn is_inherited(name: &str) -> bool {
+pub(crate) fn is_inherited(name: &str) -> bool {
     INHERITED
         .iter()
         .any(|variable| match variable.name.strip_suffix('*') {
@@ -494,7 +496,7 @@ pub fn is_inherited(name: &str) -> bool {
 ///
 /// A value that starts with `()` is a function some shells export, which a server might run as code; it stays out.
 #[must_use]
-pub fn child_environment(
+pub(crate) fn child_environment(
     environment: &Environment,
     configured: &BTreeMap<String, Secret<String>>,
 ) -> Vec<(String, String)> {

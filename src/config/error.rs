@@ -11,7 +11,7 @@ use crate::tool::NameError;
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The file does not exist.
     #[error("there is no configuration at `{path}`")]
     Missing {
@@ -76,7 +76,7 @@ pub enum Error {
 
 /// Where something stands in the file; prints as `line:column`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub(crate) struct Position {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
@@ -85,7 +85,7 @@ pub struct Position {
 
 /// An entry of `mcpServers` that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerFault {
+pub(crate) struct ServerFault {
     /// The name as it is written, which may be the fault itself.
     pub name: String,
     /// Where.
@@ -96,7 +96,7 @@ pub struct ServerFault {
 
 /// What is wrong with a value. Keys are relative to their server's entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EntryError {
+pub(crate) enum EntryError {
     /// The server's name breaks the rules for names.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -214,7 +214,7 @@ pub enum EntryError {
 
 /// Something in the file that is odd, or not what its author thought.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+pub(crate) struct Warning {
     /// Where.
     pub position: Position,
     /// What.
@@ -223,7 +223,7 @@ pub struct Warning {
 
 /// What a [`Warning`] is about. Keys are paths from the top of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigWarning {
+pub(crate) enum ConfigWarning {
     /// No feature of this release has such a key.
     #[error("unknown key `{key}`{}", nearest.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default())]
     UnknownKey {

@@ -13,12 +13,12 @@ use crate::secret::Secret;
 ///
 /// Prints as 16 hexadecimal digits. Secrets enter into it and cannot be read from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConfigHash([u8; 8]);
+pub(crate) struct ConfigHash([u8; 8]);
 
 impl ConfigHash {
     /// The hash of a transport with its variables filled in.
     #[must_use]
-    pub fn of(transport: &Transport) -> Self {
+    pub(crate) fn of(transport: &Transport) -> Self {
         let mut parts = Parts(Sha256::new());
         // The first part is the version of this very encoding.
         parts.text("1");

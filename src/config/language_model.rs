@@ -7,7 +7,7 @@ use crate::secret::Secret;
 
 /// A language model, and how it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LanguageModel {
+pub(crate) struct LanguageModel {
     /// Whose protocol it speaks.
     pub provider: Provider,
     /// The model's name there.
@@ -22,7 +22,7 @@ pub struct LanguageModel {
 
 /// What lets us in to a language model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModelKey {
+pub(crate) enum ModelKey {
     /// Nothing is needed, as with most on this machine.
     None,
     /// This.
@@ -33,7 +33,7 @@ pub enum ModelKey {
 
 /// Whose protocol a language model speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
+pub(crate) enum Provider {
     /// Gemini's `generateContent`.
     Gemini,
     /// Anthropic's Messages.
@@ -45,7 +45,7 @@ pub enum Provider {
 impl Provider {
     /// As the file has it.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Gemini => "gemini",
             Self::Anthropic => "anthropic",
@@ -55,7 +55,7 @@ impl Provider {
 
     /// Under which name the keychain keeps its key.
     #[must_use]
-    pub fn keychain_name(self) -> String {
+    pub(crate) fn keychain_name(self) -> String {
         format!("search.llm.{}", self.as_str())
     }
 

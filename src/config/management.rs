@@ -2,7 +2,7 @@
 
 /// What agents may do to `mcpzip` itself, by the tools of the built-in server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Management {
+pub(crate) enum Management {
     /// Nothing.
     Off,
     /// Look.

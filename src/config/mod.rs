@@ -11,7 +11,7 @@ mod duration;
 mod edit;
 mod entry;
 mod entry_text;
-pub mod env;
+pub(crate) mod env;
 mod error;
 mod expand;
 mod file;
@@ -42,34 +42,34 @@ mod traces;
 mod transport;
 mod watch;
 
-pub use certificates::Certificates;
-pub use change::{Change, ChangeError, Changed, change_servers};
-pub use document::{Document, DocumentError};
-pub use edit::{EditError, FileLock, edit, link_target};
-pub use entry::Server;
-pub use entry_text::EntryText;
-pub use env::Environment;
-pub use error::{ConfigWarning, EntryError, Error, Position, ServerFault, Warning};
-pub use hash::ConfigHash;
-pub use language_model::{LanguageModel, ModelKey, Provider};
-pub use management::Management;
+pub(crate) use certificates::Certificates;
+pub(crate) use change::{Change, ChangeError, change_servers};
+pub(crate) use document::{Document, DocumentError};
+pub(crate) use edit::{EditError, FileLock, link_target};
+pub(crate) use entry::Server;
+pub(crate) use entry_text::EntryText;
+pub(crate) use env::Environment;
+pub(crate) use error::{ConfigWarning, EntryError, Error};
+pub(crate) use hash::ConfigHash;
+pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
+pub(crate) use management::Management;
 pub(crate) use names::safe_name;
-pub use nearest::distance;
-pub use oauth::{Grant, HeadersCommand, OAuth, PrivateKey, SigningAlgorithm};
-pub use options::{
+pub(crate) use nearest::distance;
+pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
+pub(crate) use options::{
     Credentials, Duplicates, Era, Exposure, IdleTimeout, LOG_LEVELS, Lifetime, Origin, OwnExposure,
     SearchOptions, Trust, log_level,
 };
-pub use paths::{PathFlags, Paths, older_config_file};
-pub use policy::{Policy, Verdict};
-pub use projects::{Projects, real};
-pub use results::ResultOptions;
-pub use runner::program_name;
-pub use schema::json_schema;
-pub use settings::Config;
-pub use traces::{Sampler, Traces};
-pub use transport::{Proxy, Remote, Stdio, Transport};
-pub use watch::ConfigWatch;
+pub(crate) use paths::{PathFlags, Paths, older_config_file};
+pub(crate) use policy::{Policy, Verdict};
+pub(crate) use projects::{Projects, real};
+pub(crate) use results::ResultOptions;
+pub(crate) use runner::program_name;
+pub(crate) use schema::json_schema;
+pub(crate) use settings::Config;
+pub(crate) use traces::{Sampler, Traces};
+pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
+pub(crate) use watch::ConfigWatch;
 
 use options::CREDENTIALS_EXPECTED;
 use settings::{lower_first, setting};
@@ -77,4 +77,4 @@ use settings::{lower_first, setting};
 pub(crate) use secrets::{secret_arguments, secret_parameters};
 
 /// The name of the built-in server, which no entry may take, in whatever letter case.
-pub const BUILT_IN_SERVER: &str = "mcpzip";
+pub(crate) const BUILT_IN_SERVER: &str = "mcpzip";

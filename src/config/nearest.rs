@@ -66,7 +66,7 @@ fn simplify(key: &str) -> String {
 /// Insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`; `None` where they are more than
 /// `limit`, or one of the two is longer than anything that a person writes: names are given by others, at any length.
 #[must_use]
-pub fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
+pub(crate) fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
     let letters = |text: &str| text.chars().take(LONGEST + 1).collect::<Vec<_>>();
     let (a, b) = (letters(a), letters(b));
     if a.len().max(b.len()) > LONGEST || a.len().abs_diff(b.len()) > limit {

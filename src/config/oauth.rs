@@ -13,7 +13,7 @@ use crate::secret::Secret;
 
 /// The `oauth` of a server's entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OAuth {
+pub(crate) struct OAuth {
     /// Who logs in: a person, or this program by itself.
     pub grant: Grant,
     /// The only authorization server that logins are made at.
@@ -34,7 +34,7 @@ pub struct OAuth {
 
 /// A command of the user's that prints headers, `Authorization` say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct HeadersCommand {
+pub(crate) struct HeadersCommand {
     /// The program: an absolute path, or a bare name to look for in `PATH`.
     pub program: String,
     /// Its arguments.
@@ -63,7 +63,7 @@ impl HeadersCommand {
 
 /// Who logs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Grant {
+pub(crate) enum Grant {
     /// A person, in a browser.
     #[default]
     AuthorizationCode,
@@ -73,14 +73,14 @@ pub enum Grant {
 
 /// A key that signs assertions of who we are: PKCS #8, of an elliptic curve (P-256) or RSA.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PrivateKey {
+pub(crate) struct PrivateKey {
     der: Secret<Arc<[u8]>>,
     algorithm: SigningAlgorithm,
 }
 
 /// How a [`PrivateKey`] signs (RFC 7518, section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SigningAlgorithm {
+pub(crate) enum SigningAlgorithm {
     /// ECDSA over P-256 with SHA-256.
     Es256,
     /// RSA (PKCS #1) with SHA-256.
@@ -123,7 +123,7 @@ impl PrivateKey {
 
     /// How it signs.
     #[must_use]
-    pub fn algorithm(&self) -> SigningAlgorithm {
+    pub(crate) fn algorithm(&self) -> SigningAlgorithm {
         self.algorithm
     }
 
@@ -132,7 +132,7 @@ impl PrivateKey {
     /// # Panics
     /// When the system has no randomness to give.
     #[must_use]
-    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+    pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
         const READ: &str = "the key was read before";
         const SIGNED: &str = "a good key signs whatever it is given";
         let (key, random) = (self.der.expose(), SystemRandom::new());
@@ -161,7 +161,7 @@ impl PrivateKey {
 impl SigningAlgorithm {
     /// As a token's head names it.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
             Self::Rs256 => "RS256",

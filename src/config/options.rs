@@ -12,11 +12,11 @@ use super::language_model::LanguageModel;
 pub(super) const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
 
 /// The names of log levels, the quietest first.
-pub const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+pub(crate) const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// How logins are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Credentials {
+pub(crate) enum Credentials {
     /// In files that the system's keychain has the key of, where there is one that can be used; otherwise in plain ones.
     #[default]
     Auto,
@@ -28,7 +28,7 @@ pub enum Credentials {
 
 /// When an unused connection is closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum IdleTimeout {
+pub(crate) enum IdleTimeout {
     /// The later, the more the connection was used.
     #[default]
     Adaptive,
@@ -40,7 +40,7 @@ pub enum IdleTimeout {
 
 /// How tools are searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchOptions {
+pub(crate) struct SearchOptions {
     /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
     pub default_limit: usize,
     /// Whether tools are also sought by what they mean, where the program carries the model for it.
@@ -51,7 +51,7 @@ pub struct SearchOptions {
 
 /// What clients see beside the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     /// The prompts.
     pub prompts: bool,
     /// The resources and their templates.
@@ -60,7 +60,7 @@ pub struct Exposure {
 
 /// A server of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// Its name there.
     pub name: String,
     /// The version that was taken.
@@ -69,7 +69,7 @@ pub struct Origin {
 
 /// What becomes of a tool whose text or schema is not what it was when it was first seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Trust {
+pub(crate) enum Trust {
     /// The user is told.
     #[default]
     Report,
@@ -79,7 +79,7 @@ pub enum Trust {
 
 /// Which era of the protocol is spoken with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Era {
+pub(crate) enum Era {
     /// Found out when connecting.
     #[default]
     Auto,
@@ -91,7 +91,7 @@ pub enum Era {
 
 /// What comes of a text block that is only the serialisation of a result's structured content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Duplicates {
+pub(crate) enum Duplicates {
     /// The one that the client does not show its model is left out, where it is known which that is.
     #[default]
     Auto,
@@ -105,7 +105,7 @@ pub enum Duplicates {
 
 /// How long stored results are kept, and for whom.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Lifetime {
+pub(crate) enum Lifetime {
     /// For the client that made the call, as long as `mcpzip` runs, and no more than a day.
     #[default]
     Session,
@@ -115,7 +115,7 @@ pub enum Lifetime {
 
 /// What a server's entry says of it; nothing where the setting for all holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnExposure {
+pub(crate) struct OwnExposure {
     /// Whether its prompts are seen.
     pub prompts: Option<bool>,
     /// Whether its resources are seen.
@@ -145,7 +145,7 @@ impl Credentials {
 
 impl SearchOptions {
     /// How many hits there may be.
-    pub const LIMITS: RangeInclusive<usize> = 1..=50;
+    pub(crate) const LIMITS: RangeInclusive<usize> = 1..=50;
 }
 
 impl Default for SearchOptions {
@@ -197,7 +197,7 @@ impl IdleTimeout {
 
 /// Reads the name of a log level.
 #[must_use]
-pub fn log_level(name: &str) -> Option<LevelFilter> {
+pub(crate) fn log_level(name: &str) -> Option<LevelFilter> {
     name.to_lowercase()
         .parse()
         .ok()

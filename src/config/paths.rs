@@ -15,7 +15,7 @@ const FILE_NAME: &str = "config.json";
 
 /// The directories and files of `mcpzip`, all absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paths {
+pub(crate) struct Paths {
     /// The configuration file; it need not exist.
     pub config_file: PathBuf,
     /// What may be deleted at any time.
@@ -26,7 +26,7 @@ pub struct Paths {
 
 /// The paths given on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PathFlags {
+pub(crate) struct PathFlags {
     /// `--config`
     pub config_file: Option<PathBuf>,
     /// `--cache-dir`
@@ -41,7 +41,7 @@ impl Paths {
     /// # Errors
     /// When a path is left to the platform and no home directory is known, or a relative path is given and the current
     /// directory is gone.
-    pub fn resolve(flags: PathFlags, environment: &Environment) -> Result<Self, Error> {
+    pub(crate) fn resolve(flags: PathFlags, environment: &Environment) -> Result<Self, Error> {
         let PathFlags {
             config_file,
             cache_dir,
@@ -66,7 +66,7 @@ impl Paths {
 
 /// The configuration of the older layout, where there is one.
 #[must_use]
-pub fn older_config_file(environment: &Environment) -> Option<PathBuf> {
+pub(crate) fn older_config_file(environment: &Environment) -> Option<PathBuf> {
     let file = environment
         .home()?
         .join(".config")

@@ -10,7 +10,7 @@ use crate::tool::{Hints, QualifiedName, SEPARATOR, ServerName};
 
 /// The rules for the tools of all servers, or of one. Where several match a tool, the strictest counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Policy {
+pub(crate) struct Policy {
     /// Where there are any, only these tools may be used.
     allow: Option<Vec<Pattern>>,
     ask: Vec<Pattern>,
@@ -21,7 +21,7 @@ pub struct Policy {
 
 /// What may be done with a tool, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It may be called.
     Allowed,
     /// It may be called when the user agrees to the very call.
@@ -104,7 +104,7 @@ impl Policy {
     /// Rules hold for the built-in server as for any other, but for one tool: `mcpzip__read_result` gives back the rest of
     /// what a permitted call returned, so that only rules that begin with `mcpzip__` say something of it.
     #[must_use]
-    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+    pub(crate) fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
         if name.server.as_str() == BUILT_IN_SERVER && name.tool.as_str() == READ_RESULT {
             let names = |patterns: &[Pattern]| patterns.iter().any(|p| p.names_built_in(name));
             return verdict(true, names(&self.ask), names(&self.deny));
@@ -114,7 +114,7 @@ impl Policy {
 
     /// What the rules in the entry of a tool's own server say of it.
     #[must_use]
-    pub fn judge_own(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+    pub(crate) fn judge_own(&self, name: &QualifiedName, hints: Hints) -> Verdict {
         self.judge_by(name, hints, |pattern| pattern.matches(name, hints))
     }
 
@@ -148,7 +148,7 @@ impl Policy {
 
     /// Whether it lets every tool through.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.allow.is_none() && self.ask.is_empty() && self.deny.is_empty()
     }
 }

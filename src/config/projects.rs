@@ -12,7 +12,7 @@ use super::reader::At;
 
 /// The directories in which clients see a server, and those in which they don't. Everywhere, where there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Projects {
+pub(crate) struct Projects {
     within: Vec<PathBuf>,
     outside: Vec<PathBuf>,
 }
@@ -48,7 +48,7 @@ impl Projects {
 
     /// Whether a client that is in `directories`, each without links in it, sees the server.
     #[must_use]
-    pub fn admit(&self, directories: &[PathBuf]) -> bool {
+    pub(crate) fn admit(&self, directories: &[PathBuf]) -> bool {
         let is_in_any = |projects: &[PathBuf]| {
             directories.iter().any(|directory| {
                 projects
@@ -61,7 +61,7 @@ impl Projects {
 
     /// Whether all clients see the server, wherever they are.
     #[must_use]
-    pub fn is_everywhere(&self) -> bool {
+    pub(crate) fn is_everywhere(&self) -> bool {
         self.within.is_empty() && self.outside.is_empty()
     }
 }
@@ -88,7 +88,7 @@ impl std::fmt::Display for Projects {
 
 /// The path without links in it; as it is where nothing is there.
 #[must_use]
-pub fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 

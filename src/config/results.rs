@@ -11,7 +11,7 @@ const BUDGET: usize = 100_000;
 
 /// How results are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResultOptions {
+pub(crate) struct ResultOptions {
     /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
     pub budget: usize,
     /// What comes of a text that only repeats the structured content.

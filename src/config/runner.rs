@@ -11,7 +11,7 @@ const RUNNERS: &[&str] = &[
 impl Stdio {
     /// Whether the server may have to be fetched before it starts, as package runners do the first time.
     #[must_use]
-    pub fn may_install(&self) -> bool {
+    pub(crate) fn may_install(&self) -> bool {
         let program = match &self.args[..] {
             // Runners are scripts on Windows.
             [flag, program, ..]
@@ -27,7 +27,7 @@ impl Stdio {
 
 /// A program's name in a path or a package's: no directory, no ending, no version.
 #[must_use]
-pub fn program_name(word: &str) -> &str {
+pub(crate) fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     name.strip_suffix(".exe")

@@ -9,7 +9,7 @@ use super::keys::{ENTRY, FILE, Key, TIME_PATTERN, Table, Value};
 
 /// The schema, in the dialect of 2020-12.
 #[must_use]
-pub fn json_schema() -> Json {
+pub(crate) fn json_schema() -> Json {
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The configuration of mcpzip",

@@ -28,7 +28,7 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// All settings.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub(crate) struct Config {
     /// The file it was read from.
     pub path: Option<PathBuf>,
     /// The usable servers, disabled ones among them.
@@ -74,7 +74,7 @@ pub struct Config {
 impl Config {
     /// What may be done with a tool.
     #[must_use]
-    pub fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+    pub(crate) fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
         let own = self
             .servers
             .get(&name.server)
@@ -84,7 +84,7 @@ impl Config {
 
     /// The servers that a client in `directories`, each without links in it, does not see.
     #[must_use]
-    pub fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
+    pub(crate) fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
         let unseen = self
             .servers
             .iter()
@@ -94,7 +94,7 @@ impl Config {
 
     /// The same without some servers.
     #[must_use]
-    pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
+    pub(crate) fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
         let mut config = self.clone();
         config.servers.retain(|server, _| !servers.contains(server));
         config
@@ -102,14 +102,14 @@ impl Config {
 
     /// What clients see of a server beside its tools; nothing of one that is not used.
     #[must_use]
-    pub fn exposes(&self, server: &ServerName) -> Exposure {
+    pub(crate) fn exposes(&self, server: &ServerName) -> Exposure {
         let entry = self.servers.get(server).filter(|entry| !entry.disabled);
         entry.map_or(Exposure::NOTHING, |entry| entry.expose.or(self.expose))
     }
 
     /// What clients may see of any server, those to come included, beside its tools.
     #[must_use]
-    pub fn exposes_any(&self) -> Exposure {
+    pub(crate) fn exposes_any(&self) -> Exposure {
         self.servers
             .keys()
             .map(|server| self.exposes(server))
@@ -123,7 +123,7 @@ impl Config {
     ///
     /// # Errors
     /// When there is no file, or nothing in it can be used.
-    pub fn load(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+    pub(crate) fn load(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
         let path = paths.config_file.clone();
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
@@ -142,7 +142,7 @@ impl Config {
     ///
     /// # Errors
     /// When nothing in the file can be used.
-    pub fn load_or_default(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+    pub(crate) fn load_or_default(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
         match Self::load(paths, environment) {
             Err(Error::Missing { path }) => Self::parse("{}", &path, environment),
             loaded => loaded,
@@ -153,7 +153,7 @@ impl Config {
     ///
     /// # Errors
     /// When the text is no JSON, or not an object of servers and settings.
-    pub fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Self, Error> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = Lines::new(text);
         let report = Report::default();

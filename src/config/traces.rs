@@ -32,7 +32,7 @@ const URL_EXPECTED: &str = "a URL with `http://` or `https://`";
 
 /// Where traces go, and which.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Traces {
+pub(crate) struct Traces {
     /// The URL that spans are posted to.
     pub endpoint: String,
     /// Sent with each of them.
@@ -53,7 +53,7 @@ pub struct Traces {
 
 /// Which traces are recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     /// Whether a trace that somebody else began is recorded where he says so, and only there.
     pub follows_parent: bool,
     /// The share of the others, from 0 to 1.

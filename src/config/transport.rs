@@ -9,7 +9,7 @@ use crate::secret::Secret;
 
 /// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`](super::Config::masker).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transport {
+pub(crate) enum Transport {
     /// A process of our own, spoken to over its standard input and output.
     Stdio(Stdio),
     /// Streamable HTTP.
@@ -20,7 +20,7 @@ pub enum Transport {
 
 /// A server that is a process of our own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stdio {
+pub(crate) struct Stdio {
     /// The program: an absolute path, or a bare name to look for in `PATH`.
     pub command: String,
     /// Its arguments.
@@ -33,7 +33,7 @@ pub struct Stdio {
 
 /// A server that is reached by a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remote {
+pub(crate) struct Remote {
     /// The endpoint; of the event stream, for HTTP+SSE.
     pub url: String,
     /// Sent with each request.
@@ -50,7 +50,7 @@ pub struct Remote {
 
 /// By which way a server elsewhere is reached; one on this machine is always reached directly.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub enum Proxy {
+pub(crate) enum Proxy {
     /// As `HTTPS_PROXY` and its like say, or directly.
     #[default]
     Environment,

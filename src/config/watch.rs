@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 /// Remembers how the file looked last.
 #[derive(Debug)]
-pub struct ConfigWatch {
+pub(crate) struct ConfigWatch {
     path: PathBuf,
     seen: Option<Stamp>,
 }
@@ -25,14 +25,14 @@ struct Stamp {
 impl ConfigWatch {
     /// Takes the file as it is now for known. To miss no edit, create the watch before the file is read.
     #[must_use]
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         let mut watch = Self { path, seen: None };
         watch.seen = watch.look();
         watch
     }
 
     /// Says whether the file there is another than at the last look; never when there is none.
-    pub fn changed(&mut self) -> bool {
+    pub(crate) fn changed(&mut self) -> bool {
         match self.look() {
             Some(now) if self.seen.as_ref() != Some(&now) => {
                 self.seen = Some(now);

@@ -10,7 +10,7 @@ use crate::telemetry::trace::Context;
 
 /// Where what belongs to a message goes.
 #[derive(Debug, Clone)]
-pub enum Exchange {
+pub(crate) enum Exchange {
     /// Over the one way to the client, like everything else.
     Shared(Outbox),
     /// Over a way of its own, which is closed behind the answer.
@@ -42,7 +42,7 @@ struct Batch {
 impl Exchange {
     /// Where messages go.
     #[must_use]
-    pub fn outbox(&self) -> &Outbox {
+    pub(crate) fn outbox(&self) -> &Outbox {
         match self {
             Self::Shared(outbox) | Self::Own { outbox, .. } => outbox,
         }

@@ -3,11 +3,11 @@
 //! *Invariant*: nothing here knows what a method does, but for those that open, cancel and listen.
 
 mod exchange;
-pub mod http;
+pub(crate) mod http;
 mod pipes;
 mod session;
 mod span;
-pub mod stdio;
+pub(crate) mod stdio;
 
-pub use exchange::Exchange;
-pub use session::Session;
+pub(crate) use exchange::Exchange;
+pub(crate) use session::Session;

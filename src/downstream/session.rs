@@ -37,7 +37,7 @@ const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// A client of either era. Requests of both may come in any order (2026-07-28, basic/versioning).
 #[derive(Debug)]
-pub struct Session {
+pub(crate) struct Session {
     proxy: Arc<Proxy>,
     client: Arc<Client>,
     tasks: Tasks,
@@ -68,7 +68,7 @@ struct UnderWay {
 impl Session {
     /// A session of a client that has said nothing yet.
     #[must_use]
-    pub fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Arc<Self> {
+    pub(crate) fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
             proxy,
             client: Client::new(),
@@ -80,12 +80,12 @@ impl Session {
     }
 
     /// From now on, what the client is told unasked goes to `outbox`.
-    pub fn attach(&self, outbox: Outbox) {
+    pub(crate) fn attach(&self, outbox: Outbox) {
         self.client.listener().attach(outbox);
     }
 
     /// The client is where this process was started: it started it.
-    pub fn stands_here(&self) {
+    pub(crate) fn stands_here(&self) {
         self.client.set_workspace(self.proxy.workspace());
     }
 
@@ -95,7 +95,7 @@ impl Session {
     }
 
     /// Tells traces what it is called: a name that says which one it is, and not the id that lets in whoever knows it.
-    pub fn named_for(&self, id: &str) {
+    pub(crate) fn named_for(&self, id: &str) {
         let hash = Sha256::digest(id);
         // It has one id.
         let _ = self
@@ -110,12 +110,12 @@ impl Session {
 
     /// The revision that a handshake agreed on.
     #[must_use]
-    pub fn legacy_revision(&self) -> Option<Revision> {
+    pub(crate) fn legacy_revision(&self) -> Option<Revision> {
         self.state().legacy
     }
 
     /// Takes a line, or another text that holds one message or several. Never waits: requests run on their own.
-    pub fn receive(self: &Arc<Self>, line: &Bytes, exchange: &Exchange) {
+    pub(crate) fn receive(self: &Arc<Self>, line: &Bytes, exchange: &Exchange) {
         match Envelope::parse(line) {
             Ok(envelope) => self.receive_envelope(line, envelope, exchange),
             Err(malformed) => self.refuse(&malformed, exchange),
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// The same for a text that was looked into already: `envelope` borrows from `line`.
-    pub fn receive_envelope(
+    pub(crate) fn receive_envelope(
         self: &Arc<Self>,
         line: &Bytes,
         envelope: Envelope<'_>,
@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// Answers a line that was too long to be kept.
-    pub fn refuse_length(
+    pub(crate) fn refuse_length(
         &self,
         length: u64,
         limit: usize,
@@ -157,7 +157,7 @@ impl Session {
 
     /// How many requests are under way that end by themselves.
     #[must_use]
-    pub fn running(&self) -> usize {
+    pub(crate) fn running(&self) -> usize {
         self.state()
             .running
             .values()
@@ -166,12 +166,12 @@ impl Session {
     }
 
     /// Resolves when a request is through, now or next.
-    pub async fn finished(&self) {
+    pub(crate) async fn finished(&self) {
         self.finished.notified().await;
     }
 
     /// Cancels all requests.
-    pub fn cancel_all(&self) {
+    pub(crate) fn cancel_all(&self) {
         self.state()
             .running
             .values()

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When stdin or stdout cannot be used.
-pub async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
+pub(crate) async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     let (input, output) = pipes::open()?;
     let outbox = Outbox::of_only_client();
     let session = Session::new(proxy.clone(), tasks.clone());

@@ -25,13 +25,13 @@ const SERVICE: &str = "mcpzip";
 
 /// The keychain of the user.
 #[derive(Debug, Clone)]
-pub struct Keychain {
+pub(crate) struct Keychain {
     system: system::Store,
 }
 
 /// Why a keychain gives or takes nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum KeychainError {
+pub(crate) enum KeychainError {
     /// Nobody is there.
     #[error("there is no keychain here ({reason})")]
     Absent {
@@ -58,7 +58,7 @@ pub enum KeychainError {
 impl Keychain {
     /// The keychain, where there can be one; it is not asked for anything yet.
     #[must_use]
-    pub fn of(environment: &Environment) -> Option<Self> {
+    pub(crate) fn of(environment: &Environment) -> Option<Self> {
         system::Store::of(environment).map(|system| Self { system })
     }
 
@@ -66,7 +66,7 @@ impl Keychain {
     ///
     /// # Errors
     /// When the keychain cannot be used now.
-    pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
         self.system.get(name)
     }
 
@@ -74,7 +74,7 @@ impl Keychain {
     ///
     /// # Errors
     /// When the keychain cannot be used now.
-    pub fn set(&self, name: &str, label: &str, secret: &[u8]) -> Result<(), KeychainError> {
+    pub(crate) fn set(&self, name: &str, label: &str, secret: &[u8]) -> Result<(), KeychainError> {
         self.system.set(name, label, secret)
     }
 }

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Messages up to this size are short ones, in bytes.
-pub const SHORT: usize = 64 * 1024;
+pub(crate) const SHORT: usize = 64 * 1024;
 
 /// What a message takes at least that is to be worked on: that needs more than its bytes.
-pub const LEAST: usize = 4 * 1024;
+pub(crate) const LEAST: usize = 4 * 1024;
 
 /// A total that is shared; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ByteBudget(Arc<Halves>);
+pub(crate) struct ByteBudget(Arc<Halves>);
 
 #[derive(Debug)]
 struct Halves {
@@ -33,12 +33,12 @@ struct Half {
 
 /// A part of the budget, reserved until it is dropped.
 #[derive(Debug)]
-pub struct Reservation(OwnedSemaphorePermit);
+pub(crate) struct Reservation(OwnedSemaphorePermit);
 
 /// The bytes are not free now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the messages that wait take the whole budget")]
-pub struct OverBudget;
+pub(crate) struct OverBudget;
 
 /// Bytes and their reservation.
 struct Held {
@@ -49,7 +49,7 @@ struct Held {
 impl ByteBudget {
     /// A budget of so many bytes of large messages, and of short ones.
     #[must_use]
-    pub fn new(large: usize, short: usize) -> Self {
+    pub(crate) fn new(large: usize, short: usize) -> Self {
         let half = |most| Half {
             free: Arc::new(Semaphore::new(most)),
             most,
@@ -64,7 +64,7 @@ impl ByteBudget {
     ///
     /// # Cancel safety
     /// A dropped future has taken nothing.
-    pub async fn take(&self, length: usize, total: usize) -> Reservation {
+    pub(crate) async fn take(&self, length: usize, total: usize) -> Reservation {
         let reservation = self
             .half(total)
             .free
@@ -78,7 +78,7 @@ impl ByteBudget {
     ///
     /// # Errors
     /// When they are not free.
-    pub fn try_take(&self, length: usize) -> Result<Reservation, OverBudget> {
+    pub(crate) fn try_take(&self, length: usize) -> Result<Reservation, OverBudget> {
         let half = self.half(length);
         half.free
             .clone()
@@ -91,7 +91,7 @@ impl ByteBudget {
     ///
     /// # Errors
     /// When there is none now.
-    pub fn hold(&self, bytes: Bytes) -> Result<Bytes, OverBudget> {
+    pub(crate) fn hold(&self, bytes: Bytes) -> Result<Bytes, OverBudget> {
         let half = self.half(bytes.len());
         let is_first = half.free.available_permits() == half.most;
         let reservation = self.try_take(bytes.len())?;
@@ -106,7 +106,7 @@ impl ByteBudget {
 
     /// Whether more than half of it is taken, by large messages or by short ones.
     #[must_use]
-    pub fn is_scarce(&self) -> bool {
+    pub(crate) fn is_scarce(&self) -> bool {
         [&self.0.large, &self.0.short]
             .iter()
             .any(|half| half.free.available_permits() < half.most / 2)
@@ -128,13 +128,13 @@ fn permits(length: usize) -> u32 {
 
 impl Reservation {
     /// Adds another reservation of the same kind.
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.0.merge(other.0);
     }
 
     /// `bytes`, which release the reservation when the last of them is dropped.
     #[must_use]
-    pub fn with(self, bytes: Bytes) -> Bytes {
+    pub(crate) fn with(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Held {
             bytes,
             _reservation: self,

@@ -10,11 +10,11 @@ use super::Object;
 /// A closed set of flags, so that clients that declare the same compare equal, and a client cannot make up more kinds
 /// than there are. Displayed as the JSON object that is declared to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClientCapabilities(u8);
+pub(crate) struct ClientCapabilities(u8);
 
 impl ClientCapabilities {
     /// Nothing can be asked.
-    pub const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self(0);
     const FORM: u8 = 1;
     const URL: u8 = 2;
     const SAMPLING: u8 = 4;
@@ -25,7 +25,7 @@ impl ClientCapabilities {
 
     /// Reads the `capabilities` of `initialize`, or `clientCapabilities` of a request of the modern era.
     #[must_use]
-    pub fn parse(raw: &RawValue) -> Self {
+    pub(crate) fn parse(raw: &RawValue) -> Self {
         let all = Object::parse(raw).unwrap_or_default();
         let member =
             |object: &Object<'_>, key: &str| object.get(key).is_some_and(|raw| raw.get() != "null");
@@ -59,13 +59,13 @@ impl ClientCapabilities {
 
     /// Whether nothing can be asked.
     #[must_use]
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self == Self::NONE
     }
 
     /// Whether a request of this method may be sent.
     #[must_use]
-    pub fn allow(self, method: &str) -> bool {
+    pub(crate) fn allow(self, method: &str) -> bool {
         self.has(match method {
             "elicitation/create" => Self::FORM | Self::URL,
             "sampling/createMessage" => Self::SAMPLING,
@@ -76,13 +76,13 @@ impl ClientCapabilities {
 
     /// Whether the user can be asked by a form.
     #[must_use]
-    pub fn elicits_forms(self) -> bool {
+    pub(crate) fn elicits_forms(self) -> bool {
         self.has(Self::FORM)
     }
 
     /// Whether the user can be sent to a URL.
     #[must_use]
-    pub fn elicits_urls(self) -> bool {
+    pub(crate) fn elicits_urls(self) -> bool {
         self.has(Self::URL)
     }
 

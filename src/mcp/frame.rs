@@ -162,14 +162,14 @@ impl From<String> for Frame {
 
 /// `text` as a JSON string.
 #[must_use]
-pub fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always JSON")
 }
 
 /// `json` as one line, which is what stdio and event streams carry. JSON strings have no raw line breaks, so nothing
 /// else changes.
 #[must_use]
-pub fn one_line(json: Bytes) -> Bytes {
+pub(crate) fn one_line(json: Bytes) -> Bytes {
     if memchr2(b'\n', b'\r', &json).is_none() {
         return json;
     }

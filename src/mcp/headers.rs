@@ -6,31 +6,31 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// The session a server gave out (2025-03-26 to 2025-11-25, basic/transports).
-pub const SESSION: &str = "mcp-session-id";
+pub(crate) const SESSION: &str = "mcp-session-id";
 /// The event behind which a stream of events is resumed (2025-03-26 to 2025-11-25, the same page).
-pub const LAST_EVENT_ID: &str = "last-event-id";
+pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 /// The revision that is spoken (since 2025-06-18, basic/transports).
-pub const VERSION: &str = "mcp-protocol-version";
+pub(crate) const VERSION: &str = "mcp-protocol-version";
 /// The method of the request in the body (2026-07-28, basic/transports/streamable-http).
-pub const METHOD: &str = "mcp-method";
+pub(crate) const METHOD: &str = "mcp-method";
 /// The tool, prompt or resource that the request names (2026-07-28, the same page).
-pub const NAME: &str = "mcp-name";
+pub(crate) const NAME: &str = "mcp-name";
 
 /// The trace that a request is a part of (W3C Trace Context).
-pub const TRACE_PARENT: &str = "traceparent";
+pub(crate) const TRACE_PARENT: &str = "traceparent";
 /// What tracing systems say of it (the same).
-pub const TRACE_STATE: &str = "tracestate";
+pub(crate) const TRACE_STATE: &str = "tracestate";
 
 /// What begins the names of headers that repeat arguments of a call (2026-07-28, the same page).
-pub const PARAM_PREFIX: &str = "mcp-param-";
+pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 
 /// The headers of a request that repeat arguments, by their names in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Params(Vec<(String, Option<String>)>);
+pub(crate) struct Params(Vec<(String, Option<String>)>);
 
 impl Params {
     /// Those among these headers; one whose value is no text has none.
-    pub fn among<'a>(headers: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Self {
+    pub(crate) fn among<'a>(headers: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Self {
         let params = headers.filter(|(name, _)| name.starts_with(PARAM_PREFIX));
         Self(
             params
@@ -43,7 +43,7 @@ impl Params {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn check(&self, name: &str, argument: Option<&str>) -> Result<(), String> {
+    pub(crate) fn check(&self, name: &str, argument: Option<&str>) -> Result<(), String> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let (value, argument) = match (values.next(), argument) {
             (None, None) => return Ok(()),
@@ -85,7 +85,7 @@ const END: &str = "?=";
 /// `text` as a header can carry it: printable ASCII as it is, anything that could change on the way, or be mistaken for
 /// the wrapping itself, as `=?base64?…?=` over its UTF-8 (2026-07-28, basic/transports/streamable-http).
 #[must_use]
-pub fn wrapped(text: &str) -> Cow<'_, str> {
+pub(crate) fn wrapped(text: &str) -> Cow<'_, str> {
     let is_printable = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
     let is_wrapped = text.starts_with(START) && text.ends_with(END);
     if is_printable && text.trim() == text && !is_wrapped {
@@ -97,7 +97,7 @@ pub fn wrapped(text: &str) -> Cow<'_, str> {
 
 /// The text that the value of a header stands for; `None` where it is wrapped and what is wrapped is no text.
 #[must_use]
-pub fn unwrapped(value: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn unwrapped(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);
     match value
         .strip_prefix(START)

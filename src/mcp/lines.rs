@@ -20,7 +20,7 @@ const FOLLOWING: Duration = Duration::from_millis(500);
 
 /// Reads lines from a byte stream; what is read but not yet handed out stays in here, so that a dropped `next` loses nothing.
 #[derive(Debug)]
-pub struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     reader: R,
     buffer: BytesMut,
     /// How much of `buffer` is known to hold no line end.
@@ -36,7 +36,7 @@ pub struct LineReader<R> {
 
 /// One line.
 #[derive(Debug)]
-pub enum Line {
+pub(crate) enum Line {
     /// A message, without its line end; never blank.
     Message(Bytes),
     /// A line beyond the limit; it was read to its end and dropped.
@@ -56,7 +56,7 @@ struct Oversized {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads lines of at most `limit` bytes.
-    pub fn new(reader: R, limit: usize) -> Self {
+    pub(crate) fn new(reader: R, limit: usize) -> Self {
         Self {
             reader,
             buffer: BytesMut::new(),
@@ -71,7 +71,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// Has `widen` told of the reader when large messages begin to come (`true`), and when no more follow (`false`).
     #[must_use]
-    pub fn with_widening(self, widen: fn(&R, bool)) -> Self {
+    pub(crate) fn with_widening(self, widen: fn(&R, bool)) -> Self {
         Self { widen, ..self }
     }
 
@@ -82,7 +82,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     ///
     /// # Errors
     /// When reading fails.
-    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             while let Some(at) = memchr(b'\n', &self.buffer[self.scanned..]) {
                 let mut line = self.buffer.split_to(self.scanned + at + 1);

@@ -1,6 +1,6 @@
 /// How grave a log message is (specification, server/utilities/logging): the levels of RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
+pub(crate) enum LogLevel {
     /// For developers.
     Debug,
     /// What goes on.
@@ -33,7 +33,7 @@ impl LogLevel {
 
     /// Reads a level's name.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|(_, name)| *name == text)
@@ -42,7 +42,7 @@ impl LogLevel {
 
     /// Its name on the wire.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 }

@@ -5,31 +5,32 @@
 //!
 //! *Invariant*: nothing here knows a server, a tool or a transport, and nothing here writes a payload it has parsed.
 
-pub mod budget;
+pub(crate) mod budget;
 mod capabilities;
-pub mod envelope;
+pub(crate) mod envelope;
 mod error_code;
-pub mod frame;
+pub(crate) mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
-pub mod headers;
+pub(crate) mod headers;
 mod id;
-pub mod lines;
+pub(crate) mod lines;
 mod log_level;
-pub mod object;
-pub mod outbox;
+pub(crate) mod object;
+pub(crate) mod outbox;
 mod revision;
 mod scan;
 
-pub use budget::ByteBudget;
-pub use capabilities::{ClientCapabilities, ServerCapabilities};
-pub use envelope::{Envelope, Malformed, Message, Outcome, Request};
-pub use error_code::ErrorCode;
+pub(crate) use budget::ByteBudget;
+pub(crate) use capabilities::{ClientCapabilities, ServerCapabilities};
+pub use envelope::{Envelope, Message, Outcome};
+pub(crate) use envelope::{Malformed, Request};
+pub(crate) use error_code::ErrorCode;
 pub use frame::Frame;
 pub use id::RequestId;
-pub use lines::{Line, LineReader};
-pub use log_level::LogLevel;
-pub use object::Object;
-pub use outbox::{Closed, Outbox};
-pub use revision::Revision;
+pub(crate) use lines::{Line, LineReader};
+pub(crate) use log_level::LogLevel;
+pub(crate) use object::Object;
+pub(crate) use outbox::Outbox;
+pub(crate) use revision::Revision;
 pub(crate) use scan::IdScan;

@@ -13,7 +13,7 @@ use super::frame::quoted;
 ///
 /// Duplicate keys stay, whatever their depth; [`Object::get`] takes the last one, as most JSON readers do.
 #[derive(Debug, Default)]
-pub struct Object<'a> {
+pub(crate) struct Object<'a> {
     members: Vec<(&'a RawValue, &'a RawValue)>,
 }
 
@@ -22,13 +22,13 @@ impl<'a> Object<'a> {
     ///
     /// # Errors
     /// When `raw` is not an object.
-    pub fn parse(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(raw.get())
     }
 
     /// The value of `key`, if it is there.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&'a RawValue> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.iter()
             .filter(|(k, _)| k == key)
             .map(|(_, value)| value)
@@ -37,12 +37,12 @@ impl<'a> Object<'a> {
 
     /// The value of `key` as text, if it is a string; parts that are no Unicode (a lone surrogate) become `U+FFFD`.
     #[must_use]
-    pub fn text(&self, key: &str) -> Option<String> {
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
         self.get(key).and_then(text)
     }
 
     /// The members, keys as text.
-    pub fn iter(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> + '_ {
         self.members
             .iter()
             .map(|(key, value)| (key_text(key), *value))
@@ -50,7 +50,7 @@ impl<'a> Object<'a> {
 
     /// The object with `value`, which is JSON, for `key`, in its place or at the end; everything else in its own bytes.
     #[must_use]
-    pub fn with(&self, key: &str, value: &str) -> String {
+    pub(crate) fn with(&self, key: &str, value: &str) -> String {
         let mut found = false;
         let members = self
             .members
@@ -70,7 +70,7 @@ impl<'a> Object<'a> {
 
     /// The object without `key`; everything else in its own bytes.
     #[must_use]
-    pub fn without(&self, key: &str) -> String {
+    pub(crate) fn without(&self, key: &str) -> String {
         let kept = self
             .members
             .iter()
@@ -84,7 +84,7 @@ impl<'a> Object<'a> {
 
     /// The members, keys and values in their own bytes.
     #[must_use]
-    pub fn members(&self) -> &[(&'a RawValue, &'a RawValue)] {
+    pub(crate) fn members(&self) -> &[(&'a RawValue, &'a RawValue)] {
         &self.members
     }
 }
@@ -113,7 +113,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 
 /// The text of a JSON string; parts that are no Unicode become `U+FFFD`. `None` for any other value.
 #[must_use]
-pub fn text(raw: &RawValue) -> Option<String> {
+pub(crate) fn text(raw: &RawValue) -> Option<String> {
     let json = raw.get();
     if !json.starts_with('"') {
         return None;

@@ -30,12 +30,12 @@ const KEPT: usize = 64 * 1024;
 
 /// A handle to append messages; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Outbox(Arc<Shared>);
+pub(crate) struct Outbox(Arc<Shared>);
 
 /// The peer is gone; what was to be sent is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the peer has closed the connection")]
-pub struct Closed;
+pub(crate) struct Closed;
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -71,13 +71,13 @@ enum State {
 impl Outbox {
     /// An empty outbox; [`Outbox::write_to`] is to be run by one task.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::default())
     }
 
     /// The outbox of the only client there is: others can be made to wait for it, as nobody else waits for them.
     #[must_use]
-    pub fn of_only_client() -> Self {
+    pub(crate) fn of_only_client() -> Self {
         Self(Arc::new(Shared {
             is_alone: true,
             ..Shared::default()
@@ -86,7 +86,7 @@ impl Outbox {
 
     /// The outbox of one of several peers, who share `budget` for what waits for them.
     #[must_use]
-    pub fn within(budget: ByteBudget) -> Self {
+    pub(crate) fn within(budget: ByteBudget) -> Self {
         Self(Arc::new(Shared {
             shared_budget: Some(budget),
             ..Shared::default()
@@ -98,7 +98,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When the budget is exhausted.
-    pub fn hold(&self, mut frame: Frame) -> Result<Frame, OverBudget> {
+    pub(crate) fn hold(&self, mut frame: Frame) -> Result<Frame, OverBudget> {
         if let Some(budget) = &self.0.shared_budget {
             frame.body = budget.hold(frame.body)?;
         }
@@ -107,7 +107,7 @@ impl Outbox {
 
     /// Whether its peer is the only client there is.
     #[must_use]
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.0.is_alone
     }
 
@@ -118,7 +118,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When the peer is gone.
-    pub async fn send(&self, frame: Frame) -> Result<(), Closed> {
+    pub(crate) async fn send(&self, frame: Frame) -> Result<(), Closed> {
         match self.try_send(frame) {
             Ok(sent) => sent,
             // Seldom needed, and most of the size that this future would have.
@@ -157,7 +157,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When the peer is gone.
-    pub fn push(&self, frame: Frame) -> Result<(), Closed> {
+    pub(crate) fn push(&self, frame: Frame) -> Result<(), Closed> {
         let mut queue = self.queue();
         if queue.state != State::Open {
             return Err(Closed);
@@ -169,7 +169,7 @@ impl Outbox {
     }
 
     /// Appends a message that may be lost, a progress notification say, unless too much is waiting already.
-    pub fn offer(&self, frame: Frame) {
+    pub(crate) fn offer(&self, frame: Frame) {
         if self
             .0
             .shared_budget
@@ -182,7 +182,7 @@ impl Outbox {
 
     /// Appends a message that nobody waits to have sent, as long as the peer reads at all: an answer to its own request, or
     /// news.
-    pub fn push_unless_congested(&self, frame: Frame) {
+    pub(crate) fn push_unless_congested(&self, frame: Frame) {
         self.append_below(CONGESTED, Queue::backlog, frame);
     }
 
@@ -200,13 +200,13 @@ impl Outbox {
 
     /// Whether so much waits for the peer that nothing more should be taken in for it.
     #[must_use]
-    pub fn is_congested(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         let queue = self.queue();
         queue.state == State::Open && queue.backlog() >= CONGESTED
     }
 
     /// Resolves once it is not congested, or the peer is gone.
-    pub async fn relieved(&self) {
+    pub(crate) async fn relieved(&self) {
         loop {
             if !self.is_congested() {
                 return;
@@ -219,7 +219,7 @@ impl Outbox {
     }
 
     /// No more messages; what waits is still written.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut queue = self.queue();
         if queue.state == State::Open {
             queue.state = State::Closing;
@@ -233,7 +233,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When writing fails; the outbox is closed then.
-    pub async fn write_to(&self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
+    pub(crate) async fn write_to(&self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
         let outcome = self.drain(&mut writer).await;
         self.abandon();
         outcome
@@ -243,7 +243,7 @@ impl Outbox {
     ///
     /// # Cancel safety
     /// A dropped future has taken nothing.
-    pub async fn next(&self) -> Option<Frame> {
+    pub(crate) async fn next(&self) -> Option<Frame> {
         loop {
             {
                 let mut queue = self.queue();
@@ -262,7 +262,7 @@ impl Outbox {
     }
 
     /// The peer is gone: what waits is dropped, and nothing more is taken.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         let mut queue = self.queue();
         queue.state = State::Closed;
         queue.frames.clear();
@@ -273,13 +273,13 @@ impl Outbox {
 
     /// Whether messages are still taken.
     #[must_use]
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.queue().state == State::Open
     }
 
     /// Whether the last message was taken, and none will follow.
     #[must_use]
-    pub fn is_through(&self) -> bool {
+    pub(crate) fn is_through(&self) -> bool {
         let queue = self.queue();
         queue.state != State::Open && queue.frames.is_empty()
     }

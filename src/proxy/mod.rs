@@ -6,7 +6,7 @@
 //! *Invariant*: nothing here reads from or writes to a transport.
 
 mod answers;
-pub mod arguments;
+pub(crate) mod arguments;
 mod callers;
 mod features;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -25,21 +25,20 @@ use std::task::Poll;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-pub use answers::projection;
-pub use answers::reply::Reply;
-pub use callers::audience::{Change, Interests, Listener};
-pub use callers::caller::Caller;
-pub use callers::client::{Client, Shows};
-pub use metrics::CONTENT_TYPE as METRICS_TYPE;
-pub use refresh::vectors::Coverage;
-pub use refresh::{Progress, Refresh, Start};
-pub use relay::RequestContext;
+pub(crate) use answers::projection;
+pub(crate) use answers::reply::Reply;
+pub(crate) use callers::audience::{Change, Interests, Listener};
+pub(crate) use callers::caller::Caller;
+pub(crate) use callers::client::{Client, Shows};
+pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;
+pub(crate) use refresh::vectors::Coverage;
+pub(crate) use refresh::{Progress, Refresh, Start};
+pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;
-pub use status::{LastFailure, ServerReport, Status, counted};
-pub use tools::definitions::DEFINITIONS;
-pub use tools::execute::{Call, Failure};
-pub use tools::search::{Answer, Found};
-pub use view::View;
+pub(crate) use status::{ServerReport, Status, counted};
+pub(crate) use tools::definitions::DEFINITIONS;
+pub(crate) use tools::execute::{Call, Failure};
+pub(crate) use view::View;
 
 use crate::catalog::{Cache, Catalog, Changes, Failures, Pins};
 use crate::config::Config;
@@ -66,7 +65,7 @@ use view::{Views, Workspace};
 
 /// What clients see of the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// The three meta-tools.
     #[default]
     MetaTools,
@@ -76,7 +75,7 @@ pub enum Mode {
 
 /// Everything behind the three tools.
 #[derive(Debug)]
-pub struct Proxy {
+pub(crate) struct Proxy {
     mode: Mode,
     views: Arc<Views>,
     /// The directories this process was started in, if its only client shares them.
@@ -102,7 +101,7 @@ pub struct Proxy {
 
 /// Where a proxy keeps what outlives it.
 #[derive(Debug, Clone, Default)]
-pub struct Directories {
+pub(crate) struct Directories {
     /// Tool lists and search indexes; `None` keeps them in memory.
     pub cache: Option<std::path::PathBuf>,
     /// The servers' logs; `None` keeps none.
@@ -120,7 +119,7 @@ pub struct Directories {
 impl Proxy {
     /// A proxy for the servers of `config`. It knows what the cache knows as soon as that is read, in the background.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         config: Config,
         directories: &Directories,
         variables: crate::config::Environment,
@@ -215,7 +214,7 @@ impl Proxy {
     }
 
     /// Takes over an edited configuration.
-    pub fn configure(&self, config: Config) {
+    pub(crate) fn configure(&self, config: Config) {
         self.switches.compare(&config);
         self.catalog.reserve(config.names.iter().cloned());
         let before = self.unscoped().config();
@@ -241,7 +240,7 @@ impl Proxy {
     }
 
     /// Takes over what another process has noticed or approved of changed tools, if it has.
-    pub fn read_pins(&self) {
+    pub(crate) fn read_pins(&self) {
         if self.refresh.read_pins() {
             self.tools_restricted(&self.unscoped().config());
         }
@@ -249,7 +248,7 @@ impl Proxy {
 
     /// The tools of a server that are not what they were when they were first seen.
     #[must_use]
-    pub fn changed_tools(&self, server: &ServerName) -> Changes {
+    pub(crate) fn changed_tools(&self, server: &ServerName) -> Changes {
         self.pins.changes(server)
     }
 
@@ -257,7 +256,7 @@ impl Proxy {
     ///
     /// # Errors
     /// When that cannot be kept.
-    pub fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
+    pub(crate) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
         self.refresh.approve(server, seen)?;
         self.tools_restricted(&self.unscoped().config());
         Ok(())
@@ -274,19 +273,19 @@ impl Proxy {
     /// The view of every server: for commands of the user in person, and for what belongs to no client. What works for a
     /// client gets its view with the request.
     #[must_use]
-    pub fn unscoped(&self) -> View {
+    pub(crate) fn unscoped(&self) -> View {
         self.views.unscoped()
     }
 
     /// The listing of servers.
     #[must_use]
-    pub fn refresh(&self) -> &Arc<Refresh> {
+    pub(crate) fn refresh(&self) -> &Arc<Refresh> {
         &self.refresh
     }
 
     /// Whether a server is being started or greeted right now.
     #[must_use]
-    pub fn is_connecting(&self) -> bool {
+    pub(crate) fn is_connecting(&self) -> bool {
         self.pool
             .status()
             .iter()
@@ -294,12 +293,12 @@ impl Proxy {
     }
 
     /// Resolves when every tool can be found by what it means, or after `limit`.
-    pub async fn vectors_made(&self, limit: std::time::Duration) {
+    pub(crate) async fn vectors_made(&self, limit: std::time::Duration) {
         self.index.vectors().wait(limit).await;
     }
 
     /// Ends what the tasks of the run leave open, after they have ended.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let statistics = self.statistics.clone();
         // Beside it, since a busy disk must not keep servers alive.
         let written = self.tasks.spawn_blocking(move || statistics.flush());
@@ -308,7 +307,7 @@ impl Proxy {
 
     /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.
     #[must_use]
-    pub fn initialize(
+    pub(crate) fn initialize(
         &self,
         client: &Arc<Client>,
         revision: Revision,
@@ -322,18 +321,18 @@ impl Proxy {
     }
 
     /// From now on, requests have spans of this tracer; the first one stays.
-    pub fn trace_with(&self, tracer: Arc<Tracer>) {
+    pub(crate) fn trace_with(&self, tracer: Arc<Tracer>) {
         self.relay.trace_with(tracer);
     }
 
     /// The maker of spans, if traces are sent anywhere.
     #[must_use]
-    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+    pub(crate) fn tracer(&self) -> Option<&Arc<Tracer>> {
         self.relay.tracer()
     }
 
     /// Tells `listener` of changes, as long as somebody holds it.
-    pub fn listen(&self, listener: &Arc<Listener>) {
+    pub(crate) fn listen(&self, listener: &Arc<Listener>) {
         self.audience.add(listener);
     }
 
@@ -341,7 +340,7 @@ impl Proxy {
     ///
     /// What calls seldom need is boxed on the way, here and below: the task of a request has room for the largest of all
     /// ways, and is copied several times before it runs.
-    pub async fn handle(
+    pub(crate) async fn handle(
         &self,
         caller: &Caller,
         method: &str,

@@ -16,7 +16,7 @@ use crate::upstream::oauth::Account;
 
 /// How things stand.
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub(crate) struct Status {
     /// Our own version.
     pub version: &'static str,
     /// The configuration file.
@@ -34,7 +34,7 @@ pub struct Status {
 
 /// How one server stands.
 #[derive(Debug, Clone, Serialize)]
-pub struct ServerReport {
+pub(crate) struct ServerReport {
     /// Its name.
     pub name: String,
     /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` for one of another project, or `faulty` for an entry that cannot be used.
@@ -72,7 +72,7 @@ pub struct ServerReport {
 
 /// A failure from before this process.
 #[derive(Debug, Clone, Serialize)]
-pub struct LastFailure {
+pub(crate) struct LastFailure {
     /// Why, secrets masked.
     pub reason: String,
     /// How long ago, in seconds.
@@ -82,13 +82,13 @@ pub struct LastFailure {
 impl Proxy {
     /// Whether `server` wanted a login that it did not get, when it was last tried.
     #[must_use]
-    pub fn wants_login(&self, server: &ServerName) -> bool {
+    pub(crate) fn wants_login(&self, server: &ServerName) -> bool {
         self.pool.wants_login(server)
     }
 
     /// The account at `server`, where it is one that may want a login.
     #[must_use]
-    pub fn account(&self, server: &ServerName) -> Option<Account> {
+    pub(crate) fn account(&self, server: &ServerName) -> Option<Account> {
         self.pool.account(server)
     }
 
@@ -96,7 +96,7 @@ impl Proxy {
     ///
     /// # Errors
     /// Why it cannot be searched.
-    pub async fn index_ready(&self, limit: Duration) -> Result<(), String> {
+    pub(crate) async fn index_ready(&self, limit: Duration) -> Result<(), String> {
         self.index.wait_current(limit).await;
         let request = Request {
             query: "status",
@@ -112,7 +112,7 @@ impl Proxy {
     }
 
     /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
-    pub async fn status_of_caches(&self) -> Status {
+    pub(crate) async fn status_of_caches(&self) -> Status {
         self.refresh.loaded().await;
         self.index.vectors().look().await;
         let mut failures = self.refresh.last_failures().await;
@@ -136,7 +136,7 @@ impl Proxy {
 
     /// How things stand now.
     #[must_use]
-    pub fn status(&self, view: &View) -> Status {
+    pub(crate) fn status(&self, view: &View) -> Status {
         let config = view.config();
         let progress = self.refresh.progress();
         let mut servers: Vec<ServerReport> = self
@@ -269,7 +269,7 @@ impl Proxy {
 impl ServerReport {
     /// Which tools are not what they were, and what to do about it.
     #[must_use]
-    pub fn changed_text(&self) -> Option<String> {
+    pub(crate) fn changed_text(&self) -> Option<String> {
         let (names, name) = (self.changed.join(", "), &self.name);
         (!names.is_empty()).then(|| {
             format!("changed since first seen: {names} (`mcpzip approve {name}` shows how)")
@@ -278,14 +278,14 @@ impl ServerReport {
 
     /// How long ago it listed its tools, as a person would say it.
     #[must_use]
-    pub fn listed_text(&self) -> Option<String> {
+    pub(crate) fn listed_text(&self) -> Option<String> {
         self.listed_seconds_ago
             .map(|seconds| format!("listed {}", ago(Duration::from_secs(seconds))))
     }
 
     /// Its last failure, as a person would say it.
     #[must_use]
-    pub fn failed_text(&self) -> Option<String> {
+    pub(crate) fn failed_text(&self) -> Option<String> {
         let failure = self.last_failure.as_ref()?;
         let when = ago(Duration::from_secs(failure.seconds_ago));
         Some(format!("failed {when}: {}", failure.reason))
@@ -293,13 +293,13 @@ impl ServerReport {
 
     /// How many tools it has, with the noun.
     #[must_use]
-    pub fn tools_text(&self) -> String {
+    pub(crate) fn tools_text(&self) -> String {
         counted(self.tools, "tool")
     }
 
     /// What it has beside its tools, to be read after their number.
     #[must_use]
-    pub fn beside_tools(&self) -> String {
+    pub(crate) fn beside_tools(&self) -> String {
         let counts = [(self.prompts, "prompt"), (self.resources, "resource")];
         counts
             .iter()
@@ -364,7 +364,7 @@ fn is_zero(count: &usize) -> bool {
 
 /// A number of things: `1 tool`, `2 tools`.
 #[must_use]
-pub fn counted(count: usize, noun: &str) -> String {
+pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -25,7 +25,7 @@ pub(super) type Workspace = Arc<[PathBuf]>;
 
 /// The configuration and the tools visible to one client.
 #[derive(Debug, Clone)]
-pub struct View {
+pub(crate) struct View {
     views: Arc<Views>,
     /// `None` sees every server.
     workspace: Option<Workspace>,
@@ -55,14 +55,14 @@ struct Scope {
 impl View {
     /// The configuration in force, without hidden servers.
     #[must_use]
-    pub fn config(&self) -> Arc<Config> {
+    pub(crate) fn config(&self) -> Arc<Config> {
         let config = self.views.config();
         self.scope(&config).map_or(config, |scope| scope.config)
     }
 
     /// What is known of the servers' tools now, without hidden servers.
     #[must_use]
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         let (config, snapshot) = (self.views.config(), self.views.catalog.snapshot());
         match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
             None => snapshot,

@@ -2,7 +2,7 @@
 
 /// Why a registry gave nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// Its address is none.
     #[error("the registry's address `{base}` is no URL that begins with `http://` or `https://`")]
     Address {
@@ -64,7 +64,7 @@ pub enum Error {
 impl Error {
     /// Whether an old answer is as good as one gets.
     #[must_use]
-    pub fn is_absence(&self) -> bool {
+    pub(crate) fn is_absence(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
             Self::Status { status, .. } => *status >= 500 || *status == 429,

@@ -12,7 +12,7 @@ const MAPS: &[&str] = &["env", "headers"];
 
 /// What is to be changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Merged {
+pub(crate) struct Merged {
     /// The way to each member, and its new value; without one it is taken out.
     pub changes: Vec<(Vec<String>, Option<Value>)>,
     /// What the user and the registry both changed; the user's stays.
@@ -21,7 +21,7 @@ pub struct Merged {
 
 /// Merges entries, each an object.
 #[must_use]
-pub fn merge(then: &Value, now: &Value, today: &Value) -> Merged {
+pub(crate) fn merge(then: &Value, now: &Value, today: &Value) -> Merged {
     let mut merged = Merged::default();
     for &member in MEMBERS {
         let (then, now, today) = (then.get(member), now.get(member), today.get(member));

@@ -21,9 +21,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
-pub use error::Error;
-pub use merge::{Merged, merge};
-pub use recipe::{Entry, Given, Input, Recipe, Unusable, Way};
+pub(crate) use error::Error;
+pub(crate) use merge::{Merged, merge};
+pub(crate) use recipe::{Entry, Given, Input, Recipe, Unusable, Way};
 
 use cache::Cache;
 
@@ -47,7 +47,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_'
 
 /// A registry.
 #[derive(Debug)]
-pub struct Registry {
+pub(crate) struct Registry {
     /// Without a last `/`.
     base: String,
     /// The same without a password in it.
@@ -58,7 +58,7 @@ pub struct Registry {
 
 /// An answer, and what there is to know of it.
 #[derive(Debug)]
-pub struct Answer<T> {
+pub(crate) struct Answer<T> {
     /// What was answered.
     pub value: T,
     /// Of an old answer, because there was no new one: how old it is, and why there was none.
@@ -67,7 +67,7 @@ pub struct Answer<T> {
 
 /// A server in a list.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Found {
+pub(crate) struct Found {
     /// Its name in the registry.
     pub name: String,
     /// Its newest version.
@@ -85,7 +85,7 @@ pub struct Found {
 
 /// One version of a server, and all it takes to run it.
 #[derive(Debug, Clone)]
-pub struct Listing {
+pub(crate) struct Listing {
     detail: wire::Detail,
     status: Option<String>,
 }
@@ -95,7 +95,7 @@ impl Registry {
     ///
     /// # Errors
     /// When `base` is no URL, or no HTTP client can be made.
-    pub fn new(base: &str, cache_dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn new(base: &str, cache_dir: &Path) -> Result<Self, Error> {
         let base = base.trim().trim_end_matches('/');
         let url = Url::parse(base)
             .ok()
@@ -153,7 +153,11 @@ impl Registry {
     ///
     /// # Errors
     /// When there is no answer, old ones included, or it cannot be read.
-    pub async fn search(&self, query: &str, limit: usize) -> Result<Answer<Vec<Found>>, Error> {
+    pub(crate) async fn search(
+        &self,
+        query: &str,
+        limit: usize,
+    ) -> Result<Answer<Vec<Found>>, Error> {
         let mut found: Vec<Found> = Vec::new();
         let mut stale = None;
         let (mut cursor, mut seen) = (None::<String>, BTreeSet::new());
@@ -199,7 +203,7 @@ impl Registry {
     ///
     /// # Errors
     /// When there is none, or the answer cannot be had or read.
-    pub async fn listing(
+    pub(crate) async fn listing(
         &self,
         name: &str,
         version: Option<&str>,
@@ -317,31 +321,31 @@ impl Registry {
 impl Listing {
     /// Its name in the registry.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.detail.name
     }
 
     /// Its version.
     #[must_use]
-    pub fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.detail.version
     }
 
     /// What it is for.
     #[must_use]
-    pub fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         wire::clean(self.detail.description.as_deref().unwrap_or_default())
     }
 
     /// Whether it was taken out of the registry.
     #[must_use]
-    pub fn is_deleted(&self) -> bool {
+    pub(crate) fn is_deleted(&self) -> bool {
         self.status.as_deref() == Some("deleted")
     }
 
     /// Whether its author advises against it.
     #[must_use]
-    pub fn is_deprecated(&self) -> bool {
+    pub(crate) fn is_deprecated(&self) -> bool {
         self.status.as_deref() == Some("deprecated")
     }
 
@@ -349,7 +353,7 @@ impl Listing {
     ///
     /// # Errors
     /// When there is no such way, or none that can be trusted to be what it seems.
-    pub fn recipe(&self, way: Option<Way>) -> Result<Recipe<'_>, Unusable> {
+    pub(crate) fn recipe(&self, way: Option<Way>) -> Result<Recipe<'_>, Unusable> {
         Recipe::of(&self.detail, way)
     }
 }

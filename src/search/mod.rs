@@ -22,7 +22,7 @@ mod meaning;
 mod postings;
 mod prefetch;
 mod query;
-pub mod rerank;
+pub(crate) mod rerank;
 mod schema;
 mod soundness;
 mod store;
@@ -37,8 +37,10 @@ mod tests;
 
 #[cfg(feature = "semantic")]
 pub use embedding::Bundled;
-pub use embedding::{Embedder, Unavailable, VectorKey};
-pub use explain::{Explained, Explanation};
+pub use embedding::VectorKey;
+pub(crate) use embedding::{Embedder, Unavailable};
+pub use explain::Explained;
+pub(crate) use explain::Explanation;
 pub use fingerprint::Fingerprint;
 
 use std::collections::{HashMap, HashSet};

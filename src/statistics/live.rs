@@ -11,7 +11,7 @@ use super::Answer;
 const FIRST_BOUND: Duration = Duration::from_micros(128);
 
 /// How many there are: the last is about 134 s.
-pub const BOUNDS: usize = 21;
+pub(crate) const BOUNDS: usize = 21;
 
 /// What this process has counted since it began, for whoever watches it. Calls are counted only while somebody may ask.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl End {
 
 /// The bound of this number; the time of a call counts for it when it is not longer.
 #[must_use]
-pub fn bound(number: usize) -> Duration {
+pub(crate) fn bound(number: usize) -> Duration {
     FIRST_BOUND * (1 << number)
 }
 

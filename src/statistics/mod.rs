@@ -11,12 +11,12 @@ mod record;
 mod store;
 mod table;
 
-pub use day::Day;
-pub use histogram::Histogram;
-pub use live::{BOUNDS, End, Live, Totals, UnderWay, bound};
-pub use record::{Answers, Count, DayRecord, Reduced, Tally};
-pub use store::{Error, History, load};
-pub use table::{Row, aligned, bytes, time};
+pub(crate) use day::Day;
+pub(crate) use histogram::Histogram;
+pub(crate) use live::{BOUNDS, End, Live, Totals, bound};
+pub(crate) use record::{DayRecord, Tally};
+pub(crate) use store::{Error, History, load};
+pub(crate) use table::{Row, aligned, bytes};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -44,7 +44,7 @@ impl History {
 ///
 /// # Errors
 /// When the directory cannot be read. A file that cannot be is left out, and said.
-pub fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
+pub(crate) fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(History::default()),

@@ -89,7 +89,7 @@ impl Row<'_> {
 
 /// Columns as wide as their widest cell, the first to the left, the others to the right.
 #[must_use]
-pub fn aligned(rows: &[Vec<String>]) -> String {
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()
@@ -119,7 +119,7 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
 
 /// A time in the unit that suits it.
 #[must_use]
-pub fn time(time: Duration) -> String {
+pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
         ..0.001 => format!("{:.0} µs", seconds * 1e6),
@@ -133,7 +133,7 @@ pub fn time(time: Duration) -> String {
 /// A size in the unit that suits it.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "it is shown with two digits")]
-pub fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..10_000 => format!("{:.1} kB", bytes as f64 / 1e3),

@@ -21,7 +21,7 @@ const SURE: Duration = Duration::from_secs(1);
 
 /// One log. Nothing is opened before there is something to write.
 #[derive(Debug)]
-pub struct LogFile {
+pub(crate) struct LogFile {
     path: PathBuf,
     open: Option<Open>,
     largest: u64,
@@ -37,7 +37,7 @@ struct Open {
 impl LogFile {
     /// The log at `path`.
     #[must_use]
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
             open: None,
@@ -47,7 +47,7 @@ impl LogFile {
 
     /// Where it is.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -55,7 +55,7 @@ impl LogFile {
     ///
     /// # Errors
     /// When they cannot be written. The next ones may be.
-    pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         let open = match self.open.take().filter(|open| open.since.elapsed() < SURE) {
             Some(open) => open,
             None => self.open()?,
@@ -105,7 +105,7 @@ impl LogFile {
 
 /// Where the log at `path` has what was written before, 1 being the last.
 #[must_use]
-pub fn aside(path: &Path, number: usize) -> PathBuf {
+pub(crate) fn aside(path: &Path, number: usize) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{number}"));
     path.with_file_name(name)

@@ -6,7 +6,7 @@
 
 mod file;
 mod tail;
-pub mod trace;
+pub(crate) mod trace;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,14 +36,14 @@ use tracing_subscriber::{Layer, Registry};
 use crate::secret::Masker;
 use crate::tool::{ServerName, is_hidden};
 
-pub use file::{LogFile, aside};
-pub use tail::{Follow, tail};
+pub(crate) use file::LogFile;
+pub(crate) use tail::{Follow, tail};
 
 /// What the main log is called; no server has this name.
-pub const MAIN: &str = "mcpzip";
+pub(crate) const MAIN: &str = "mcpzip";
 
 /// How the lines begin that we write into a server's log, beside those that it writes itself.
-pub const OWN_LINE: &str = "[mcpzip] ";
+pub(crate) const OWN_LINE: &str = "[mcpzip] ";
 
 /// What is shown of a message, in bytes; it is masked in a wider range, so that no part of a secret stands at the cut.
 const SHOWN: usize = 4 * 1024;
@@ -60,7 +60,7 @@ static FILES: Mutex<Option<HashMap<String, LogFile>>> = Mutex::new(None);
 /// Sends log lines of a level and above to stderr, and those of `info` and above to files as well, once it is known where;
 /// of libraries, which know no secrets to hide, warnings at most. A panic is logged like anything else. The level is the one
 /// that was `asked` for; otherwise what [`configure`] says, or `usual`.
-pub fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
+pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
     let level = asked.unwrap_or(usual);
     let (on_stderr, shown) = reload::Layer::new(wanted(level));
     let (in_main, main) = reload::Layer::new(wanted(kept(level)));
@@ -100,7 +100,7 @@ pub fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
 }
 
 /// Takes over the level that the configuration wants, or none; what was asked for at the start goes before it.
-pub fn configure(level: Option<LevelFilter>) {
+pub(crate) fn configure(level: Option<LevelFilter>) {
     let Some(now) = LEVEL.get().filter(|now| !now.is_asked) else {
         return;
     };
@@ -140,14 +140,14 @@ fn hear_panics(level: LevelFilter) {
 }
 
 /// From now on, lines are kept in files in `directory` too.
-pub fn keep_in(directory: &Path) {
+pub(crate) fn keep_in(directory: &Path) {
     if DIRECTORY.set(directory.to_owned()).is_ok() && directory.is_dir() {
         file::remove_old(directory);
     }
 }
 
 /// From now on, these secrets too are hidden in every line: a server that is ending may still write those of its old entry.
-pub fn hide(masker: &Masker) {
+pub(crate) fn hide(masker: &Masker) {
     let mut known = MASKER.write();
     *known = Some(match &*known {
         Some(known) => known.and(masker),
@@ -156,7 +156,7 @@ pub fn hide(masker: &Masker) {
 }
 
 /// `text` without the secrets that are known.
-pub fn masked(text: &str) -> Cow<'_, str> {
+pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     match &*MASKER.read() {
         Some(masker) => masker.mask(text),
         None => Cow::Borrowed(text),
@@ -164,7 +164,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 }
 
 /// The same for a text that was cut off: a secret that begins at its end is hidden, too.
-pub fn masked_cut(text: &str) -> String {
+pub(crate) fn masked_cut(text: &str) -> String {
     match &*MASKER.read() {
         Some(masker) => masker.mask_cut(text),
         None => text.to_owned(),
@@ -172,7 +172,7 @@ pub fn masked_cut(text: &str) -> String {
 }
 
 /// The length of the longest secret that is hidden, in bytes.
-pub fn longest_secret() -> usize {
+pub(crate) fn longest_secret() -> usize {
     let masker = MASKER.read();
     masker.as_ref().map_or(0, Masker::longest)
 }
@@ -194,7 +194,7 @@ fn written(line: &[u8]) -> String {
 }
 
 /// Logs a message as it passes, at `trace`; the start of it when it is long. Without a server it is a client's.
-pub fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
+pub(crate) fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
     if tracing::enabled!(tracing::Level::TRACE) {
         let length: usize = message.iter().map(|part| part.len()).sum();
         let mut start = Vec::with_capacity(length.min(MASKED));

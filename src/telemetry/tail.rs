@@ -15,7 +15,7 @@ const CHUNK: u64 = 1024 * 1024;
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn tail(path: &Path, wanted: usize) -> io::Result<Vec<String>> {
+pub(crate) fn tail(path: &Path, wanted: usize) -> io::Result<Vec<String>> {
     let mut lines: Vec<String> = Vec::new();
     for path in file::all(path) {
         let (text, is_whole) = end_of(&path)?;
@@ -50,7 +50,7 @@ fn end_of(path: &Path) -> io::Result<(String, bool)> {
 
 /// Reads on from the end of a log, also when it is put aside meanwhile.
 #[derive(Debug)]
-pub struct Follow {
+pub(crate) struct Follow {
     path: PathBuf,
     file: Option<File>,
     position: u64,
@@ -63,7 +63,7 @@ impl Follow {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn from_end(path: PathBuf) -> io::Result<Self> {
+    pub(crate) fn from_end(path: PathBuf) -> io::Result<Self> {
         let mut follow = Self {
             path,
             file: None,
@@ -83,7 +83,7 @@ impl Follow {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn lines(&mut self) -> io::Result<Vec<String>> {
+    pub(crate) fn lines(&mut self) -> io::Result<Vec<String>> {
         let mut lines = self.read()?;
         if lines.is_empty() && self.is_put_aside() && self.open()? {
             lines = self.read()?;

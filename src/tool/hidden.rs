@@ -1,7 +1,7 @@
 /// Whether a reader does not see `c`, or sees others elsewhere because of it: what turns the direction of writing, takes no
 /// room, or is a tag. Control characters are for the caller to judge, as some of them are line ends.
 #[must_use]
-pub fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')

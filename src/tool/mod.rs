@@ -11,10 +11,13 @@ mod name;
 mod shown;
 mod signature;
 
-pub use definition::{Definition, DefinitionError, Hints, Parameter, ToolHash};
-pub use hidden::is_hidden;
-pub use name::{NameError, QualifiedName, SEPARATOR, ServerName, ToolName};
+pub(crate) use definition::Hints;
+pub use definition::{Definition, Parameter, ToolHash};
+pub(crate) use hidden::is_hidden;
+pub(crate) use name::{NameError, QualifiedName, SEPARATOR};
+pub use name::{ServerName, ToolName};
 pub use shown::shown_to_models;
-pub use signature::{
-    Signature, first_sentence, local_pointer, render_hit, render_hits, tokens_of, type_expression,
-};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use signature::first_sentence;
+pub(crate) use signature::{Signature, local_pointer, type_expression};
+pub use signature::{render_hit, render_hits, tokens_of};

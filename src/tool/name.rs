@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What stands between a server's and a tool's name in the names that agents see.
-pub const SEPARATOR: &str = "__";
+pub(crate) const SEPARATOR: &str = "__";
 
 const MAX_SERVER_NAME: usize = 64;
 

@@ -20,7 +20,7 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A wire after its handshake. Dropping the last handle does not close it; its owner, the pool, does.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     pub(super) wire: Wire,
     pub(super) introduction: Introduction,
     /// Set once its tools were listed and compared with those that were first seen.
@@ -29,7 +29,7 @@ pub struct Connection {
 
 /// A request to a server on behalf of a client.
 #[derive(Clone)]
-pub struct ServerCall<'a> {
+pub(crate) struct ServerCall<'a> {
     /// The method: `tools/call`, `prompts/get`, `resources/read` and the like.
     pub method: &'a str,
     /// The tool, prompt or resource it names, which HTTP repeats in a header (2026-07-28).
@@ -49,13 +49,13 @@ pub struct ServerCall<'a> {
 impl Connection {
     /// What the server said of itself.
     #[must_use]
-    pub fn introduction(&self) -> &Introduction {
+    pub(crate) fn introduction(&self) -> &Introduction {
         &self.introduction
     }
 
     /// Whether the link is over.
     #[must_use]
-    pub fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.wire.is_ended()
     }
 
@@ -68,7 +68,7 @@ impl Connection {
     ///
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
-    pub async fn call(&self, call: &ServerCall<'_>) -> Result<ServerReply, CallError> {
+    pub(crate) async fn call(&self, call: &ServerCall<'_>) -> Result<ServerReply, CallError> {
         let ServerCall {
             method,
             name,
@@ -152,7 +152,7 @@ impl Connection {
     ///
     /// # Errors
     /// When no usable answer comes; see [`CallError`].
-    pub async fn request(
+    pub(crate) async fn request(
         &self,
         method: &str,
         members: &str,

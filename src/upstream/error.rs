@@ -8,7 +8,7 @@ use crate::tool::{ServerName, is_hidden};
 
 /// Why a server cannot be reached. Shared by everybody who waited for the same attempt.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
+pub(crate) enum ConnectError {
     /// No server of this name is configured.
     #[error("no server `{server}` is configured")]
     Unknown {
@@ -82,7 +82,7 @@ pub enum ConnectError {
 
 /// Why a request to a server has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum CallError {
+pub(crate) enum CallError {
     /// There is no connection, and none could be made; nothing was sent.
     #[error(transparent)]
     Connect(#[from] Arc<ConnectError>),
@@ -171,7 +171,7 @@ pub enum CallError {
 impl ConnectError {
     /// Whether a server of the other era may fail so: it refuses what it does not know, or ends over it.
     #[must_use]
-    pub fn may_be_of_era(&self) -> bool {
+    pub(crate) fn may_be_of_era(&self) -> bool {
         matches!(
             self,
             Self::Handshake { .. }
@@ -187,7 +187,7 @@ impl ConnectError {
 impl ConnectError {
     /// Whether a person who logs in could help.
     #[must_use]
-    pub fn wants_login(&self) -> bool {
+    pub(crate) fn wants_login(&self) -> bool {
         matches!(self, Self::Http { error, .. } if error.wants_login())
     }
 }
@@ -195,7 +195,7 @@ impl ConnectError {
 impl CallError {
     /// Whether a person who logs in could help. The request did nothing then.
     #[must_use]
-    pub fn wants_login(&self) -> bool {
+    pub(crate) fn wants_login(&self) -> bool {
         match self {
             Self::Connect(error) => error.wants_login(),
             Self::Http { error, .. } => error.wants_login(),
@@ -205,7 +205,7 @@ impl CallError {
 
     /// Whether the same request may be sent again without the risk of acting twice.
     #[must_use]
-    pub fn is_unsent(&self) -> bool {
+    pub(crate) fn is_unsent(&self) -> bool {
         matches!(
             self,
             Self::Lost {
@@ -217,7 +217,7 @@ impl CallError {
 
     /// Whether the connection went away under the request.
     #[must_use]
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
     }
 }

@@ -12,14 +12,14 @@ use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
 use crate::tool::ServerName;
 
 /// An answer that a client has yet to give.
-pub type Asking = Pin<Box<dyn Future<Output = ServerReply> + Send>>;
+pub(crate) type Asking = Pin<Box<dyn Future<Output = ServerReply> + Send>>;
 
 /// A comparison of a listing with what was first seen.
-pub type Comparing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+pub(crate) type Comparing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A request of a server to the client it works for.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub(crate) struct Question {
     /// Which server asks.
     pub server: ServerName,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
@@ -29,7 +29,7 @@ pub struct Question {
 }
 
 /// The client for whom a request is made.
-pub trait Host: Send + Sync {
+pub(crate) trait Host: Send + Sync {
     /// What it can be asked, which decides over which connection the request goes.
     fn capabilities(&self) -> ClientCapabilities;
 
@@ -63,7 +63,7 @@ pub trait Host: Send + Sync {
 }
 
 /// All clients there are, as servers see them outside of any request.
-pub trait Audience: Send + Sync {
+pub(crate) trait Audience: Send + Sync {
     /// What a new connection declares where no request says more: what the client that came last can be asked.
     fn capabilities(&self) -> ClientCapabilities;
 
@@ -86,7 +86,7 @@ pub trait Audience: Send + Sync {
 
 /// What a server says to whom it may concern.
 #[derive(Debug, Clone, Copy)]
-pub enum Notice<'a> {
+pub(crate) enum Notice<'a> {
     /// Its tools are others now.
     ToolsChanged,
     /// Its prompts are others now.
@@ -104,7 +104,7 @@ pub enum Notice<'a> {
 impl<'a> Notice<'a> {
     /// Reads a notification; `None` for one that concerns nobody.
     #[must_use]
-    pub fn read(method: &str, params: Option<&'a RawValue>) -> Option<Self> {
+    pub(crate) fn read(method: &str, params: Option<&'a RawValue>) -> Option<Self> {
         match (method, params) {
             ("notifications/tools/list_changed", _) => Some(Self::ToolsChanged),
             ("notifications/prompts/list_changed", _) => Some(Self::PromptsChanged),

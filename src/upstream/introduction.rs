@@ -4,7 +4,7 @@ use crate::mcp::{Revision, ServerCapabilities};
 
 /// The server's description of itself when the connection was opened.
 #[derive(Debug, Clone)]
-pub struct Introduction {
+pub(crate) struct Introduction {
     /// The protocol revision that is spoken with it.
     pub revision: Revision,
     /// `serverInfo.name` and `.version`, for display only.

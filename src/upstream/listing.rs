@@ -12,7 +12,7 @@ use crate::tool::ServerName;
 
 /// The lists of a server; the entries of all pages, each in its own bytes.
 #[derive(Debug, Clone)]
-pub struct Listing {
+pub(crate) struct Listing {
     /// What it says of itself.
     pub introduction: Introduction,
     /// The entries of `tools/list`.
@@ -30,7 +30,7 @@ pub struct Listing {
 
 impl Listing {
     /// Notes that its tools were compared with those that were first seen: calls may go over the connection.
-    pub fn set_compared(&self) {
+    pub(crate) fn set_compared(&self) {
         // Another listing of the connection may have been compared before.
         let _ = self.compared.set(());
     }
@@ -38,7 +38,7 @@ impl Listing {
 
 /// The reason that a list is missing.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum ListError {
+pub(crate) enum ListError {
     /// A page did not come.
     #[error(transparent)]
     Call(#[from] CallError),

@@ -12,7 +12,7 @@ const LONGEST_LINE: usize = 64 * 1024;
 
 /// Appends to a server's log; a log that cannot be written is reported once and then left alone.
 #[derive(Debug, Default)]
-pub struct ServerLog {
+pub(crate) struct ServerLog {
     file: Option<LogFile>,
     /// The start of a line that has not ended yet: a secret in two parts would not be known.
     partial: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct ServerLog {
 impl ServerLog {
     /// The log of `server` under `directory`; nothing is kept without one.
     #[must_use]
-    pub fn open(directory: Option<&Path>, server: &ServerName) -> Self {
+    pub(crate) fn open(directory: Option<&Path>, server: &ServerName) -> Self {
         let file = directory.map(|directory| LogFile::new(directory.join(format!("{server}.log"))));
         Self {
             file,
@@ -30,7 +30,7 @@ impl ServerLog {
     }
 
     /// Appends `bytes`; what was written of them and of what came before, without secrets.
-    pub fn write(&mut self, bytes: &[u8]) -> String {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> String {
         self.partial.extend_from_slice(bytes);
         let end = memrchr(b'\n', &self.partial).map_or(0, |at| at + 1);
         let text = if self.partial.len() - end > LONGEST_LINE {
@@ -45,7 +45,7 @@ impl ServerLog {
 
     /// The line that has not ended yet, without secrets, begun ones included.
     #[must_use]
-    pub fn unfinished(&self) -> String {
+    pub(crate) fn unfinished(&self) -> String {
         telemetry::masked_cut(&String::from_utf8_lossy(&self.partial))
     }
 

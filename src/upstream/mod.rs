@@ -21,7 +21,7 @@ mod link;
 mod list_limits;
 mod listing;
 mod log;
-pub mod oauth;
+pub(crate) mod oauth;
 mod opening;
 mod paging;
 mod pinned;
@@ -40,22 +40,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use connection::{Connection, ServerCall};
-pub use error::{CallError, ConnectError};
+pub(crate) use connection::ServerCall;
+pub(crate) use error::{CallError, ConnectError};
 #[cfg(unix)]
-pub use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
-pub use host::{Asking, Audience, Comparing, Host, Notice, Question};
-pub use introduction::Introduction;
-pub use listing::{ListError, Listing};
-pub use log::ServerLog;
-pub use pool::{Pool, ServerStatus, Urgent};
-pub use program::find as find_program;
-pub use reply::{ServerReply, code_of, message_of};
-pub use retry::backoff;
-pub use slot::State;
-pub use subscription::SubscribeError;
-pub use transport::http::HttpError;
-pub use transport::http::mirrors::mirrored;
+pub(crate) use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
+pub(crate) use host::{Asking, Audience, Comparing, Host, Notice, Question};
+pub(crate) use introduction::Introduction;
+pub(crate) use listing::{ListError, Listing};
+pub(crate) use log::ServerLog;
+pub(crate) use pool::{Pool, Urgent};
+pub(crate) use program::find as find_program;
+pub(crate) use reply::{ServerReply, code_of, message_of};
+pub(crate) use retry::backoff;
+pub(crate) use slot::State;
+pub(crate) use transport::http::HttpError;
+pub(crate) use transport::http::mirrors::mirrored;
 
 use crate::config;
 use crate::config::env::Environment;
@@ -68,11 +67,11 @@ use transport::http::client::Clients;
 const INSTALLING: u32 = 6;
 
 /// The largest message that is taken from a server, in bytes.
-pub const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
+pub(crate) const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// What all connections share: tasks, variables, directories, limits, HTTP clients.
 #[derive(Debug)]
-pub struct UpstreamContext {
+pub(crate) struct UpstreamContext {
     /// Where tasks are spawned.
     pub tasks: Tasks,
     /// The process's variables, of which servers inherit a few.
@@ -91,7 +90,11 @@ pub struct UpstreamContext {
 impl UpstreamContext {
     /// A context with the usual limits.
     #[must_use]
-    pub fn new(tasks: Tasks, variables: Environment, log_directory: Option<PathBuf>) -> Self {
+    pub(crate) fn new(
+        tasks: Tasks,
+        variables: Environment,
+        log_directory: Option<PathBuf>,
+    ) -> Self {
         Self {
             tasks,
             variables,

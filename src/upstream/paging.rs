@@ -30,7 +30,11 @@ impl Connection {
     ///
     /// # Errors
     /// When the tools cannot be listed.
-    pub async fn list(&self, server: &ServerName, limit: Duration) -> Result<Listing, ListError> {
+    pub(crate) async fn list(
+        &self,
+        server: &ServerName,
+        limit: Duration,
+    ) -> Result<Listing, ListError> {
         let has = |feature: &str| self.introduction().capabilities.has(feature);
         let listed = CancellationToken::new();
         let tools = async {

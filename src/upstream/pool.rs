@@ -21,7 +21,7 @@ use crate::telemetry;
 use crate::tool::ServerName;
 
 /// All configured servers and the connections to them.
-pub struct Pool {
+pub(crate) struct Pool {
     environment: Arc<UpstreamContext>,
     slots: RwLock<BTreeMap<ServerName, Slots>>,
     pub(super) audience: Arc<dyn Audience>,
@@ -31,7 +31,7 @@ pub struct Pool {
 
 /// A client waits for a server to be connected, until this is dropped.
 #[derive(Debug)]
-pub struct Urgent(watch::Sender<usize>);
+pub(crate) struct Urgent(watch::Sender<usize>);
 
 impl Drop for Urgent {
     fn drop(&mut self) {
@@ -50,7 +50,7 @@ struct Slots {
 
 /// What is known of a server without asking it.
 #[derive(Debug, Clone)]
-pub struct ServerStatus {
+pub(crate) struct ServerStatus {
     /// Its name.
     pub server: ServerName,
     /// Whether and how it can be reached.
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// A pool without servers; [`Pool::configure`] brings them. `audience` hears what servers say by themselves.
     #[must_use]
-    pub fn new(environment: UpstreamContext, audience: Arc<dyn Audience>) -> Self {
+    pub(crate) fn new(environment: UpstreamContext, audience: Arc<dyn Audience>) -> Self {
         Self {
             environment: Arc::new(environment),
             slots: RwLock::default(),
@@ -79,7 +79,7 @@ impl Pool {
 
     /// Takes over the servers of `config`. Connections of entries that stay the same stay; those of changed or
     /// removed ones close after their last call. Every server is started from here, so the logs learn the secrets here.
-    pub fn configure(&self, config: &Config) {
+    pub(crate) fn configure(&self, config: &Config) {
         telemetry::hide(&config.masker);
         let mut slots = self.slots.write();
         let mut next = BTreeMap::new();
@@ -111,7 +111,7 @@ impl Pool {
 
     /// Every server, by name.
     #[must_use]
-    pub fn status(&self) -> Vec<ServerStatus> {
+    pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let slots = self.slots.read();
         slots
             .iter()
@@ -123,7 +123,7 @@ impl Pool {
     }
 
     /// Opens `server` in the modern era first, as it was when it was last spoken with.
-    pub fn remember_modern(&self, server: &ServerName) {
+    pub(crate) fn remember_modern(&self, server: &ServerName) {
         if let Some(slots) = self.slots.read().get(server) {
             slots.first.remember_modern();
         }
@@ -131,13 +131,13 @@ impl Pool {
 
     /// The time a call of `server` may take by configuration, if it has its own.
     #[must_use]
-    pub fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
+    pub(crate) fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
         self.slots.read().get(server)?.first.entry.timeout
     }
 
     /// Host and port of a server behind HTTP; nothing of one that is a process of ours.
     #[must_use]
-    pub fn address_of(&self, server: &ServerName) -> Option<(String, Option<u16>)> {
+    pub(crate) fn address_of(&self, server: &ServerName) -> Option<(String, Option<u16>)> {
         let slots = self.slots.read();
         match &slots.get(server)?.first.entry.transport {
             Transport::Http(remote) | Transport::Sse(remote) => {
@@ -150,7 +150,7 @@ impl Pool {
 
     /// How long `server` may take to be connected and then, for `limit`, to do something.
     #[must_use]
-    pub fn connected_within(&self, server: &ServerName, limit: Duration) -> Duration {
+    pub(crate) fn connected_within(&self, server: &ServerName, limit: Duration) -> Duration {
         let slots = self.slots.read();
         let Some(slots) = slots.get(server) else {
             return limit;
@@ -166,7 +166,7 @@ impl Pool {
 
     /// Whether `server` could not be reached for want of a login when it was last tried.
     #[must_use]
-    pub fn wants_login(&self, server: &ServerName) -> bool {
+    pub(crate) fn wants_login(&self, server: &ServerName) -> bool {
         let slots = self.slots.read();
         let state = slots.get(server).map(Slots::state);
         matches!(state, Some(State::Failed { error, .. }) if error.wants_login())
@@ -174,7 +174,7 @@ impl Pool {
 
     /// The login at `server`, where it is one that may want it.
     #[must_use]
-    pub fn account(&self, server: &ServerName) -> Option<Account> {
+    pub(crate) fn account(&self, server: &ServerName) -> Option<Account> {
         let entry = self.slots.read().get(server)?.first.entry.clone();
         Account::of_entry(server, &entry, &self.environment).ok()?
     }
@@ -185,7 +185,7 @@ impl Pool {
     ///
     /// # Errors
     /// When no usable answer comes.
-    pub async fn call(
+    pub(crate) async fn call(
         &self,
         server: &ServerName,
         call: &ServerCall<'_>,
@@ -261,7 +261,7 @@ impl Pool {
     ///
     /// # Errors
     /// When it cannot be reached, or does not list its tools.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         server: &ServerName,
         limit: Duration,
@@ -282,7 +282,7 @@ impl Pool {
 
     /// Whether `server` has a live connection.
     #[must_use]
-    pub fn is_connected(&self, server: &ServerName) -> bool {
+    pub(crate) fn is_connected(&self, server: &ServerName) -> bool {
         let slots = self.slots.read();
         let mut all = slots.get(server).into_iter().flat_map(Slots::all);
         all.any(|slot| slot.connection().is_some())
@@ -290,20 +290,20 @@ impl Pool {
 
     /// To be held while a client waits for a server to be connected: other servers are not started meanwhile.
     #[must_use]
-    pub fn urgent(&self) -> Urgent {
+    pub(crate) fn urgent(&self) -> Urgent {
         self.urgent.send_modify(|waiting| *waiting += 1);
         Urgent(self.urgent.clone())
     }
 
     /// Resolves when no client waits for a server to be connected.
-    pub async fn quiet(&self) {
+    pub(crate) async fn quiet(&self) {
         let mut urgent = self.urgent.subscribe();
         // The sender lives as long as the pool.
         let _ = urgent.wait_for(|waiting| *waiting == 0).await;
     }
 
     /// Follows these resources of a server, by its own URIs, and no others; where there are any, its connection is kept.
-    pub fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
+    pub(crate) fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
         let slots = self.slots.read();
         let Some(slots) = slots.get(server) else {
             return;
@@ -326,7 +326,7 @@ impl Pool {
     ///
     /// # Errors
     /// With the reason why it does not.
-    pub async fn subscribed(
+    pub(crate) async fn subscribed(
         &self,
         server: &ServerName,
         uri: &str,
@@ -345,7 +345,7 @@ impl Pool {
     }
 
     /// Tells the connected servers from which level on log messages are wanted now; those that connect later are told then.
-    pub fn set_log_level(&self) {
+    pub(crate) fn set_log_level(&self) {
         let Some(level) = self.audience.log_level() else {
             return;
         };
@@ -367,7 +367,7 @@ impl Pool {
     }
 
     /// Waits until the guard has ended; connections end with the tasks of the run.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.environment.guard.close().await;
     }
 

@@ -12,7 +12,7 @@ const RUNNABLE: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 
 /// The program that `command` leads to, of those in the directories of `path`.
 #[must_use]
-pub fn find(command: &str, path: &str, environment: &Environment) -> Option<PathBuf> {
+pub(crate) fn find(command: &str, path: &str, environment: &Environment) -> Option<PathBuf> {
     let endings = if cfg!(windows) {
         endings(command, environment)
     } else {

@@ -7,7 +7,7 @@ use crate::mcp::{ErrorCode, Object};
 
 /// The answer of a server to a request.
 #[derive(Debug, Clone)]
-pub enum ServerReply {
+pub(crate) enum ServerReply {
     /// The result, in the server's own bytes.
     Result(Bytes),
     /// The JSON-RPC error object, in the server's own bytes.
@@ -16,7 +16,7 @@ pub enum ServerReply {
 
 /// The `code` of a JSON-RPC error object.
 #[must_use]
-pub fn code_of(error: &[u8]) -> Option<ErrorCode> {
+pub(crate) fn code_of(error: &[u8]) -> Option<ErrorCode> {
     let error: &RawValue = serde_json::from_slice(error).ok()?;
     Object::parse(error)
         .ok()?
@@ -29,7 +29,7 @@ pub fn code_of(error: &[u8]) -> Option<ErrorCode> {
 
 /// The `message` of a JSON-RPC error object.
 #[must_use]
-pub fn message_of(error: &[u8]) -> String {
+pub(crate) fn message_of(error: &[u8]) -> String {
     let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
     raw.and_then(|raw| Object::parse(raw).ok()?.text("message"))
         .unwrap_or_else(|| "an error without a message".into())

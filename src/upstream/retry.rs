@@ -9,7 +9,7 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 /// The pause before attempt `failures + 1`: doubling from one second to five minutes, each a random fifth longer or
 /// shorter, so that many processes do not try in step. It never says to give up.
 #[must_use]
-pub fn backoff(failures: u32) -> Duration {
+pub(crate) fn backoff(failures: u32) -> Duration {
     let pause = FIRST
         .saturating_mul(
             1_u32

@@ -24,7 +24,7 @@ const LONGEST_IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// A server's state, for display and decisions.
 #[derive(Debug, Clone)]
-pub enum State {
+pub(crate) enum State {
     /// Switched off in the configuration.
     Disabled,
     /// Nothing runs; the next call connects.
@@ -37,8 +37,6 @@ pub enum State {
     Failed {
         /// What went wrong.
         error: Arc<ConnectError>,
-        /// How many attempts in a row failed.
-        failures: u32,
         /// When a refresh tries again.
         retry_at: Instant,
     },
@@ -197,7 +195,6 @@ impl Slot {
             Phase::Disconnected | Phase::Ready(_) => State::Disconnected,
             Phase::Failed { error, retry_at } => State::Failed {
                 error: error.clone(),
-                failures: link.failures,
                 retry_at: *retry_at,
             },
         }

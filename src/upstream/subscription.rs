@@ -25,7 +25,7 @@ type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
 
 /// The reason that a resource cannot be followed.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum SubscribeError {
+pub(crate) enum SubscribeError {
     /// The server cannot be reached, or gave no answer.
     #[error(transparent)]
     Call(#[from] CallError),

@@ -1,6 +1,6 @@
 //! What a search hit is worth, on the tools of real servers.
 
-use mcpzip::tool::{Definition, ServerName, render_hit};
+use mcpzip::internals::tool::{Definition, ServerName, render_hit};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mcpzip::catalog::{Cache, Catalog, Key, Listed};
-use mcpzip::mcp::{Envelope, Frame, Message, Outcome, RequestId};
-use mcpzip::tool::ServerName;
+use mcpzip::internals::catalog::{Cache, Catalog, Key, Listed};
+use mcpzip::internals::mcp::{Envelope, Frame, Message, Outcome, RequestId};
+use mcpzip::internals::tool::ServerName;
 use serde_json::value::RawValue;
 
 /// An answer of about `size` bytes with some structure and some text.

@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use mcpzip::search::{Bundled, Document, Fingerprint, Request, Search, VectorKey};
-use mcpzip::tool::{ServerName, ToolHash, ToolName};
+use mcpzip::internals::search::{Bundled, Document, Fingerprint, Request, Search, VectorKey};
+use mcpzip::internals::tool::{ServerName, ToolHash, ToolName};
 
 const SIZES: [usize; 4] = [500, 2_000, 10_000, 50_000];
 const VERBS: [&str; 12] = [

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use mcpzip::statistics::{CallOutcome, Statistics};
+use mcpzip::internals::statistics::{CallOutcome, Statistics};
 
 const SERVERS: usize = 100;
 const TOOLS: usize = 50;

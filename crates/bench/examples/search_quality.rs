@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use mcpzip::search::{Bundled, Document, Explained, Fingerprint, Hit, Request, Search, VectorKey};
-use mcpzip::tool::{Definition, ServerName, ToolHash, ToolName};
+use mcpzip::internals::search::{
+    Bundled, Document, Explained, Fingerprint, Hit, Request, Search, VectorKey,
+};
+use mcpzip::internals::tool::{Definition, ServerName, ToolHash, ToolName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use anyhow::Context;
-use mcpzip::tool::{Definition, ServerName, render_hit, render_hits};
+use mcpzip::internals::tool::{Definition, ServerName, render_hit, render_hits};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,13 +1,13 @@
 //! A server as it was understood: what becomes of it in our configuration, and what it is.
 
-use super::super::{Node, references};
+use super::super::Node;
 use super::Carried;
 use crate::config::{program_name, secret_arguments, secret_parameters};
 use crate::secret::{Secret, is_secret_name};
 
 /// A server as `mcpzip` can use it; all texts have references in our form.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// How it is reached.
     pub target: Target,
     /// Kept and not used.
@@ -28,7 +28,7 @@ pub struct Entry {
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Target {
+pub(crate) enum Target {
     /// A process.
     Local {
         /// The program.
@@ -59,7 +59,7 @@ pub enum Target {
 
 /// Part of an entry that says which tools may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolRule {
+pub(crate) struct ToolRule {
     /// The key.
     pub key: String,
     /// What becomes of it.
@@ -71,7 +71,7 @@ pub struct ToolRule {
 impl Entry {
     /// As `mcpzip` has it in its configuration.
     #[must_use]
-    pub fn to_node(&self) -> Node {
+    pub(crate) fn to_node(&self) -> Node {
         let pairs = |pairs: &[(String, String)]| {
             Node::map(pairs.iter().map(|(key, value)| (key, Node::text(value))))
         };
@@ -134,15 +134,9 @@ impl Entry {
         Node::map(members)
     }
 
-    /// The variables that it refers to.
-    #[must_use]
-    pub fn variables(&self) -> Vec<String> {
-        references::variables(&self.to_node().to_json())
-    }
-
     /// What nobody else should see.
     #[must_use]
-    pub fn secrets(&self) -> Vec<Secret<String>> {
+    pub(crate) fn secrets(&self) -> Vec<Secret<String>> {
         let of_pairs = |pairs: &[(String, String)]| {
             let secret = pairs
                 .iter()
@@ -169,7 +163,7 @@ impl Entry {
 
     /// Whether it is `mcpzip`, whatever starts it.
     #[must_use]
-    pub fn is_mcpzip(&self) -> bool {
+    pub(crate) fn is_mcpzip(&self) -> bool {
         let words = self.words();
         // A directory of that name is often an argument; a program of that name is told what to do.
         let is_told = |pair: &[&str]| {
@@ -184,7 +178,7 @@ impl Entry {
 
     /// The other proxy that it is, if it is one: programs that stand before several servers themselves.
     #[must_use]
-    pub fn other_proxy(&self) -> Option<&str> {
+    pub(crate) fn other_proxy(&self) -> Option<&str> {
         const PROXIES: &[&str] = &[
             "mcp-proxy",
             "mcp-proxy-server",

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(super) use entry::ToolRule;
-pub use entry::{Entry, Target};
-pub use rule::{Carried, Rule, RuleKind};
+pub(crate) use entry::{Entry, Target};
+pub(crate) use rule::{Carried, Rule, RuleKind};
 
 use super::cache::Source;
 use super::{Client, ConfigLocation, Scope};
 
 /// All that was found.
 #[derive(Debug)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// The servers, in the order of clients and files.
     pub found: Vec<Found>,
     /// What names single servers or tools of theirs outside of their entries, or in them.
@@ -31,7 +31,7 @@ pub struct Survey {
 
 /// A server in a client's file.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub(crate) struct Found {
     /// Where.
     pub location: ConfigLocation,
     /// Its name there.
@@ -46,7 +46,7 @@ pub struct Found {
 
 /// A server that cannot move.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixed {
+pub(crate) struct Fixed {
     /// Whose.
     pub client: Client,
     /// Where it is known from.
@@ -60,7 +60,7 @@ pub struct Fixed {
 impl Found {
     /// Where its rules and the user look for it.
     #[must_use]
-    pub fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> Scope {
         self.location.scope
     }
 }

@@ -7,7 +7,7 @@ use super::Found;
 
 /// A rule about servers or tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// The file it is in.
     pub path: PathBuf,
     /// The keys that lead to it there.
@@ -29,7 +29,7 @@ pub struct Rule {
 
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RuleKind {
+pub(crate) enum RuleKind {
     /// Keeps tools from being used.
     Deny,
     /// A program that looks at each call before it is made.
@@ -46,7 +46,7 @@ pub enum RuleKind {
 
 /// What becomes of a rule behind the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Carried {
+pub(crate) enum Carried {
     /// These tools are withheld (`tools.deny`).
     Deny(Vec<String>),
     /// For these the user is asked (`tools.ask`).
@@ -64,7 +64,7 @@ pub enum Carried {
 impl RuleKind {
     /// In a word.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Deny => "deny",
             Self::Hook => "hook",
@@ -77,7 +77,7 @@ impl RuleKind {
 
     /// Whether something is kept from running by it.
     #[must_use]
-    pub const fn protects(self) -> bool {
+    pub(crate) const fn protects(self) -> bool {
         matches!(self, Self::Deny | Self::Hook)
     }
 }
@@ -85,13 +85,13 @@ impl RuleKind {
 impl Rule {
     /// Whether a migration would take away what it protects.
     #[must_use]
-    pub fn is_blocking(&self) -> bool {
+    pub(crate) fn is_blocking(&self) -> bool {
         self.kind.protects() && matches!(self.carried, Carried::Lost(_))
     }
 
     /// Whether it stands for rules that are not known, so that its server must not leave.
     #[must_use]
-    pub fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         self.kind == RuleKind::Unread && !self.is_carried()
     }
 
@@ -101,7 +101,7 @@ impl Rule {
 
     /// Whether the proxy has it afterwards.
     #[must_use]
-    pub fn is_carried(&self) -> bool {
+    pub(crate) fn is_carried(&self) -> bool {
         !matches!(self.carried, Carried::Needless | Carried::Lost(_))
     }
 }
@@ -109,7 +109,7 @@ impl Rule {
 impl Carried {
     /// What the proxy's configuration says in its place, or why nothing.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Deny(tools) => format!("tools.deny {}", tools.join(", ")),
             Self::Ask(tools) => format!("tools.ask {}", tools.join(", ")),

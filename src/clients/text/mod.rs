@@ -17,7 +17,7 @@ pub(super) use aside::is_mark;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub(crate) enum Syntax {
     /// JSON with comments and trailing commas.
     Json,
     /// The same, of which only what is about servers is read: Claude Code remembers much else in the same file.
@@ -30,7 +30,7 @@ pub enum Syntax {
 
 /// A file's text, and what it says; cheap to copy.
 #[derive(Debug, Clone)]
-pub struct Text {
+pub(crate) struct Text {
     syntax: Syntax,
     /// With marks for what is kept aside.
     text: Arc<String>,
@@ -40,7 +40,7 @@ pub struct Text {
 
 /// Why a text cannot be read, or not be edited so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
+pub(crate) enum TextError {
     /// It breaks the rules of its syntax.
     #[error("{0}")]
     Syntax(String),
@@ -57,7 +57,7 @@ pub enum TextError {
 impl Syntax {
     /// Its name in records.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
             Self::ClaudeJson => "claude-json",
@@ -68,7 +68,7 @@ impl Syntax {
 
     /// The syntax of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::Json, Self::ClaudeJson, Self::Toml, Self::Yaml]
             .into_iter()
             .find(|syntax| syntax.name() == name)
@@ -80,7 +80,7 @@ impl Text {
     ///
     /// # Errors
     /// When it breaks the rules of its syntax.
-    pub fn parse(syntax: Syntax, text: &str) -> Result<Self, TextError> {
+    pub(crate) fn parse(syntax: Syntax, text: &str) -> Result<Self, TextError> {
         Self::read(syntax, &Arc::new(text.to_owned()))
     }
 
@@ -117,13 +117,13 @@ impl Text {
 
     /// What it says.
     #[must_use]
-    pub fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &Node {
         &self.node
     }
 
     /// As it is to be written.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.aside.restore(&self.text)
     }
 
@@ -136,7 +136,7 @@ impl Text {
     ///
     /// # Errors
     /// When the text is written in a way that cannot be edited; it is then as it was.
-    pub fn set(&mut self, path: &[String], value: &Node) -> Result<(), TextError> {
+    pub(crate) fn set(&mut self, path: &[String], value: &Node) -> Result<(), TextError> {
         let mut wanted = Node::clone(&self.node);
         if !wanted.set(path, value.clone()) {
             return Err(refused(
@@ -155,7 +155,7 @@ impl Text {
     ///
     /// # Errors
     /// As for [`Text::set`].
-    pub fn remove(&mut self, path: &[String]) -> Result<(), TextError> {
+    pub(crate) fn remove(&mut self, path: &[String]) -> Result<(), TextError> {
         if self.node.at(path).is_none() {
             return Ok(());
         }

@@ -24,14 +24,14 @@ use trivia::{Trivia, comment_length, line_end_length};
 
 /// A text in JSON with comments and trailing commas; the whole is an object, or nothing yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub(crate) struct Document {
     text: String,
     has_mark: bool,
 }
 
 /// Why a document cannot be read, or not be edited so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DocumentError {
+pub(crate) enum DocumentError {
     /// The text is no JSON, comments and trailing commas aside.
     #[error("{position}: {problem}")]
     Syntax {
@@ -57,7 +57,7 @@ impl Document {
     ///
     /// # Errors
     /// When it is no JSON, or no object.
-    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
         let (text, has_mark) = match text.strip_prefix('\u{feff}') {
             Some(rest) => (rest, true),
             None => (text, false),
@@ -85,7 +85,7 @@ impl Document {
 
     /// The text as it is to be written.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         if self.has_mark {
             format!("\u{feff}{}", self.text)
         } else {
@@ -95,7 +95,7 @@ impl Document {
 
     /// What stands at `path`, as JSON without comments.
     #[must_use]
-    pub fn get(&self, path: &[&str]) -> Option<String> {
+    pub(crate) fn get(&self, path: &[&str]) -> Option<String> {
         let root = self.root();
         let mut value = &root;
         for key in path {
@@ -110,7 +110,7 @@ impl Document {
 
     /// The keys of the object at `path`, each once; none where there is no object.
     #[must_use]
-    pub fn keys(&self, path: &[&str]) -> Vec<String> {
+    pub(crate) fn keys(&self, path: &[&str]) -> Vec<String> {
         let root = self.root();
         let mut value = &root;
         for key in path {
@@ -139,7 +139,7 @@ impl Document {
     ///
     /// # Panics
     /// When `path` is empty: the whole is not a value of a key.
-    pub fn set(&mut self, path: &[&str], json: &str) -> Result<(), DocumentError> {
+    pub(crate) fn set(&mut self, path: &[&str], json: &str) -> Result<(), DocumentError> {
         let (first, rest) = path.split_first().expect("a path has a key");
         // Within the objects that are created, more than one value could pass for one.
         self.rendered(json, true, "")?;
@@ -178,7 +178,7 @@ impl Document {
     ///
     /// # Errors
     /// When the rest could not be read any more, which would be a fault of ours.
-    pub fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
+    pub(crate) fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
         let mut was_there = false;
         while let Some(cuts) = self.removal(path) {
             self.cut(cuts)?;

@@ -48,12 +48,12 @@ pub(super) struct Access {
 
 /// The origin of a page: scheme, host and port, as browsers send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(String);
+pub(crate) struct Origin(String);
 
 /// What is no origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an origin is a scheme, a host and, if need be, a port, as `https://app.example.com`")]
-pub struct NoOrigin;
+pub(crate) struct NoOrigin;
 
 impl FromStr for Origin {
     type Err = NoOrigin;

@@ -41,7 +41,7 @@ use axum::response::Response;
 use axum::routing::{any, get};
 use tokio::net::TcpListener;
 
-pub use access::Origin;
+pub(crate) use access::Origin;
 
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxy;
@@ -65,7 +65,7 @@ const ENDPOINT: &str = "/mcp";
 
 /// What the HTTP server is to do.
 #[derive(Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// Where it listens; port 0 is any free one.
     pub address: SocketAddr,
     /// What every client has to send; required on any address but this machine's own.
@@ -76,7 +76,7 @@ pub struct Options {
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// Everybody in reach could call every tool.
     #[error(
         "`{address}` can be reached from other machines, so clients must show a token: give one with `--token-file` or \
@@ -104,7 +104,7 @@ pub enum Error {
 
 /// A server that has its address.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     listener: TcpListener,
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -115,7 +115,11 @@ impl Server {
     ///
     /// # Errors
     /// When the address is not to be had, or would be open to everybody.
-    pub async fn bind(options: Options, proxy: Arc<Proxy>, tasks: Tasks) -> Result<Self, Error> {
+    pub(crate) async fn bind(
+        options: Options,
+        proxy: Arc<Proxy>,
+        tasks: Tasks,
+    ) -> Result<Self, Error> {
         let Options {
             address,
             token,
@@ -154,12 +158,12 @@ impl Server {
 
     /// The URL that clients are to be given.
     #[must_use]
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}{ENDPOINT}", self.address)
     }
 
     /// Serves until the run is to end.
-    pub fn start(self) {
+    pub(crate) fn start(self) {
         let router = router(self.shared.clone());
         let tasks = self.shared.tasks.clone();
         tasks.spawn(accepting::accept(self.listener, router, self.shared));

@@ -12,16 +12,10 @@ use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, DEFINITIONS, Proxy, Reply};
 pub(in crate::proxy) use crate::statistics::Answer;
-use crate::statistics::{CallOutcome, Statistics};
+use crate::statistics::CallOutcome;
 use crate::tool::{QualifiedName, tokens_of};
 
 impl Proxy {
-    /// What is counted.
-    #[must_use]
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
-    }
-
     /// Counts a client that asks for the tools for the first time, and the servers that it is spared.
     pub(in crate::proxy) fn count_listing(&self, view: &View, caller: &Caller) {
         if caller.client.lists() {

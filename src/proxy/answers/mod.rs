@@ -5,7 +5,7 @@ pub(in crate::proxy) mod content;
 pub(in crate::proxy) mod counting;
 pub(in crate::proxy) mod duplicate;
 pub(in crate::proxy) mod error;
-pub mod projection;
+pub(crate) mod projection;
 mod read_result;
 pub(in crate::proxy) mod reply;
 

@@ -20,7 +20,7 @@ const SCOPE: (&str, &str) = ("cacheScope", r#""private""#);
 
 /// What a request is answered with, before it is put into the caller's form.
 #[derive(Debug, Clone)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// A result of our own: a JSON object.
     Result(Bytes),
     /// The result of a server, in its own bytes.
@@ -48,7 +48,7 @@ pub enum Reply {
 impl Reply {
     /// A tool result of our own, as text.
     #[must_use]
-    pub fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         Self::Result(
             format!(
                 r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
@@ -60,7 +60,7 @@ impl Reply {
 
     /// A tool result that says what went wrong, for the agent to act on.
     #[must_use]
-    pub fn tool_error(text: &str) -> Self {
+    pub(crate) fn tool_error(text: &str) -> Self {
         Self::Result(
             format!(
                 r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#,
@@ -82,7 +82,7 @@ impl Reply {
 
     /// How a request went that is answered with this, in a word.
     #[must_use]
-    pub fn outcome(&self) -> &'static str {
+    pub(crate) fn outcome(&self) -> &'static str {
         match self {
             Self::Error { .. } | Self::RelayedError(_) => "error",
             Self::Result(result) | Self::Relayed(result) if is_error(result) => "tool_error",
@@ -92,7 +92,7 @@ impl Reply {
 
     /// A JSON-RPC error without data.
     #[must_use]
-    pub fn error(code: ErrorCode, message: String) -> Self {
+    pub(crate) fn error(code: ErrorCode, message: String) -> Self {
         Self::Error {
             code,
             message,
@@ -120,7 +120,7 @@ impl Reply {
 
     /// The answer to request `id` of a client that speaks `revision`.
     #[must_use]
-    pub fn into_frame(self, id: &RequestId, revision: Revision) -> Frame {
+    pub(crate) fn into_frame(self, id: &RequestId, revision: Revision) -> Frame {
         match self {
             Self::Result(body) if revision.is_modern() && has_meta(&body) => {
                 Frame::result(id, r#""resultType":"complete""#, stamped(&body))

@@ -30,7 +30,7 @@ const MAX_COUNTED: usize = 64;
 
 /// A tool's input schema, compiled once.
 #[derive(Debug)]
-pub struct Schema(State);
+pub(crate) struct Schema(State);
 
 #[derive(Debug)]
 enum State {
@@ -39,7 +39,7 @@ enum State {
         schema: Box<RawValue>,
         limit: Limit,
     },
-    Unchecked(Unchecked),
+    Unchecked,
 }
 
 /// The largest arguments that are checked: what a schema's patterns and loops permit in bounded time.
@@ -62,7 +62,7 @@ impl Limit {
 
 /// Why arguments are not checked against a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unchecked {
+pub(crate) enum Unchecked {
     /// The tool has none.
     #[error("the tool has no input schema")]
     Absent,
@@ -80,7 +80,7 @@ pub enum Unchecked {
 
 /// Arguments that may be sent.
 #[derive(Debug)]
-pub enum Checked<'a> {
+pub(crate) enum Checked<'a> {
     /// As they came, byte for byte.
     AsSent(&'a RawValue),
     /// Changed where they could have meant one thing only.
@@ -94,7 +94,7 @@ pub enum Checked<'a> {
 
 /// One change made to arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repair {
+pub(crate) struct Repair {
     /// Where, as `labels[0]`; empty for the arguments as a whole.
     pub path: String,
     /// What was found there, such as `a number as a string`.
@@ -103,7 +103,7 @@ pub struct Repair {
 
 /// One thing that is wrong with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// Where, as `labels[0]`; empty for the arguments as a whole.
     pub path: String,
     /// What is wrong, in words for the agent.
@@ -113,21 +113,15 @@ pub struct Fault {
 impl Schema {
     /// Compiles an input schema. This cannot fail: without a usable schema arguments are not checked.
     #[must_use]
-    pub fn compile(input_schema: Option<&RawValue>) -> Self {
+    pub(crate) fn compile(input_schema: Option<&RawValue>) -> Self {
         let state = match input_schema.ok_or(Unchecked::Absent).and_then(compile) {
             Ok(state) => state,
-            Err(reason) => State::Unchecked(reason),
+            Err(reason) => {
+                tracing::debug!(%reason, "the arguments of a tool are not checked");
+                State::Unchecked
+            }
         };
         Self(state)
-    }
-
-    /// Why arguments are not checked, if they are not.
-    #[must_use]
-    pub fn unchecked(&self) -> Option<&Unchecked> {
-        match &self.0 {
-            State::Checked { .. } => None,
-            State::Unchecked(reason) => Some(reason),
-        }
     }
 
     /// The arguments as they should be sent.
@@ -136,7 +130,10 @@ impl Schema {
     ///
     /// # Errors
     /// What is wrong with them, at most eight faults, after all that could be repaired was.
-    pub fn check<'a>(&self, arguments: Option<&'a RawValue>) -> Result<Checked<'a>, Vec<Fault>> {
+    pub(crate) fn check<'a>(
+        &self,
+        arguments: Option<&'a RawValue>,
+    ) -> Result<Checked<'a>, Vec<Fault>> {
         let sent = arguments
             .filter(|raw| raw.get() != "null")
             .unwrap_or_else(none);

@@ -28,7 +28,7 @@ pub(in crate::proxy) struct Audience {
 
 /// Somebody who hears of changes, as long as it is held.
 #[derive(Debug)]
-pub struct Listener {
+pub(crate) struct Listener {
     /// Where it goes; a client over HTTP may have opened no stream for it.
     outbox: Mutex<Option<Outbox>>,
     interests: Mutex<Interests>,
@@ -40,7 +40,7 @@ pub struct Listener {
 
 /// What somebody wants to hear of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Interests {
+pub(crate) struct Interests {
     /// Changes of the tool list.
     pub tools: bool,
     /// Changes of the prompt list.
@@ -53,7 +53,7 @@ pub struct Interests {
 
 /// What has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// The tool list.
     Tools,
     /// The prompt list.
@@ -88,7 +88,7 @@ impl Listener {
 
     /// A subscription of the modern era, marked by its id (2026-07-28, basic/patterns/subscriptions).
     #[must_use]
-    pub fn for_subscription(id: &str, interests: Interests, outbox: Outbox) -> Arc<Self> {
+    pub(crate) fn for_subscription(id: &str, interests: Interests, outbox: Outbox) -> Arc<Self> {
         let (outbox, interests) = (Mutex::new(Some(outbox)), Mutex::new(interests));
         Arc::new(Self {
             outbox,
@@ -99,7 +99,7 @@ impl Listener {
     }
 
     /// From now on, messages go to `outbox`.
-    pub fn attach(&self, outbox: Outbox) {
+    pub(crate) fn attach(&self, outbox: Outbox) {
         *self.outbox.lock() = Some(outbox);
     }
 
@@ -339,7 +339,7 @@ impl upstream::Audience for AudienceBridge {
 impl Interests {
     /// Reads the filter of a subscription (2026-07-28, basic/patterns/subscriptions).
     #[must_use]
-    pub fn parse(filter: &Object<'_>) -> Self {
+    pub(crate) fn parse(filter: &Object<'_>) -> Self {
         let wants = |key: &str| filter.get(key).is_some_and(|raw| raw.get() == "true");
         let uris = filter
             .get("resourceSubscriptions")
@@ -354,7 +354,7 @@ impl Interests {
 
     /// The filter as it is acknowledged.
     #[must_use]
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let mut members: Vec<String> = [
             (self.tools, "toolsListChanged"),
             (self.prompts, "promptsListChanged"),

@@ -16,7 +16,7 @@ use crate::upstream::{Asking, Host, Question, ServerReply};
 
 /// Who asks: what a request says of its session.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// The client.
     pub client: Arc<Client>,
     /// The revision the request is in.

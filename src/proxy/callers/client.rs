@@ -16,7 +16,7 @@ use crate::upstream::ServerReply;
 
 /// One client, from its first message to its last.
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     number: u64,
     /// Whose share of the filter workers it takes, where that is not its own.
     share: OnceLock<u64>,
@@ -44,7 +44,7 @@ struct State {
 
 /// What a client shows its model of a result that has both text and structured content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shows {
+pub(crate) enum Shows {
     /// The text blocks.
     Text,
     /// The structured content instead of the texts.
@@ -56,7 +56,7 @@ pub enum Shows {
 impl Shows {
     /// What the client of this name (`clientInfo`) shows, where somebody has looked.
     #[must_use]
-    pub fn of(client: &str) -> Option<Self> {
+    pub(crate) fn of(client: &str) -> Option<Self> {
         match client {
             "claude-code" | "codex-mcp-client" => Some(Self::Structured),
             "opencode" => Some(Self::Text),
@@ -71,7 +71,7 @@ impl Shows {
 impl Client {
     /// A client that has not said anything yet.
     #[must_use]
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -85,32 +85,32 @@ impl Client {
 
     /// Tells clients apart.
     #[must_use]
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
     /// Whose share of the filter workers it takes.
     #[must_use]
-    pub fn share(&self) -> u64 {
+    pub(crate) fn share(&self) -> u64 {
         self.share.get().copied().unwrap_or(self.number)
     }
 
     /// Notes that it takes the share of all requests without a session from a client of this name: each of them would have a
     /// share of its own otherwise.
-    pub fn shares_as(&self, name: &str) {
+    pub(crate) fn shares_as(&self, name: &str) {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         self.share.get_or_init(|| KEYS.hash_one(name));
     }
 
     /// What it hears unasked, and where that goes.
     #[must_use]
-    pub fn listener(&self) -> &Arc<Listener> {
+    pub(crate) fn listener(&self) -> &Arc<Listener> {
         &self.listener
     }
 
     /// What its handshake declared; `None` before one.
     #[must_use]
-    pub fn capabilities(&self) -> Option<ClientCapabilities> {
+    pub(crate) fn capabilities(&self) -> Option<ClientCapabilities> {
         self.state().capabilities
     }
 
@@ -121,17 +121,17 @@ impl Client {
 
     /// What it shows its model, where that is known.
     #[must_use]
-    pub fn shows(&self) -> Option<Shows> {
+    pub(crate) fn shows(&self) -> Option<Shows> {
         self.state().shows
     }
 
     /// Notes the name that its handshake gives.
-    pub fn named(&self, name: &str) {
+    pub(crate) fn named(&self, name: &str) {
         self.state().shows = Shows::of(name);
     }
 
     /// Sets the directories this process was started in on the client's behalf.
-    pub fn set_workspace(&self, home: Arc<[PathBuf]>) {
+    pub(crate) fn set_workspace(&self, home: Arc<[PathBuf]>) {
         self.state().home = home;
     }
 
@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// Forgets the client's `roots`, which have changed.
-    pub fn moved(&self) {
+    pub(crate) fn moved(&self) {
         self.state().roots = Arc::default();
     }
 
@@ -167,7 +167,7 @@ impl Client {
 
     /// The level from which on it wants log messages; all of them before it says so.
     #[must_use]
-    pub fn log_level(&self) -> Option<LogLevel> {
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
         self.state().log_level
     }
 
@@ -209,7 +209,7 @@ impl Client {
     }
 
     /// Takes an answer to question `id`; nobody waits for one that comes late or twice.
-    pub fn answered(&self, id: u64, outcome: &Outcome<'_>) {
+    pub(crate) fn answered(&self, id: u64, outcome: &Outcome<'_>) {
         let question = self.questions().remove(&id);
         let copied =
             |raw: &serde_json::value::RawValue| Bytes::copy_from_slice(raw.get().as_bytes());

@@ -18,7 +18,7 @@ const ROOTS_LIMIT: Duration = Duration::from_secs(3);
 
 impl Proxy {
     /// Sets the workspace of this process, which its only client shares.
-    pub fn set_workspace(&self, directories: &[PathBuf]) {
+    pub(crate) fn set_workspace(&self, directories: &[PathBuf]) {
         let mut directories: Vec<PathBuf> = directories
             .iter()
             .map(|directory| real(directory))
@@ -32,13 +32,13 @@ impl Proxy {
 
     /// The workspace of this process.
     #[must_use]
-    pub fn workspace(&self) -> Workspace {
+    pub(crate) fn workspace(&self) -> Workspace {
         self.workspace.lock().clone()
     }
 
     /// Whether a server is visible from any known workspace.
     #[must_use]
-    pub fn is_reachable(&self, server: &ServerName) -> bool {
+    pub(crate) fn is_reachable(&self, server: &ServerName) -> bool {
         self.views.is_reachable(server)
     }
 
@@ -68,7 +68,7 @@ impl Proxy {
     }
 
     /// Requests the client's `roots` right after the handshake, so that no later call waits for them.
-    pub async fn fetch_roots(&self, client: &Client) {
+    pub(crate) async fn fetch_roots(&self, client: &Client) {
         if let (true, Some(outbox), Some(able)) = (
             self.views.has_projects(),
             client.listener().outbox(),

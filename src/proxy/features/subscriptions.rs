@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 impl Proxy {
     /// What of a client's `interests` there can be news of.
-    pub async fn offered(&self, client: &Client, interests: Interests) -> Interests {
+    pub(crate) async fn offered(&self, client: &Client, interests: Interests) -> Interests {
         self.offered_in(&self.views.from(client.workspace()), interests)
             .await
     }

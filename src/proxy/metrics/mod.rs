@@ -14,13 +14,13 @@ use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
 use crate::upstream::State;
 use text::{Family, Kind, Text};
 
-pub use text::CONTENT_TYPE;
+pub(crate) use text::CONTENT_TYPE;
 
 impl Proxy {
     /// What this process has counted since it began, and how things stand; `sessions` is how many clients have one.
     /// Looks at the process in the system, which may block for a moment.
     #[must_use]
-    pub fn metrics(&self, sessions: usize) -> String {
+    pub(crate) fn metrics(&self, sessions: usize) -> String {
         let mut text = Text::default();
         let version = env!("CARGO_PKG_VERSION");
         let family = Family::new("mcpzip_build_info", Kind::Gauge, "The version that runs.");

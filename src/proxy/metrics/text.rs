@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 /// What the text is, for HTTP.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What a figure is called, and what it is.
 #[derive(Debug, Clone, Copy)]

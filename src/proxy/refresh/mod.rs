@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// When servers are listed without being asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub(crate) enum Start {
     /// Those of which the cache knows nothing, soon after the start, and those whose list is old, later.
     Serving,
     /// None: a command says which it needs.
@@ -51,7 +51,7 @@ pub enum Start {
 
 /// How far the listing of one server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// It was not asked in this run.
     NotAsked,
     /// It is being asked.
@@ -64,7 +64,7 @@ pub enum Progress {
 
 /// The listing of all servers.
 #[derive(Debug)]
-pub struct Refresh {
+pub(crate) struct Refresh {
     parts: Parts,
     start: Start,
     permits: Arc<Semaphore>,
@@ -176,12 +176,12 @@ impl Refresh {
     }
 
     /// Lets the reading of the cache begin, which the answer to a handshake does not need, and should not have beside it.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.begun.cancel();
     }
 
     /// Lets the listing begin: starting many processes takes time that the client's first answer must not wait for.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         self.begin();
         self.released.cancel();
     }
@@ -300,7 +300,7 @@ impl Refresh {
     }
 
     /// Asks for a new list of one server, soon.
-    pub fn poke(&self, server: &ServerName) {
+    pub(crate) fn poke(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             watched.watch.asked.notify_one();
         }
@@ -308,12 +308,12 @@ impl Refresh {
 
     /// Whether the cache is read.
     #[must_use]
-    pub fn is_loaded(&self) -> bool {
+    pub(crate) fn is_loaded(&self) -> bool {
         *self.loading.borrow() == 0
     }
 
     /// Resolves when the cache is read.
-    pub async fn loaded(&self) {
+    pub(crate) async fn loaded(&self) {
         self.begin();
         let mut loading = self.loading.subscribe();
         loading
@@ -324,7 +324,7 @@ impl Refresh {
 
     /// How far each server's listing is.
     #[must_use]
-    pub fn progress(&self) -> BTreeMap<ServerName, Progress> {
+    pub(crate) fn progress(&self) -> BTreeMap<ServerName, Progress> {
         self.watched()
             .iter()
             .map(|(name, watched)| (name.clone(), watched.watch.state.borrow().progress.clone()))
@@ -332,7 +332,7 @@ impl Refresh {
     }
 
     /// Forgets a server's list that turned out unreadable, and asks again.
-    pub fn discard(&self, server: &ServerName) {
+    pub(crate) fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             self.parts.cache.discard(&watched.key);
             watched.watch.asked.notify_one();

@@ -30,7 +30,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// How many of the tools can be found by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     /// All tools.
     pub tools: usize,
     /// Those with a vector.

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 impl Refresh {
     /// Asks for new lists of `servers`, all if there is no name, and waits until each was asked once, at most for
     /// `limit`.
-    pub async fn list(&self, server: Option<&ServerName>, limit: Duration) {
+    pub(crate) async fn list(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
         self.loaded().await;
         let rounds: Vec<_> = self
@@ -49,7 +49,7 @@ impl Refresh {
 
     /// Resolves when the cache is read and, where it knew nothing of a server, that server was asked, at most after
     /// `limit`.
-    pub async fn known(&self, server: Option<&ServerName>, limit: Duration) {
+    pub(crate) async fn known(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
         self.loaded().await;
         let snapshot = self.parts.catalog.snapshot();
@@ -117,7 +117,7 @@ impl Refresh {
 
     /// Waits while servers are listed for the first time: a few seconds, and longer as long as one after the other comes;
     /// of a `server` for that one alone. Where nothing is known yet, the time begins now. Whether it waited.
-    pub async fn settled(&self, server: Option<&str>, is_blind: bool) -> bool {
+    pub(crate) async fn settled(&self, server: Option<&str>, is_blind: bool) -> bool {
         let start = Instant::now();
         let mut came = self.came.subscribe();
         let mut has_waited = false;

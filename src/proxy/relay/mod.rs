@@ -53,7 +53,7 @@ pub(super) struct Relay {
 
 /// What a client's request says besides what it asks for.
 #[derive(Debug, Clone)]
-pub struct RequestContext {
+pub(crate) struct RequestContext {
     pub(super) caller: Caller,
     /// What the caller may see.
     pub(super) view: View,
@@ -85,7 +85,7 @@ pub(super) struct Relayed<'a> {
 impl RequestContext {
     /// Reads what `params` of a request of `caller` say besides what it asks for.
     #[must_use]
-    pub fn of(caller: &Caller, view: &View, params: &Object<'_>) -> Self {
+    pub(crate) fn of(caller: &Caller, view: &View, params: &Object<'_>) -> Self {
         let meta = params
             .get("_meta")
             .and_then(|raw| Object::parse(raw).ok())
@@ -122,7 +122,7 @@ impl RequestContext {
     /// The same for one of several calls in one request: a modern client cannot be asked back for one of them, and
     /// progress would be several at once.
     #[must_use]
-    pub fn in_company(&self) -> Self {
+    pub(crate) fn in_company(&self) -> Self {
         let is_askable = !self.caller.revision.is_modern();
         Self {
             is_askable,

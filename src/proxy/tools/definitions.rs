@@ -6,7 +6,7 @@ use crate::mcp::frame::quoted;
 use crate::proxy::Mode;
 
 /// The result of `tools/list`.
-pub const DEFINITIONS: &str = concat!(
+pub(crate) const DEFINITIONS: &str = concat!(
     r#"{"tools":["#,
     r#"{"name":"search_tools","description":"Find tools of all connected servers by what you need done. A hit shows how to call it with execute_tool: `x?` is optional, `…` means describe_tool has more.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"The need, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":5},"server":{"type":"string","description":"Only this server"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
     r#"{"name":"describe_tool","description":"Full schemas and notes of tools, where a hit is not enough.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"names":{"type":"array","items":{"type":"string"}}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,

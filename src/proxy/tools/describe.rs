@@ -82,7 +82,7 @@ impl Proxy {
     ///
     /// # Errors
     /// With a text for whoever asked, when there is none.
-    pub async fn describe(
+    pub(crate) async fn describe(
         &self,
         view: &View,
         name: &str,

@@ -49,7 +49,7 @@ struct Shared<'a> {
 }
 
 /// A call as the agent put it.
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     /// The tool, however it is written.
     pub name: &'a str,
     /// Its arguments.
@@ -68,7 +68,7 @@ pub struct Call<'a> {
 
 /// Why a call has no result; each with a text for whoever called.
 #[derive(Debug, Clone)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// No such tool, or more than one, among those that are known.
     Unknown(String),
     /// The arguments do not fit; nothing was sent.
@@ -84,7 +84,7 @@ pub enum Failure {
 impl Failure {
     /// What happened, to which server, and what to do next.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Unknown(text)
             | Self::Arguments(text)
@@ -218,7 +218,7 @@ impl Proxy {
     ///
     /// # Errors
     /// With the text for the agent, when there is no result.
-    pub async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
+    pub(crate) async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
         self.run(call).await.map(|ran| ran.reply)
     }
 

@@ -61,7 +61,7 @@ impl Proxy {
     ///
     /// # Errors
     /// With a text for whoever asked, when there can be no answer.
-    pub async fn search(
+    pub(crate) async fn search(
         &self,
         view: &View,
         query: &str,
@@ -92,7 +92,7 @@ impl Proxy {
     ///
     /// # Errors
     /// As those of [`Proxy::search`].
-    pub async fn explain(
+    pub(crate) async fn explain(
         &self,
         view: &View,
         query: &str,
@@ -272,7 +272,7 @@ fn text_of(error: &Error) -> String {
 
 /// What a search found.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The hits, best first.
     pub found: Vec<Found>,
     /// Servers that could not be searched, each with the reason.
@@ -284,7 +284,7 @@ pub struct Answer {
 
 /// One hit.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub(crate) struct Found {
     /// `server__tool`.
     pub name: String,
     /// How well it fits.

@@ -6,7 +6,7 @@ use crate::registry::wire;
 
 /// Something that the user decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
+pub(crate) struct Input {
     /// By what it is called in `--env` and `--set`.
     pub name: String,
     /// What it is.
@@ -27,7 +27,7 @@ pub struct Input {
 }
 
 /// What the user decided, by the inputs' names.
-pub type Given = BTreeMap<String, Vec<String>>;
+pub(crate) type Given = BTreeMap<String, Vec<String>>;
 
 impl Input {
     pub(super) fn new(
@@ -62,7 +62,7 @@ impl Input {
 
     /// Whether it has to be asked for.
     #[must_use]
-    pub fn is_missing(&self, given: &Given) -> bool {
+    pub(crate) fn is_missing(&self, given: &Given) -> bool {
         self.is_required
             && self.default.is_none()
             && !self.is_secret
@@ -71,7 +71,7 @@ impl Input {
 
     /// What it may be, in words.
     #[must_use]
-    pub fn expected(&self) -> String {
+    pub(crate) fn expected(&self) -> String {
         match (self.choices.as_slice(), self.format.as_str()) {
             ([], "number") => "a number".to_owned(),
             ([], "boolean") => "true or false".to_owned(),
@@ -92,7 +92,7 @@ impl Input {
     ///
     /// # Errors
     /// What it may be.
-    pub fn check(&self, value: &str) -> Result<(), String> {
+    pub(crate) fn check(&self, value: &str) -> Result<(), String> {
         let is_right = match self.format.as_str() {
             _ if value.contains("${") => true,
             _ if !self.choices.is_empty() => self.choices.iter().any(|choice| choice == value),

@@ -12,13 +12,13 @@ mod runner;
 use crate::config::EntryText;
 use crate::registry::wire::{self, Argument, Detail, Package};
 
-pub use input::{Given, Input};
+pub(crate) use input::{Given, Input};
 
 use fill::Fill;
 
 /// In which way a server is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     /// A package of npm, by `npx`.
     Npm,
     /// A package of PyPI, by `uvx`.
@@ -33,7 +33,7 @@ pub enum Way {
 
 /// Why a server cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub(crate) enum Unusable {
     /// There is nothing that `mcpzip` could run or reach.
     #[error("it cannot be run by mcpzip: {0}")]
     NoWay(String),
@@ -44,7 +44,7 @@ pub enum Unusable {
 
 /// One way to run one version of a server.
 #[derive(Debug)]
-pub struct Recipe<'a> {
+pub(crate) struct Recipe<'a> {
     way: Way,
     source: Source<'a>,
 }
@@ -57,7 +57,7 @@ enum Source<'a> {
 
 /// An entry as the registry would have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     kind: Option<&'static str>,
     command: Option<&'static str>,
     args: Vec<String>,
@@ -68,11 +68,11 @@ pub struct Entry {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Npm, Self::Pypi, Self::Oci, Self::Nuget, Self::Remote];
+    pub(crate) const ALL: [Self; 5] = [Self::Npm, Self::Pypi, Self::Oci, Self::Nuget, Self::Remote];
 
     /// The word for it.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Npm => "npm",
             Self::Pypi => "pypi",
@@ -84,7 +84,7 @@ impl Way {
 
     /// The way of this word.
     #[must_use]
-    pub fn named(word: &str) -> Option<Self> {
+    pub(crate) fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|way| way.word() == word)
     }
 
@@ -155,13 +155,13 @@ impl<'a> Recipe<'a> {
 
     /// The way.
     #[must_use]
-    pub fn way(&self) -> Way {
+    pub(crate) fn way(&self) -> Way {
         self.way
     }
 
     /// What the user decides, for a server that is to be called `name`.
     #[must_use]
-    pub fn inputs(&self, name: &str) -> Vec<Input> {
+    pub(crate) fn inputs(&self, name: &str) -> Vec<Input> {
         let mut inputs: Vec<Input> = Vec::new();
         for (label, input, is_repeated, is_env) in self.slots() {
             let mut add = |label: &str,
@@ -201,7 +201,7 @@ impl<'a> Recipe<'a> {
     /// # Errors
     /// When something that is given is not what it may be, or the program that runs the package would get an option that is
     /// not known to be harmless; missing inputs are left out.
-    pub fn entry(&self, name: &str, given: &Given) -> Result<Entry, String> {
+    pub(crate) fn entry(&self, name: &str, given: &Given) -> Result<Entry, String> {
         let inputs = self.inputs(name);
         for input in &inputs {
             for value in given.get(&input.name).into_iter().flatten() {
@@ -459,7 +459,7 @@ impl<'a> Recipe<'a> {
 impl Entry {
     /// The entry's members.
     #[must_use]
-    pub fn text(&self) -> EntryText {
+    pub(crate) fn text(&self) -> EntryText {
         let mut text = EntryText::default();
         text.text("type", self.kind);
         text.text("command", self.command);
@@ -472,7 +472,7 @@ impl Entry {
 
     /// The command, or the URL, as it would be shown.
     #[must_use]
-    pub fn target(&self) -> String {
+    pub(crate) fn target(&self) -> String {
         let command = self
             .command
             .into_iter()
@@ -483,7 +483,7 @@ impl Entry {
     }
 
     /// Its variables, or its headers.
-    pub fn pairs(&self) -> impl Iterator<Item = &(String, String)> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = &(String, String)> {
         self.env.iter().chain(&self.headers)
     }
 }

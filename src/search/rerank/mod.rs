@@ -19,7 +19,7 @@ use crate::config::LanguageModel;
 use crate::secret::Secret;
 
 /// How many hits it is asked to order, or as many as are wanted.
-pub const CANDIDATES: usize = 20;
+pub(crate) const CANDIDATES: usize = 20;
 
 /// How many orders are remembered.
 const CAPACITY: usize = 1_000;
@@ -29,7 +29,7 @@ const MOST_FAILURES: u32 = 2;
 const REST: Duration = Duration::from_secs(60);
 
 /// A language model as a stage of the search. It remembers what it said of the same need and the same hits.
-pub struct Reranker {
+pub(crate) struct Reranker {
     model: LanguageModel,
     key: Option<Secret<String>>,
     client: reqwest::Client,
@@ -57,7 +57,7 @@ struct Health {
 
 /// Why there is no order.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The client for it cannot be made.
     #[error("no HTTP client can be made")]
     Client {
@@ -95,7 +95,7 @@ impl Reranker {
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub fn new(model: LanguageModel, key: Option<Secret<String>>) -> Result<Self, Error> {
+    pub(crate) fn new(model: LanguageModel, key: Option<Secret<String>>) -> Result<Self, Error> {
         // It is there already when a client was made before; any provider will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
@@ -121,13 +121,13 @@ impl Reranker {
 
     /// What it asks.
     #[must_use]
-    pub fn model(&self) -> &LanguageModel {
+    pub(crate) fn model(&self) -> &LanguageModel {
         &self.model
     }
 
     /// The order of `tools`, each a signature with a sentence, for a need: indices, best first, each once. `None` when
     /// they are to stay as they are. Those who ask the same at once share one request.
-    pub async fn order(&self, query: &str, tools: &[String]) -> Option<Arc<[usize]>> {
+    pub(crate) async fn order(&self, query: &str, tools: &[String]) -> Option<Arc<[usize]>> {
         if tools.len() < 2 {
             return None;
         }

@@ -14,7 +14,7 @@ const SAMPLED: u8 = 1;
 
 /// A place in a trace, as it is told from one process to the next (W3C Trace Context, `traceparent` and `tracestate`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context {
+pub(crate) struct Context {
     pub(super) trace: [u8; 16],
     pub(super) span: SpanId,
     flags: u8,
@@ -23,7 +23,7 @@ pub struct Context {
 
 /// How a request belongs to a trace.
 #[derive(Debug, Clone, Default)]
-pub enum Trace {
+pub(crate) enum Trace {
     /// Not at all, as far as is known.
     #[default]
     None,
@@ -37,7 +37,7 @@ impl Context {
     /// Reads `traceparent` and `tracestate`; nothing where the first cannot be understood. A later version counts as the
     /// known one, as far as that goes.
     #[must_use]
-    pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
+    pub(crate) fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let mut parts = parent.trim().split('-');
         let version = bytes::<1>(parts.next()?)?;
         let (trace, span, flags) = (
@@ -61,7 +61,7 @@ impl Context {
 
     /// What a request's `_meta` says (2026-07-28, basic/index, "Trace context").
     #[must_use]
-    pub fn of_meta(meta: &Object<'_>) -> Option<Self> {
+    pub(crate) fn of_meta(meta: &Object<'_>) -> Option<Self> {
         Self::parse(
             &meta.text("traceparent")?,
             meta.text("tracestate").as_deref(),
@@ -88,7 +88,7 @@ impl Context {
 
     /// Whether its trace is recorded.
     #[must_use]
-    pub fn is_sampled(&self) -> bool {
+    pub(crate) fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
@@ -99,7 +99,7 @@ impl Context {
 
     /// The value of `traceparent`.
     #[must_use]
-    pub fn parent(&self) -> String {
+    pub(crate) fn parent(&self) -> String {
         format!(
             "00-{}-{}-{:02x}",
             hex(&self.trace),
@@ -110,7 +110,7 @@ impl Context {
 
     /// The value of `tracestate`, where there is one that a header can carry.
     #[must_use]
-    pub fn state(&self) -> Option<&str> {
+    pub(crate) fn state(&self) -> Option<&str> {
         let is_fit = |state: &&str| {
             state.len() <= LONGEST_STATE && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         };
@@ -119,7 +119,7 @@ impl Context {
 
     /// Members for `_meta`, without braces.
     #[must_use]
-    pub fn members(&self) -> String {
+    pub(crate) fn members(&self) -> String {
         let state = self
             .state
             .as_ref()
@@ -135,7 +135,7 @@ impl Context {
 impl Trace {
     /// What the next process is told.
     #[must_use]
-    pub fn context(&self) -> Option<&Arc<Context>> {
+    pub(crate) fn context(&self) -> Option<&Arc<Context>> {
         match self {
             Self::None => None,
             Self::Passed(context) | Self::Ours(context) => Some(context),

@@ -77,7 +77,7 @@ impl Tracer {
     }
 
     /// Sends what is left, after all tasks have ended; `limit` is all the time there is for it.
-    pub async fn flush(&self, limit: Duration) {
+    pub(crate) async fn flush(&self, limit: Duration) {
         let mut waiting = self.waiting.lock().await;
         while let Ok(span) = waiting.spans.try_recv() {
             waiting.batch.push(span);

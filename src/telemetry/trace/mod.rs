@@ -16,7 +16,7 @@ use std::time::{Instant, SystemTime};
 
 use tokio::sync::{Mutex, mpsc};
 
-pub use context::{Context, Trace};
+pub(crate) use context::{Context, Trace};
 
 use crate::config::{Sampler, Traces};
 use crate::shutdown::Tasks;
@@ -27,7 +27,7 @@ const LONGEST_TEXT: usize = 1024;
 
 /// Makes spans, and has them sent.
 #[derive(Debug)]
-pub struct Tracer {
+pub(crate) struct Tracer {
     options: Traces,
     queue: mpsc::Sender<Record>,
     waiting: Mutex<export::Waiting>,
@@ -37,7 +37,7 @@ pub struct Tracer {
 
 /// What a request to a server has to do with a trace.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Hop<'a> {
+pub(crate) struct Hop<'a> {
     /// What its server is told, where that is told beside the message.
     pub context: Option<&'a Context>,
     /// The span of it.
@@ -46,7 +46,7 @@ pub struct Hop<'a> {
 
 /// Which side of a request a span is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// That it is answered.
     Server,
     /// That it is made.
@@ -55,7 +55,7 @@ pub enum Kind {
 
 /// What is said of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     /// A text.
     Text(String),
     /// A whole number.
@@ -64,7 +64,7 @@ pub enum Value {
 
 /// Something that takes time. It ends when it is dropped, at the latest.
 #[derive(Debug)]
-pub struct Span {
+pub(crate) struct Span {
     tracer: Arc<Tracer>,
     context: Arc<Context>,
     /// What is told of it; nothing where its trace is not recorded.
@@ -90,7 +90,7 @@ struct Record {
 impl Tracer {
     /// A tracer that sends what it is given from now on, from a task of the run.
     #[must_use]
-    pub fn start(options: Traces, tasks: &Tasks) -> Arc<Self> {
+    pub(crate) fn start(options: Traces, tasks: &Tasks) -> Arc<Self> {
         let (queue, spans) = mpsc::channel(options.queue);
         let tracer = Arc::new(Self {
             waiting: Mutex::new(export::Waiting::new(spans)),
@@ -105,7 +105,7 @@ impl Tracer {
 
     /// Begins a span of this name, in the trace of `parent` if there is one.
     #[must_use]
-    pub fn span(
+    pub(crate) fn span(
         self: &Arc<Self>,
         parent: Option<&Context>,
         kind: Kind,
@@ -138,7 +138,7 @@ impl Tracer {
 
     /// What this process is called in traces.
     #[must_use]
-    pub fn service(&self) -> &str {
+    pub(crate) fn service(&self) -> &str {
         self.options
             .resource
             .get("service.name")
@@ -147,13 +147,13 @@ impl Tracer {
 
     /// How many spans a collector has taken.
     #[must_use]
-    pub fn exported(&self) -> u64 {
+    pub(crate) fn exported(&self) -> u64 {
         self.exported.load(Ordering::Relaxed)
     }
 
     /// How many were not sent, or not taken.
     #[must_use]
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
@@ -165,18 +165,18 @@ impl Tracer {
 impl Span {
     /// What its children, here and elsewhere, are told of it.
     #[must_use]
-    pub fn context(&self) -> &Arc<Context> {
+    pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
     /// Whether anything that is said of it will be seen.
     #[must_use]
-    pub fn is_recorded(&self) -> bool {
+    pub(crate) fn is_recorded(&self) -> bool {
         self.record.is_some()
     }
 
     /// Says something of it.
-    pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
+    pub(crate) fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Some(record) = &mut self.record {
             let value = match value.into() {
                 Value::Text(text) => Value::Text(bounded(text)),
@@ -187,13 +187,13 @@ impl Span {
     }
 
     /// Notes under which id, and in which revision, its request went out: the first time counts.
-    pub fn sent_as(&self, id: u64, revision: &'static str) {
+    pub(crate) fn sent_as(&self, id: u64, revision: &'static str) {
         // It may go out again, which is the same to whoever waits for it.
         let _ = self.sent_as.set((id, revision));
     }
 
     /// Says that it failed: a class of errors, and the words for this one.
-    pub fn fail(&mut self, class: &str, message: Option<String>) {
+    pub(crate) fn fail(&mut self, class: &str, message: Option<String>) {
         self.set("error.type", class);
         if let Some(record) = &mut self.record {
             record.message = message.map(bounded);
@@ -203,7 +203,7 @@ impl Span {
 
 impl Span {
     /// Takes back that it failed.
-    pub fn succeed(&mut self) {
+    pub(crate) fn succeed(&mut self) {
         if let Some(record) = &mut self.record {
             record.attributes.remove("error.type");
             record.message = None;

@@ -13,7 +13,10 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-pub use sentence::first_sentence;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use sentence::first_sentence;
+#[cfg(not(any(test, feature = "fuzzing")))]
+use sentence::first_sentence;
 use sentence::{cut, visible};
 use shape::{Detail, Member, Members};
 use tokens::estimate;
@@ -62,7 +65,7 @@ const REQUIRED_STEPS: [Detail; 5] = [
 
 /// A tool's name, parameters and hint, ready to be written at any length.
 #[derive(Debug, Clone)]
-pub struct Signature {
+pub(crate) struct Signature {
     name: String,
     members: Vec<Member>,
     label: Option<&'static str>,
@@ -71,7 +74,7 @@ pub struct Signature {
 impl Signature {
     /// The signature of a server's tool.
     #[must_use]
-    pub fn of(server: &ServerName, definition: &Definition<'_>) -> Self {
+    pub(crate) fn of(server: &ServerName, definition: &Definition<'_>) -> Self {
         Self {
             name: format!(
                 "{server}{SEPARATOR}{}",
@@ -179,7 +182,7 @@ fn cost(members: &[Member], detail: Detail) -> usize {
 
 /// The type expression of `schema` as signatures write it; its local references lead into `root`.
 #[must_use]
-pub fn type_expression(schema: &RawValue, root: &RawValue) -> String {
+pub(crate) fn type_expression(schema: &RawValue, root: &RawValue) -> String {
     reader::type_of(
         schema,
         root,
@@ -192,7 +195,7 @@ pub fn type_expression(schema: &RawValue, root: &RawValue) -> String {
 
 /// The JSON pointer in a schema's reference into itself; `None` for a reference to anything else.
 #[must_use]
-pub fn local_pointer(reference: &str) -> Option<String> {
+pub(crate) fn local_pointer(reference: &str) -> Option<String> {
     reader::pointer(reference).filter(|pointer| pointer.is_empty() || pointer.starts_with('/'))
 }
 

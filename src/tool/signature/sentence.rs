@@ -15,7 +15,7 @@ const WRAPPED: usize = 60;
 
 /// The first sentence of `description` on one line, at most about 25 words, cut with `…`; empty when it says nothing.
 #[must_use]
-pub fn first_sentence(description: &str) -> String {
+pub(crate) fn first_sentence(description: &str) -> String {
     let head: String = description.chars().take(LOOKED_AT).collect();
     let text = without_tags(&visible(&head));
     let paragraph = first_paragraph(&text);

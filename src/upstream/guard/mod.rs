@@ -11,6 +11,6 @@ mod windows;
 #[cfg(unix)]
 pub(super) use unix::Guard;
 #[cfg(unix)]
-pub use unix::{COMMAND, run};
+pub(crate) use unix::{COMMAND, run};
 #[cfg(windows)]
 pub(super) use windows::Guard;

@@ -20,7 +20,7 @@ use crate::executable;
 use crate::upstream::process_group::GroupId;
 
 /// The hidden command under which the binary is a guard.
-pub const COMMAND: &str = "__guard";
+pub(crate) const COMMAND: &str = "__guard";
 
 /// The variable that holds the mark of whoever started a server.
 const MARK: &str = "MCPZIP_PARENT";
@@ -155,7 +155,7 @@ impl Running {
 ///
 /// # Errors
 /// When stdin cannot be read.
-pub async fn run(mark: &str) -> io::Result<()> {
+pub(crate) async fn run(mark: &str) -> io::Result<()> {
     // Away from the client's terminal and process group, so that what ends those does not end the guard first.
     rustix::process::setsid()?;
     let mut parent_death = ParentDeath::watch()?;

@@ -26,7 +26,7 @@ use crate::upstream::transport::http::headers;
 
 /// The login at one server, present or not. Commands and requests work on this.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub(crate) struct Account {
     pub(super) server: ServerName,
     pub(super) url: Url,
     pub(super) remote: Remote,
@@ -41,7 +41,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// A login, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LoginStatus {
+pub(crate) struct LoginStatus {
     /// The server's name in the configuration.
     pub server: String,
     /// The authorization server.
@@ -102,7 +102,7 @@ impl Account {
     ///
     /// # Errors
     /// When the URL cannot be used.
-    pub fn of_entry(
+    pub(crate) fn of_entry(
         server: &ServerName,
         entry: &config::Server,
         environment: &Arc<UpstreamContext>,
@@ -123,7 +123,7 @@ impl Account {
     ///
     /// # Errors
     /// When there is one that cannot be read now.
-    pub async fn status(&self) -> Result<Option<LoginStatus>, LoginError> {
+    pub(crate) async fn status(&self) -> Result<Option<LoginStatus>, LoginError> {
         let record = self.store.read().await?;
         let Some((issuer, login)) = record.login() else {
             return Ok(None);
@@ -147,19 +147,19 @@ impl Account {
 
     /// Whose it is.
     #[must_use]
-    pub fn server(&self) -> &ServerName {
+    pub(crate) fn server(&self) -> &ServerName {
         &self.server
     }
 
     /// Whether a command of the configuration may say who we are, so that no login is needed.
     #[must_use]
-    pub fn has_command(&self) -> bool {
+    pub(crate) fn has_command(&self) -> bool {
         self.remote.headers_command.is_some()
     }
 
     /// Whether a person is needed to log in.
     #[must_use]
-    pub fn needs_person(&self) -> bool {
+    pub(crate) fn needs_person(&self) -> bool {
         self.remote.oauth.grant == Grant::AuthorizationCode
     }
 
@@ -167,7 +167,7 @@ impl Account {
     ///
     /// # Errors
     /// When what is kept cannot be removed.
-    pub async fn log_out(&self) -> Result<bool, LoginError> {
+    pub(crate) async fn log_out(&self) -> Result<bool, LoginError> {
         let _lock = self.store.lock().await?;
         let record = self.store.read().await.unwrap_or_else(|error| {
             tracing::warn!(server = %self.server, %error, "the token cannot be revoked, and stays valid until it ends");
@@ -228,7 +228,10 @@ impl Account {
     ///
     /// # Errors
     /// When that is not offered, or refused.
-    pub async fn log_in_alone(&self, change: IssuerChange) -> Result<LoginStatus, LoginError> {
+    pub(crate) async fn log_in_alone(
+        &self,
+        change: IssuerChange,
+    ) -> Result<LoginStatus, LoginError> {
         let challenge = self.probe(None).await?.unwrap_or_default();
         // Whoever asks for a login by its name wants another one than there is.
         let before = self.store.read().await.ok().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 /// The step that is missing before a server accepts a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum AuthRequired {
+pub(crate) enum AuthRequired {
     /// Credentials of the configuration, which has them or must get them.
     #[default]
     Credentials,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The reason that a login failed.
 #[derive(Debug, thiserror::Error)]
-pub enum LoginError {
+pub(crate) enum LoginError {
     /// The server does not offer a login that we can use.
     #[error("server `{server}` {reason}")]
     NotOffered {

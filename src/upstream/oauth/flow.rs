@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// A login in progress: the page that the user opens, and the callback that waits for the answer.
 #[derive(Debug)]
-pub struct Flow {
+pub(crate) struct Flow {
     account: Account,
     authority: Authority,
     client: Client,
@@ -42,7 +42,7 @@ pub struct Flow {
 
 /// The parts of a login that the user may choose.
 #[derive(Debug, Clone, Default)]
-pub struct LoginRequest {
+pub(crate) struct LoginRequest {
     /// The scopes to ask for, in place of those that the server names.
     pub scopes: Vec<String>,
     /// Whether configured credentials may go to another issuer than so far.
@@ -51,7 +51,7 @@ pub struct LoginRequest {
 
 /// The parameters of the redirect.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     code: Option<Secret<String>>,
     error: Option<(String, String)>,
     issuer: Option<String>,
@@ -63,7 +63,10 @@ impl Flow {
     ///
     /// # Errors
     /// When the server wants no login, or does not offer it as we can take it.
-    pub async fn begin(account: Account, request: &LoginRequest) -> Result<Self, LoginError> {
+    pub(crate) async fn begin(
+        account: Account,
+        request: &LoginRequest,
+    ) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
         let probed = account.probe(None).await?;
         // One that cannot be opened now is about to be replaced.
@@ -150,25 +153,25 @@ impl Flow {
 
     /// The issuer that the configured credentials went to so far, where this one is another.
     #[must_use]
-    pub fn moved_from(&self) -> Option<&str> {
+    pub(crate) fn moved_from(&self) -> Option<&str> {
         self.moved_from.as_deref()
     }
 
     /// The page where one logs in. It tells nothing that would let anybody else in.
     #[must_use]
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         self.url.as_str()
     }
 
     /// Who gives the login.
     #[must_use]
-    pub fn issuer(&self) -> &str {
+    pub(crate) fn issuer(&self) -> &str {
         &self.authority.issuer
     }
 
     /// Where the browser ends, without what comes with it.
     #[must_use]
-    pub fn redirect(&self) -> String {
+    pub(crate) fn redirect(&self) -> String {
         self.callback.url()
     }
 
@@ -176,7 +179,7 @@ impl Flow {
     ///
     /// # Errors
     /// When nobody comes in time.
-    pub async fn answer(&self) -> Result<Answer, LoginError> {
+    pub(crate) async fn answer(&self) -> Result<Answer, LoginError> {
         let state = self.state.clone();
         let waiting = async {
             let belongs = move |url: &Url| has_state(url, &state);
@@ -195,7 +198,7 @@ impl Flow {
     ///
     /// # Errors
     /// When it is not that of this login.
-    pub fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
+    pub(crate) fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
         let text = text.trim();
         if !text.contains("state=") {
             return Err(LoginError::Foreign {
@@ -232,7 +235,7 @@ impl Flow {
     ///
     /// # Errors
     /// When the answer is a refusal or not that of this issuer, or no token is to be had for it.
-    pub async fn finish(self, mut answer: Answer) -> Result<LoginStatus, LoginError> {
+    pub(crate) async fn finish(self, mut answer: Answer) -> Result<LoginStatus, LoginError> {
         let visitor = answer.visitor.take();
         let server = self.account.server.to_string();
         let outcome = self.exchange(answer).await;

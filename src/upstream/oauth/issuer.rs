@@ -2,7 +2,7 @@
 
 /// Whether another issuer than the first may be taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum IssuerChange {
+pub(crate) enum IssuerChange {
     /// It is refused.
     #[default]
     Refused,

@@ -29,7 +29,7 @@ const LARGEST: u64 = 256 * 1024;
 
 /// A login of another program: of `mcp-remote`, or of an older mcpzip.
 #[derive(Debug)]
-pub struct Inherited {
+pub(crate) struct Inherited {
     /// Where it is.
     pub path: PathBuf,
     pub(super) token: Token,
@@ -64,7 +64,7 @@ pub(super) struct GivenClient {
 impl Inherited {
     /// The login that `mcp-remote` has at the URL of `remote`: the one that was written last.
     #[must_use]
-    pub fn find(environment: &Environment, remote: &Remote) -> Option<Self> {
+    pub(crate) fn find(environment: &Environment, remote: &Remote) -> Option<Self> {
         let configured = environment
             .get(MCP_REMOTE_CONFIG_DIR.name)
             .filter(|path| !path.is_empty())
@@ -140,7 +140,7 @@ impl Inherited {
 impl Account {
     /// The login that `mcp-remote` has at this server.
     #[must_use]
-    pub fn inherited(&self) -> Option<Inherited> {
+    pub(crate) fn inherited(&self) -> Option<Inherited> {
         Inherited::find(&self.environment.variables, &self.remote)
     }
 
@@ -149,7 +149,7 @@ impl Account {
     ///
     /// # Errors
     /// When it is over, or of another authorization server than the server names now.
-    pub async fn take_over(&self, inherited: Inherited) -> Result<LoginStatus, LoginError> {
+    pub(crate) async fn take_over(&self, inherited: Inherited) -> Result<LoginStatus, LoginError> {
         if self.remote.oauth.grant != Grant::AuthorizationCode {
             return Err(
                 self.not_offered("logs in by its own credentials, and needs nobody else's login")

@@ -36,18 +36,18 @@ mod stored_secret;
 mod token;
 mod vault;
 
-pub use account::{Account, LoginStatus};
+pub(crate) use account::{Account, LoginStatus};
 pub(super) use address::Guard;
-pub use auth_required::AuthRequired;
-pub use error::LoginError;
-pub use flow::{Answer, Flow, LoginRequest};
-pub use issuer::IssuerChange;
-pub use mcp_remote::Inherited;
+pub(crate) use auth_required::AuthRequired;
+pub(crate) use error::LoginError;
+pub(crate) use flow::{Answer, Flow, LoginRequest};
+pub(crate) use issuer::IssuerChange;
+pub(crate) use mcp_remote::Inherited;
 pub(super) use session::Session;
-pub use vault::Vault;
+pub(crate) use vault::Vault;
 
 /// The directory of the logins, within that of the state.
-pub const DIRECTORY: &str = "logins";
+pub(crate) const DIRECTORY: &str = "logins";
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// Where logins are kept, and how.
 #[derive(Debug)]
-pub struct Vault {
+pub(crate) struct Vault {
     pub(super) directory: PathBuf,
     pub(super) tasks: Tasks,
     credentials: Credentials,
@@ -71,7 +71,7 @@ pub(super) struct Sealed {
 impl Vault {
     /// The logins under `directory`; the keychain is asked when one is read or written.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         directory: PathBuf,
         credentials: Credentials,
         variables: &Environment,

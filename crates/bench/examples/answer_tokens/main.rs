@@ -245,7 +245,7 @@ fn write_definitions(
     plan: &Plan,
 ) -> anyhow::Result<()> {
     let count = |text: &str| o200k.encode_ordinary(text).len();
-    let definition = mcpzip::tool::shown_to_models;
+    let definition = mcpzip::internals::tool::shown_to_models;
     let mut direct = Client::start_direct(
         &mcpzip()?,
         &directory.join("usual"),
@@ -330,7 +330,7 @@ fn estimated(result: &Value) -> usize {
         .into_iter()
         .flatten()
         .filter_map(|block| block["text"].as_str());
-    texts.map(mcpzip::tool::tokens_of).sum()
+    texts.map(mcpzip::internals::tool::tokens_of).sum()
 }
 
 /// What a client shows that shows text, or structured content where there is no text.

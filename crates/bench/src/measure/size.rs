@@ -79,7 +79,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Name, description and input schema: counted as in `mcpzip::tool::shown_to_models`, which is not used here because
+/// Name, description and input schema: counted as in `mcpzip::internals::tool::shown_to_models`, which is not used here because
 /// `mcpzip-bench` knows the program from outside only.
 fn shown_to_models(tool: &Value) -> String {
     json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] }).to_string()

@@ -7,7 +7,7 @@ use crate::mcp::Object;
 /// The JSON that a tool result is about: its `structuredContent`, else the one text block that is JSON, else the JSON in
 /// the one fenced block of its text.
 #[must_use]
-pub fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
+pub(crate) fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
     if let Some(structured) = result
         .get("structuredContent")
         .filter(|raw| raw.get() != "null")

@@ -23,10 +23,10 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::executable;
-pub use data::data_of;
+pub(crate) use data::data_of;
 pub(in crate::proxy) use data::texts_of;
-pub use shape::shape_of;
-pub use worker::{COMMAND, run as run_worker};
+pub(crate) use shape::shape_of;
+pub(crate) use worker::{COMMAND, run as run_worker};
 
 /// How long a filter may take, the wait for a worker included.
 const TIME_LIMIT: Duration = Duration::from_millis(1800);
@@ -44,14 +44,14 @@ const OF_ONE_CLIENT: usize = 3;
 
 /// Runs filters.
 #[derive(Debug)]
-pub struct Projection {
+pub(crate) struct Projection {
     workers: Semaphore,
     shares: Mutex<HashMap<u64, Weak<Semaphore>>>,
 }
 
 /// Why a filter gave nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The filter is wrong, or fails on this data.
     #[error("{0}")]
     Filter(String),
@@ -92,7 +92,12 @@ impl Projection {
     ///
     /// # Errors
     /// When it fails, puts out nothing, or goes beyond its limits.
-    pub async fn select(&self, share: u64, filter: &str, data: &RawValue) -> Result<String, Error> {
+    pub(crate) async fn select(
+        &self,
+        share: u64,
+        filter: &str,
+        data: &RawValue,
+    ) -> Result<String, Error> {
         let end = Instant::now() + TIME_LIMIT;
         let share = self.share(share);
         // A client's own share comes first: what waits for that does not stand in the way of others.

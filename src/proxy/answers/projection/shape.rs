@@ -15,7 +15,7 @@ const LONGEST_EXAMPLE: usize = 24;
 /// The shape of `data`: types, lengths and short examples, such as
 /// `{total: 3, items: array[3] of {id: 7, title: "milk", tags: array[0]}}`.
 #[must_use]
-pub fn shape_of(data: &RawValue) -> String {
+pub(crate) fn shape_of(data: &RawValue) -> String {
     let shape = (1..=DEEPEST)
         .rev()
         .map(|depth| describe(data, depth))

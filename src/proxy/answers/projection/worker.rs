@@ -5,7 +5,7 @@ use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 
 /// The hidden command under which the binary runs one filter.
-pub const COMMAND: &str = "__select";
+pub(crate) const COMMAND: &str = "__select";
 
 /// The exit code that says: the filter, not the worker, is at fault; its message is on stderr.
 pub(super) const FILTER_FAILED: i32 = 3;
@@ -20,7 +20,7 @@ const SECONDS: u64 = 3;
 ///
 /// # Errors
 /// When stdin or stdout fail; the exit code to end with otherwise.
-pub fn run() -> io::Result<i32> {
+pub(crate) fn run() -> io::Result<i32> {
     limit()?;
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input)?;

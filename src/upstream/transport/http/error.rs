@@ -5,7 +5,7 @@ use crate::upstream::oauth::AuthRequired;
 
 /// What goes wrong with servers that are reached over HTTP. It reads on after the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HttpError {
+pub(crate) enum HttpError {
     /// No connection came about; nothing was sent.
     #[error("cannot be reached: {reason}")]
     Unreachable {

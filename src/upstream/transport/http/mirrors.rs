@@ -98,7 +98,10 @@ impl Mirrors {
 /// The headers that a call of a tool, by its entry in the list, has to have: their names in lower case, each with the
 /// argument that it repeats. A tool whose annotations are wrong has none.
 #[must_use]
-pub fn mirrored(tool: &RawValue, arguments: Option<&RawValue>) -> Vec<(String, Option<String>)> {
+pub(crate) fn mirrored(
+    tool: &RawValue,
+    arguments: Option<&RawValue>,
+) -> Vec<(String, Option<String>)> {
     if memmem::find(tool.get().as_bytes(), KEYWORD.as_bytes()).is_none() {
         return Vec::new();
     }

@@ -10,6 +10,6 @@ pub(in crate::upstream) mod headers;
 pub(in crate::upstream) mod mirrors;
 mod peer;
 
-pub use error::HttpError;
+pub(crate) use error::HttpError;
 pub(in crate::upstream) use error::reason;
 pub(in crate::upstream) use peer::HttpPeer;
