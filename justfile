@@ -15,7 +15,7 @@ test *ARGUMENTS:
 
 # The documentation of the code.
 docs:
-    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+    RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --locked --workspace --no-deps --document-private-items
 
 # The website, with its tests in a browser.
 site:

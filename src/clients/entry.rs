@@ -297,7 +297,7 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// The paths that [`write`] and [`remove`] may change.
+/// The paths that [`write()`] and [`remove()`] may change.
 pub(super) fn paths(settings: &Node, location: &ConfigLocation, name: &str) -> Vec<Vec<String>> {
     let mut paths = vec![location.path_of(name)];
     paths.extend(zed_preset(settings, location, name));

@@ -2,7 +2,7 @@
 //! (`GET /v0.1/servers`, `GET /v0.1/servers/{name}/versions/{version}`).
 //!
 //! Answers are others' words: they are bounded in size and time, and nothing of them reaches a shell, a terminal or the
-//! user's variables. An entry is made of them by [`Recipe`]; [`merge`] brings one that was made before up to date.
+//! user's variables. An entry is made of them by [`Recipe`]; [`merge()`] brings one that was made before up to date.
 
 mod cache;
 mod error;
