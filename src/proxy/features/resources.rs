@@ -513,7 +513,7 @@ mod tests {
         );
         check(&servers, "mcpzip://a/s%3Aa%20b", "a s:a%20b");
         check(&servers, "mcpzip://a/new%3Athing", "a new:thing");
-        check(&servers, "mcpzip://c/x", "unlisted [a, b]");
+        check(&servers, "mcpzip://c/x", "unlisted []");
         check(&servers, "file:///docs/z", "unlisted [b, a]");
         check(&servers, "other:z", "unlisted [a, b]");
     }
