@@ -14,6 +14,7 @@ mod failures;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod header;
+mod mention;
 mod names;
 mod pins;
 mod sameness;
@@ -28,7 +29,7 @@ pub use cache::{Cache, Key};
 pub(crate) use cache::{DIRECTORY, FORMAT};
 pub(crate) use entries::{Entries, Kind};
 pub(crate) use failures::{Failure, Failures};
-pub(crate) use names::Resolution;
+pub(crate) use names::{Resolution, fold};
 pub(crate) use pins::{Change, Changes, Pins};
 pub use server_tools::Listed;
 pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};

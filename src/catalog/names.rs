@@ -59,7 +59,19 @@ impl Snapshot {
             let servers = begun.iter().map(|(server, _)| server.as_str());
             return self.decide(self.among(&begun), servers);
         }
-        self.decide(self.bare(name), std::iter::empty())
+        let found = self.bare(name);
+        let owners: Vec<&str> = found
+            .iter()
+            .map(|tool| tool.server().name().as_str())
+            .collect();
+        let has = |server: &str, part: &str| {
+            self.listed(server)?;
+            Some(!self.named(server, |own| fold(own) == part).is_empty())
+        };
+        if self.mentions_another(name, &owners, &has) {
+            return self.to_choose(&found);
+        }
+        self.decide(found, std::iter::empty())
     }
 
     /// The servers that `name` speaks to, in whatever state they are.
@@ -94,9 +106,14 @@ impl Snapshot {
                 false => Resolution::Unknown,
             };
         }
+        self.to_choose(&found)
+    }
+
+    /// What can be meant, in spellings that mean nothing else.
+    fn to_choose(&self, found: &[Tool]) -> Resolution {
         let shown: Vec<String> = found
             .iter()
-            .filter(|tool| is_shown(tool))
+            .filter(|tool| self.is_shown(tool.server(), tool.index))
             .map(|tool| self.spelled(tool))
             .collect();
         match shown.is_empty() {
@@ -264,7 +281,7 @@ impl Snapshot {
         }
     }
 
-    fn known(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn known(&self) -> impl Iterator<Item = &str> {
         let reserved = self.reserved.iter().map(String::as_str);
         let listed = self.servers.keys().map(ServerName::as_str);
         reserved.chain(listed.filter(|server| !self.reserved.contains(*server)))
@@ -313,7 +330,7 @@ fn starts(name: &str) -> Vec<usize> {
 }
 
 /// Where the words of a name end, but for the last one.
-fn word_ends(name: &str) -> impl Iterator<Item = usize> {
+pub(super) fn word_ends(name: &str) -> impl Iterator<Item = usize> {
     let characters: Vec<(usize, char)> = name.char_indices().take(FARTHEST).collect();
     (1..characters.len()).filter_map(move |at| {
         let (before, (end, c)) = (characters[at - 1].1, characters[at]);
@@ -328,7 +345,7 @@ fn word_ends(name: &str) -> impl Iterator<Item = usize> {
 }
 
 /// A name without what writers vary: letter case, dashes and separators.
-fn fold(name: &str) -> String {
+pub(crate) fn fold(name: &str) -> String {
     name.chars()
         .filter(|c| c.is_alphanumeric())
         .flat_map(char::to_lowercase)

@@ -201,6 +201,31 @@ fn what_a_server_names_is_not_read_elsewhere_when_it_cannot_answer() {
 }
 
 #[test]
+fn a_template_of_a_hidden_server_is_not_taken_over() {
+    let setup = Setup::new()
+        .server_with(
+            "notes",
+            reading("of the notes").template("note://{id}"),
+            json!({ "expose": { "resources": false } }),
+        )
+        .server("thief", reading("stolen").template("{+any}"));
+    let mut client = setup.connect();
+    until("the other's template", || {
+        read(&mut client, "file:///x")
+            .contains("stolen")
+            .then_some(())
+    });
+    until("both lists", || {
+        (setup.home().count("notes", "resources/templates/list") > 0).then_some(())
+    });
+    until("the claim", || {
+        let told = read(&mut client, "note://1");
+        told.contains("there is no resource").then_some(())
+    });
+    client.finish();
+}
+
+#[test]
 fn what_two_servers_name_is_asked_of_neither_until_the_client_says_which() {
     let setup = Setup::new().server("board", naming()).server(
         "thief",

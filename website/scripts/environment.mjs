@@ -4,10 +4,10 @@ import { fail, need, page, write } from './lib.mjs';
 export function environment() {
   const source = need('src/config/env.rs', 'It names every variable.');
   const named = {};
-  const entry = /(?:pub const (\w+): Variable =\s*)?Variable \{\s*name: "([^"]+)",\s*doc: "((?:[^"\\]|\\.)*)",?\s*\}/g;
+  const entry = /(?:pub(?:\(crate\))? const (\w+): Variable =\s*)?Variable \{\s*name: "([^"]+)",\s*doc: "((?:[^"\\]|\\.)*)",?\s*\}/g;
   for (const [, constant, name, doc] of source.matchAll(entry)) if (constant) named[constant] = [name, doc];
   const list = (title) => {
-    const text = source.match(new RegExp(`pub const ${title}: &\\[Variable\\] = &\\[([\\s\\S]*?)\\n\\];`))?.[1] ?? fail(`src/config/env.rs has no ${title}`);
+    const text = source.match(new RegExp(`pub(?:\\(crate\\))? const ${title}: &\\[Variable\\] = &\\[([\\s\\S]*?)\\n\\];`))?.[1] ?? fail(`src/config/env.rs has no ${title}`);
     const rows = [];
     for (const [, name, doc, constant] of text.matchAll(/Variable \{\s*name: "([^"]+)",\s*doc: "((?:[^"\\]|\\.)*)",?\s*\}|^ {4}([A-Z_]+),/gm)) {
       rows.push(constant ? named[constant] ?? fail(`src/config/env.rs: ${constant} is not understood`) : [name, doc]);

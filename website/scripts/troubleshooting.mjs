@@ -19,7 +19,7 @@ const placeholder = (text) => plain(text.replace(/(?<!\{)\{(\w*)(?::[^}]*)?\}(?!
 export function ofEnums(source) {
   const found = [];
   let enumeration = '';
-  for (const match of source.matchAll(/pub enum (\w+)|((?:^[ \t]*\/\/\/[^\n]*\n)*)[ \t]*#\[error\(\s*"((?:[^"\\]|\\[\s\S])*)"[\s\S]*?\)\]\s*\n\s*(\w+)/gm)) {
+  for (const match of source.matchAll(/pub(?:\(crate\))? enum (\w+)|((?:^[ \t]*\/\/\/[^\n]*\n)*)[ \t]*#\[error\(\s*"((?:[^"\\]|\\[\s\S])*)"[\s\S]*?\)\]\s*\n\s*(\w+)/gm)) {
     if (match[1]) enumeration = match[1];
     else {
       const meaning = match[2].split('\n').map((line) => line.replace(/^\s*\/\/\/ ?/, '').trim()).filter(Boolean).join(' ');

@@ -1,7 +1,7 @@
 //! The prompts of all servers, each by the name `server__prompt`.
 
 use super::page::{FIRST_LISTING, List};
-use crate::catalog::ServerTools;
+use crate::catalog::{ServerTools, fold};
 use crate::config::distance;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -70,8 +70,21 @@ impl Proxy {
     pub(in crate::proxy) async fn prompt(&self, view: &View, name: &str) -> Result<Prompt, String> {
         self.refresh.loaded().await;
         let find = || {
-            let addressed = view.snapshot().addressed(name);
-            find(&view.exposing(PROMPTS.is_exposed), &addressed, name)
+            let snapshot = view.snapshot();
+            let servers = view.exposing(PROMPTS.is_exposed);
+            let mut found = find(&servers, &snapshot.addressed(name), name);
+            let owners: Vec<&str> = found.iter().map(|prompt| prompt.server.as_str()).collect();
+            let has = |server: &str, part: &str| {
+                let known = servers
+                    .iter()
+                    .find(|known| known.name().as_str() == server)?;
+                let mut prompts = known.prompts().as_slice().iter();
+                Some(prompts.any(|prompt| fold(&prompt.key) == part))
+            };
+            if !name.contains(SEPARATOR) && snapshot.mentions_another(name, &owners, &has) {
+                found.clear();
+            }
+            found
         };
         let mut found = find();
         if found.is_empty() {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::lists;
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
-use crate::catalog::ServerTools;
+use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
@@ -153,12 +153,15 @@ impl Proxy {
     }
 
     fn target_now(&self, view: &View, uri: &str) -> Target {
-        target(
-            &view.exposing(RESOURCES.is_exposed),
-            uri,
-            &self.owners(uri),
-            self.unscoped().snapshot().has_one_server(),
-        )
+        let (servers, owners) = (view.exposing(RESOURCES.is_exposed), self.owners(uri));
+        let everything = self.unscoped().snapshot();
+        if owners.is_empty()
+            && uri::split(uri).is_none()
+            && is_claimed_elsewhere(&everything, &servers, uri)
+        {
+            return Target::Unlisted(Vec::new());
+        }
+        target(&servers, uri, &owners, everything.has_one_server())
     }
 
     /// The servers that named `uri`: in a list, as a tool's interface, or in a result. Also those that this client does not see,
@@ -313,6 +316,20 @@ fn target(
 fn is_owned(uri: &str) -> bool {
     let scheme = uri.split(':').next().unwrap_or_default();
     OWNED.iter().any(|owned| scheme.eq_ignore_ascii_case(owned))
+}
+
+/// Whether a server that is not among the `shown` ones has a template that says as much of `uri` as any of theirs.
+fn is_claimed_elsewhere(everything: &Snapshot, shown: &[Arc<ServerTools>], uri: &str) -> bool {
+    let weight = |server: &Arc<ServerTools>| {
+        Some(best_template(server, |template| template.matches(uri))?.weight())
+    };
+    let most = shown.iter().filter_map(weight).max().unwrap_or(0);
+    let is_shown =
+        |server: &Arc<ServerTools>| shown.iter().any(|known| known.name() == server.name());
+    let hidden = everything.servers().filter(|server| !is_shown(server));
+    hidden
+        .filter_map(weight)
+        .any(|weight| weight > 0 && weight >= most)
 }
 
 /// The servers whose template says most of `uri`.
