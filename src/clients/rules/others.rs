@@ -108,38 +108,64 @@ pub(super) fn cursor(
             continue;
         };
         for (key, kind) in [("deny", RuleKind::Deny), ("allow", RuleKind::Allow)] {
-            let listed = node
-                .at(&["permissions", key])
-                .map(Node::items)
-                .unwrap_or_default();
-            for rule in listed.iter().filter_map(Node::as_text) {
-                let inner = rule
-                    .strip_prefix("Mcp(")
-                    .and_then(|rest| rest.strip_suffix(')'));
-                let Some((server, tool)) =
-                    inner.map(|inner| inner.split_once(':').unwrap_or((inner, "*")))
-                else {
-                    continue;
-                };
+            let listed = node.at(&["permissions", key]);
+            for item in listed.map(items_of).unwrap_or_default() {
+                let text = item.as_text().map_or_else(|| item.to_json(), str::to_owned);
                 let mention = Mention {
                     project: project.clone(),
-                    ..Mention::new(&path, format!("permissions.{key}"), rule, kind)
+                    ..Mention::new(&path, format!("permissions.{key}"), &text, kind)
                 };
-                let is_about = |found: &&&Found| {
-                    fits(server, &found.name)
-                        && (server != "*" || tool != "*")
-                        && mention.reaches(found)
-                };
-                for found in servers.iter().filter(is_about) {
-                    let carried = if kind == RuleKind::Deny {
-                        Carried::Deny(vec![tool.to_owned()])
-                    } else {
-                        Carried::Needless
-                    };
-                    rules.push(mention.clone().about(found, carried));
+                for found in servers.iter().filter(|found| mention.reaches(found)) {
+                    if let Some(carried) = cursor_rule(&text, kind, &found.name) {
+                        rules.push(mention.clone().about(found, carried));
+                    }
                 }
             }
         }
+    }
+}
+
+/// The items of a list, or a lone value that stands where a list should.
+fn items_of(node: &Node) -> Vec<Node> {
+    match node {
+        Node::List(items) => items.clone(),
+        Node::Null => Vec::new(),
+        other => vec![other.clone()],
+    }
+}
+
+/// What becomes of a rule of Cursor for `server`; `None` when it is not about it. A denial in a form that is not understood may
+/// be about every server.
+fn cursor_rule(text: &str, kind: RuleKind, server: &str) -> Option<Carried> {
+    let is_plain = |part: &&str| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_alphanumeric() || "-_.*?/".contains(c))
+    };
+    let inner = text
+        .strip_prefix("Mcp(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    let named = inner
+        .map(|inner| inner.split_once(':').unwrap_or((inner, "*")))
+        .filter(|(server, tool)| is_plain(server) && is_plain(tool));
+    match (named, kind) {
+        (Some((pattern, tool)), RuleKind::Deny) => {
+            if fits(pattern, super::super::entry::NAME) && fits(tool, "execute_tool") {
+                return Some(Carried::Lost("would keep Cursor from mcpzip's own tools"));
+            }
+            fits(pattern, server).then(|| Carried::Deny(vec![tool.to_owned()]))
+        }
+        (Some((pattern, tool)), _) => {
+            let is_about = fits(pattern, server) && (pattern != "*" || tool != "*");
+            is_about.then_some(Carried::Needless)
+        }
+        (None, RuleKind::Deny) => {
+            let lower = text.to_lowercase();
+            let is_unclear = lower.contains("mcp") || !lower.contains('(');
+            is_unclear.then_some(Carried::Lost("is not understood"))
+        }
+        (None, _) => None,
     }
 }
 

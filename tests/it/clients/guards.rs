@@ -224,6 +224,52 @@ fn rules_that_cannot_be_read_keep_the_servers_that_they_may_be_about() {
 }
 
 #[test]
+fn a_denial_of_cursor_in_any_form_keeps_its_server_or_its_rule() {
+    let servers = r#"{"mcpServers": {"gh": {"command": "x"}}}"#;
+    for denied in [
+        r#"["Mcp(*:*)"]"#,
+        r#"["Mcp(*)"]"#,
+        r#"["mcp(gh:low)"]"#,
+        r#"["MCP(gh:x)"]"#,
+        r#"["Mcp( gh : sp )"]"#,
+        r#"["Mcp(gh:rm"]"#,
+        r#"["*"]"#,
+        r#"["Mcp(gh:{a,b})"]"#,
+        r#""mcp:gh:rm""#,
+        r#"[{"server": "gh"}]"#,
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file("cursor"), servers);
+        machine.put(
+            ".cursor/cli-config.json",
+            &format!(r#"{{"permissions": {{"deny": {denied}}}}}"#),
+        );
+        let _ = machine.run(&["migrate", "--yes", "--json"]);
+        assert_eq!(machine.read(user_file("cursor")), servers, "{denied}");
+    }
+    for denied in [r#"["Mcp(gh:rm)"]"#, r#""Mcp(gh:rm)""#] {
+        let machine = Machine::new();
+        machine.put(user_file("cursor"), servers);
+        machine.put(
+            ".cursor/cli-config.json",
+            &format!(r#"{{"permissions": {{"deny": {denied}}}}}"#),
+        );
+        machine.migrate(&[]);
+        let rules = machine.servers()["gh"]["tools"]["deny"].to_string();
+        assert_eq!(rules, r#"["rm"]"#, "{denied}");
+    }
+    // What is not about servers of MCP is no reason to stay.
+    let machine = Machine::new();
+    machine.put(user_file("cursor"), servers);
+    machine.put(
+        ".cursor/cli-config.json",
+        r#"{"permissions": {"deny": ["Shell(rm)", "Read(.env)"]}}"#,
+    );
+    machine.migrate(&[]);
+    assert_eq!(machine.servers()["gh"]["tools"], Value::Null);
+}
+
+#[test]
 fn our_own_entry_comes_into_the_lists_of_what_may_run() {
     for (client, before, list) in [
         (
