@@ -47,19 +47,16 @@ pub(super) fn of(
         .map(|(path, node)| (path.as_path(), node))
         .chain(older.map(|node| (user_file.as_path(), node)))
         .collect();
-    let has = |node: &Node, key: &str| {
-        node.get(key)
-            .is_some_and(|list| list.items().contains(&Node::text(name)))
-    };
+    let has = |node: &Node, key: &str| node.get(key).map_or(Some(false), |list| list.names(name));
     let mut all = own
         .iter()
         .map(|(_, node)| *node)
         .chain(theirs.iter().map(|(_, node)| node));
-    if all.any(|node| has(node, "disabledMcpjsonServers")) {
+    if all.any(|node| has(node, "disabledMcpjsonServers") != Some(false)) {
         return Approval::Refused;
     }
     let approves = |(path, node): &(&Path, &Node)| {
-        (has(node, "enabledMcpjsonServers")
+        (has(node, "enabledMcpjsonServers") == Some(true)
             || node.get("enableAllProjectMcpServers") == Some(&Node::Flag(true)))
             && is_users_own(path, project, around)
     };

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::cache::FileCache;
-use super::rules::is_hidden_at_opencode;
+use super::rules::{is_hidden_at_cursor, is_hidden_at_opencode};
 use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
 };
@@ -44,6 +44,14 @@ pub(crate) fn barrier(
     match client {
         Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
             .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name)),
+        Client::Cursor => {
+            let path = around.home.join(".cursor/cli-config.json");
+            let pattern = is_hidden_at_cursor(cache.json(&path)?.get("permissions")?, &own.name)?;
+            let path = path.display();
+            Some(format!(
+                "`permissions.deny` in {path} has `{pattern}`, which keeps the tools of mcpzip from being used, too"
+            ))
+        }
         Client::GeminiCli => {
             let system = ["settings.json", "system-defaults.json"]
                 .map(|file| around.gemini_system().join(file));
@@ -84,16 +92,21 @@ pub(crate) fn barrier(
 fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<String> {
     let allowed = settings
         .at(&["mcp", "allowed"])
-        .filter(|list| matches!(list, Node::List(_)));
+        .filter(|list| **list != Node::Null);
     if has(settings.at(&["mcp", "excluded"]), name) {
         return Some(format!("`mcp.excluded` in {} has `{name}`", path.display()));
     }
-    let is_missing = !is_own && allowed.is_some_and(|list| !has(Some(list), name));
+    // Our entry comes into a list, and into no other form.
+    let is_missing = allowed.is_some_and(|list| {
+        let is_editable = is_own && matches!(list, Node::List(_));
+        !is_editable && list.names(name) != Some(true)
+    });
     is_missing.then(|| format!("`mcp.allowed` in {} does not have `{name}`", path.display()))
 }
 
+/// Whether a list has `name`, or is not understood.
 fn has(list: Option<&Node>, name: &str) -> bool {
-    list.is_some_and(|list| list.items().contains(&Node::text(name)))
+    list.is_some_and(|list| list.names(name) != Some(false))
 }
 
 /// Our entry in the user's file of `client`: the one that is there, or else the one that would come in.

@@ -8,6 +8,9 @@ use crate::config::Environment;
 /// The name of the entry, where the user wants no other.
 pub(super) const NAME: &str = "mcpzip";
 
+/// The tools that it has for clients.
+pub(super) const META_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "execute_tool"];
+
 /// The switch by which Codex shows the tools of a server without a search of its own.
 const DIRECT_NAMESPACES: [&str; 3] = ["features", "code_mode", "direct_only_tool_namespaces"];
 
@@ -190,8 +193,7 @@ fn admit(text: &mut Text, location: &ConfigLocation, name: &str) -> Result<(), T
         text.set(&gemini_allowed(), &Node::List(allowed))?;
     }
     if let Some(preset) = zed_preset(text.node(), location, name) {
-        let tools = ["search_tools", "describe_tool", "execute_tool"];
-        let tools = Node::map(tools.map(|tool| (tool, Node::Flag(true))));
+        let tools = Node::map(META_TOOLS.map(|tool| (tool, Node::Flag(true))));
         text.set(&preset, &Node::map([("tools", tools)]))?;
     }
     Ok(())

@@ -169,9 +169,9 @@ pub(super) fn blocked(
             continue;
         };
         let matches = |list: &Node| {
-            list.items()
-                .iter()
-                .any(|rule| is_meant(rule, &found.name, entry))
+            let mut rules = list.items().iter();
+            !matches!(list, Node::List(_) | Node::Null)
+                || rules.any(|rule| is_meant(rule, &found.name, entry) || is_unclear(rule))
         };
         if node.get("deniedMcpServers").is_some_and(matches) {
             return Some(format!(
@@ -179,9 +179,11 @@ pub(super) fn blocked(
                 path.display()
             ));
         }
-        let allowed = node
-            .get("allowedMcpServers")
-            .filter(|list| matches!(list, Node::List(_)) && editable != Some(path.as_path()));
+        let allowed = node.get("allowedMcpServers").filter(|list| match list {
+            Node::Null => false,
+            Node::List(_) => editable != Some(path.as_path()),
+            _ => true,
+        });
         if allowed.is_some_and(|list| !is_permitted(list, &found.name, entry)) {
             return Some(format!(
                 "is blocked: `allowedMcpServers` in {} does not have it",
@@ -204,6 +206,17 @@ pub(super) fn is_permitted(list: &Node, name: &str, entry: &Entry) -> bool {
     } else {
         rules.iter().any(|rule| is_meant(rule, name, entry))
     }
+}
+
+/// Whether it cannot be told which servers a rule of a policy is about.
+fn is_unclear(rule: &Node) -> bool {
+    let is_known = |(key, value): (&str, &Node)| match key {
+        "serverName" | "serverUrl" => value.as_text().is_some(),
+        "serverCommand" => value.items().iter().any(|word| word.as_text().is_some()),
+        _ => false,
+    };
+    let members = rule.members();
+    members.is_empty() || !members.into_iter().all(is_known)
 }
 
 /// Whether a rule of a policy is about a server: by name, command or URL.

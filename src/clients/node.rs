@@ -118,6 +118,18 @@ impl Node {
         }
     }
 
+    /// Whether a list of names has `name`; nothing where that cannot be told, as it is no list of texts.
+    pub(super) fn names(&self, name: &str) -> Option<bool> {
+        let items = match self {
+            Self::Null => &[],
+            Self::List(items) => items.as_slice(),
+            other => std::slice::from_ref(other),
+        };
+        let is_there = items.iter().any(|item| item.as_text() == Some(name));
+        let is_clear = items.iter().all(|item| item.as_text().is_some());
+        (is_there || is_clear).then_some(is_there)
+    }
+
     /// Whether any text in it, or any key, is such a one.
     pub(super) fn any_text(&self, is_one: fn(&str) -> bool) -> bool {
         match self {

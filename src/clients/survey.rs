@@ -139,15 +139,15 @@ impl Survey {
 
 /// Whether the client keeps a server from starting by a list outside of the server's entry.
 fn is_switched_off(location: &ConfigLocation, name: &str, node: &Node, cache: &FileCache) -> bool {
-    let is_in =
-        |node: Option<&Node>| node.is_some_and(|list| list.items().contains(&Node::text(name)));
+    // A list that is not understood may be about it.
+    let may_have = |node: Option<&Node>| node.is_some_and(|list| list.names(name) != Some(false));
     match location.client {
         Client::GeminiCli => {
             let allowed = node
                 .at(&["mcp", "allowed"])
-                .filter(|allowed| matches!(allowed, Node::List(_)));
-            is_in(node.at(&["mcp", "excluded"]))
-                || allowed.is_some_and(|allowed| !is_in(Some(allowed)))
+                .filter(|allowed| **allowed != Node::Null);
+            may_have(node.at(&["mcp", "excluded"]))
+                || allowed.is_some_and(|allowed| allowed.names(name) != Some(true))
         }
         Client::ClaudeCode if location.scope == Scope::Local => {
             let project = location
@@ -155,11 +155,11 @@ fn is_switched_off(location: &ConfigLocation, name: &str, node: &Node, cache: &F
                 .as_deref()
                 .unwrap_or(Path::new(""))
                 .to_string_lossy();
-            is_in(node.at(&["projects", &project, "disabledMcpServers"]))
+            may_have(node.at(&["projects", &project, "disabledMcpServers"]))
         }
         Client::CopilotCli => {
             let settings = cache.json(&location.path.with_file_name("settings.json"));
-            settings.is_some_and(|settings| is_in(settings.get("disabledMcpServers")))
+            settings.is_some_and(|settings| may_have(settings.get("disabledMcpServers")))
         }
         _ => false,
     }

@@ -107,6 +107,9 @@ impl Rule {
 }
 
 impl Carried {
+    /// A value that no rule should have.
+    pub(in crate::clients) const UNCLEAR: Self = Self::Lost("is of a form that is not known here");
+
     /// What the proxy's configuration says in its place, or why nothing.
     #[must_use]
     pub(crate) fn text(&self) -> String {

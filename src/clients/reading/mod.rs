@@ -99,7 +99,7 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
         target,
         is_unwrapped,
         notes,
-        is_disabled: reader.flag("disabled") == Some(true) || reader.flag("enabled") == Some(false),
+        is_disabled: reader.is_disabled(),
         timeout: reader.timeout(),
         description: entry
             .get("description")
@@ -166,8 +166,13 @@ impl<'e> Reader<'e> {
         found.filter(|(_, value)| !matches!(value, Node::Null))
     }
 
-    fn flag(&self, key: &str) -> Option<bool> {
-        self.entry.get(key).and_then(Node::as_flag)
+    /// Whether it is switched off; a switch that is not understood is one that is off.
+    fn is_disabled(&self) -> bool {
+        let is_other = |key: &str, on: bool| {
+            let value = self.entry.get(key).filter(|value| **value != Node::Null);
+            value.is_some_and(|value| *value != Node::Flag(on))
+        };
+        is_other("disabled", false) || is_other("enabled", true)
     }
 
     fn text(&self, text: &str, role: Role) -> Result<String, String> {

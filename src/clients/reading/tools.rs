@@ -34,11 +34,7 @@ impl Reader<'_> {
             match names(value) {
                 Some(tools) if tools.is_empty() => {}
                 Some(tools) => add(key, value, Carried::Deny(tools)),
-                None => add(
-                    key,
-                    value,
-                    Carried::Lost("is of a form that is not known here"),
-                ),
+                None => add(key, value, Carried::UNCLEAR),
             }
         }
         for (key, value) in ALLOWING_KEYS.iter().filter_map(|key| named(key)) {
@@ -46,11 +42,7 @@ impl Reader<'_> {
                 // There, it means all.
                 Some(tools) if tools.is_empty() && key == "available_tools" => {}
                 Some(tools) => add(key, value, Carried::Only(tools)),
-                None => add(
-                    key,
-                    value,
-                    Carried::Lost("is of a form that is not known here"),
-                ),
+                None => add(key, value, Carried::UNCLEAR),
             }
         }
         let says_something = |value: &Node| match value {
@@ -60,8 +52,18 @@ impl Reader<'_> {
         };
         for (key, value) in FREEING_KEYS.iter().filter_map(|key| named(key)) {
             match (key, value) {
-                ("default_tools_approval_mode", Node::Text(mode)) if mode == "prompt" => {
+                ("default_tools_approval_mode", Node::Text(mode))
+                    if matches!(mode.as_str(), "prompt" | "writes") =>
+                {
                     add(key, value, Carried::Ask(vec!["*".to_owned()]));
+                }
+                ("default_tools_approval_mode", mode)
+                    if !matches!(mode.as_text(), Some("auto" | "approve")) =>
+                {
+                    add(key, value, Carried::UNCLEAR);
+                }
+                ("default_tools_enabled", enabled) if enabled.as_flag().is_none() => {
+                    add(key, value, Carried::UNCLEAR);
                 }
                 ("default_tools_enabled", Node::Flag(false)) => {
                     add(
@@ -86,11 +88,7 @@ impl Reader<'_> {
                     Carried::Only(names(tools).unwrap_or_default()),
                 );
             }
-            (_, Some(tools)) => add(
-                "tools",
-                tools,
-                Carried::Lost("is of a form that is not known here"),
-            ),
+            (_, Some(tools)) => add("tools", tools, Carried::UNCLEAR),
         }
         rules
     }

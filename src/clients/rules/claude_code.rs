@@ -10,7 +10,7 @@ use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, is_about_all};
 use super::matcher::Matcher;
-use super::{Carried, Mention, Rule, RuleKind, open, plain};
+use super::{Carried, Mention, Rule, RuleFile, RuleKind, items, plain};
 
 /// As many agents, commands and skills are looked at in one directory.
 const MOST_FILES: usize = 2000;
@@ -56,9 +56,14 @@ pub(super) fn find(
         frontmatter(directory, project.as_deref(), cache, &mut mentions);
     }
     for (path, project) in &files {
-        let project = project.as_deref();
-        if let Some(node) = open(path, Syntax::Json, project, servers, cache, rules) {
-            settings(&node, path, project, &mut mentions);
+        let file = RuleFile {
+            path,
+            project: project.as_deref(),
+            servers,
+        };
+        if let Some(node) = file.open(Syntax::Json, cache, rules) {
+            permissions(&node, &file, &mut mentions, rules);
+            hooks(&node, &file, &mut mentions, rules);
         }
     }
     for (project, node) in &projects {
@@ -83,14 +88,21 @@ pub(super) fn find(
             });
         }
         // A server of one project is read as switched off.
-        let off = node
-            .get("disabledMcpServers")
-            .map(Node::items)
-            .unwrap_or_default();
-        let is_off = |found: &&&Found| {
-            found.location.project.is_none() && off.contains(&Node::text(&found.name))
+        let elsewhere: Vec<&Found> = servers
+            .iter()
+            .copied()
+            .filter(|found| found.location.project.is_none())
+            .collect();
+        let file = RuleFile {
+            path: &user,
+            project: Some(Path::new(project)),
+            servers: &elsewhere,
         };
-        for found in servers.iter().filter(is_off) {
+        let off = file.texts(node, &["disabledMcpServers"], rules);
+        for found in elsewhere
+            .iter()
+            .filter(|found| off.contains(&found.name.as_str()))
+        {
             let key = format!("projects.{project}.disabledMcpServers");
             let mention = Mention::new(&user, key, &found.name, RuleKind::Deny);
             rules.push(mention.about(found, Carried::NotIn((*project).into())));
@@ -102,6 +114,7 @@ pub(super) fn find(
             let tools = match &matcher {
                 Some(matcher) if matcher.may_fit(&found.name) => vec!["*".to_owned()],
                 Some(_) => Vec::new(),
+                None if is_unclear(mention) => vec!["*".to_owned()],
                 None => tools_of(&mention.text, &found.name),
             };
             if tools.is_empty() {
@@ -116,10 +129,28 @@ fn is_hook(mention: &Mention) -> bool {
     mention.key.starts_with("hooks.")
 }
 
+fn is_permission(mention: &Mention) -> bool {
+    mention.key.starts_with("permissions.")
+}
+
+/// Whether a permission that keeps tools from running is written in a way that is not understood, so that any server may be
+/// meant.
+fn is_unclear(mention: &Mention) -> bool {
+    let rule = mention.text.as_str();
+    let name = name_of(rule);
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.*?$^+:/@ ".contains(c);
+    let has_end = name.len() == rule.len() || rule.ends_with(')');
+    let is_named = name.contains("mcp__") && name != "mcp__" || name.contains('*');
+    is_permission(mention)
+        && mention.kind != RuleKind::Allow
+        && !(has_end && is_named && name.chars().all(is_plain))
+}
+
 fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
-    let is_permission = mention.key.starts_with("permissions.");
+    let is_permission = is_permission(mention);
     match mention.kind {
         RuleKind::Allow => Carried::Needless,
+        _ if is_unclear(mention) => Carried::Lost("is not understood"),
         _ if is_permission && mention.text.contains('(') => {
             Carried::Lost("looks at parameters, which the proxy's rules do not")
         }
@@ -135,32 +166,35 @@ fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
     }
 }
 
-fn settings(node: &Node, path: &Path, project: Option<&Path>, mentions: &mut Vec<Mention>) {
-    let mut add = |key: String, text: &str, kind| {
-        let project = project.map(Path::to_owned);
-        mentions.push(Mention {
-            project,
-            ..Mention::new(path, key, text, kind)
-        });
-    };
+fn permissions(
+    node: &Node,
+    file: &RuleFile<'_>,
+    mentions: &mut Vec<Mention>,
+    rules: &mut Vec<Rule>,
+) {
     for (key, kind) in [
         ("deny", RuleKind::Deny),
         ("ask", RuleKind::Ask),
         ("allow", RuleKind::Allow),
     ] {
-        let listed = node
-            .at(&["permissions", key])
-            .map(Node::items)
-            .unwrap_or_default();
-        for rule in listed
-            .iter()
-            .filter_map(Node::as_text)
-            .filter(|rule| rule.contains("mcp__") || name_of(rule).contains('*'))
-        {
-            add(format!("permissions.{key}"), rule, kind);
+        let keys = ["permissions", key];
+        let listed = match kind {
+            RuleKind::Allow => node.at(&keys).map(items).unwrap_or_default(),
+            _ => &file
+                .texts(node, &keys, rules)
+                .into_iter()
+                .map(Node::text)
+                .collect::<Vec<_>>(),
+        };
+        let listed = listed.iter().filter_map(Node::as_text).map(str::trim);
+        for rule in listed.filter(|rule| rule.contains("mcp__") || name_of(rule).contains('*')) {
+            mentions.push(file.mention(keys.join("."), rule, kind));
         }
     }
-    for (event, hooks) in node.get("hooks").map(Node::members).unwrap_or_default() {
+}
+
+fn hooks(node: &Node, file: &RuleFile<'_>, mentions: &mut Vec<Mention>, rules: &mut Vec<Rule>) {
+    for (event, hooks) in file.members(node, &["hooks"], rules) {
         // Only those before a call can keep it from being made.
         let is_before = matches!(event, "PreToolUse" | "PermissionRequest");
         let kind = if is_before {
@@ -169,12 +203,13 @@ fn settings(node: &Node, path: &Path, project: Option<&Path>, mentions: &mut Vec
             RuleKind::Tools
         };
         // One without a matcher is about every tool.
-        let matchers = hooks.items().iter().map(|hook| {
+        let hooks = items(hooks).iter().filter(|hook| **hook != Node::Null);
+        let matchers = hooks.map(|hook| {
             let matcher = hook.get("matcher").and_then(Node::as_text);
             matcher.filter(|matcher| !matcher.is_empty()).unwrap_or("*")
         });
         for matcher in matchers.filter(|matcher| is_before || matcher.contains("mcp__")) {
-            add(format!("hooks.{event}"), matcher, kind);
+            mentions.push(file.mention(format!("hooks.{event}"), matcher, kind));
         }
     }
 }
@@ -195,6 +230,7 @@ fn frontmatter(
             continue;
         };
         let Some(head) = text
+            .trim_start_matches('\u{feff}')
             .strip_prefix("---")
             .and_then(|rest| rest.split("\n---").next())
         else {
@@ -205,7 +241,7 @@ fn frontmatter(
             if let Some((name, _)) = line.split_once(':')
                 && !line.starts_with([' ', '-', '\t'])
             {
-                key = name.trim();
+                key = name.trim_matches([' ', '"', '\'', '{', '\r']);
             }
             let kind = match key {
                 "disallowedTools" | "disallowed-tools" => RuleKind::Deny,

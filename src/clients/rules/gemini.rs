@@ -1,13 +1,11 @@
 //! Gemini CLI: rules in `policies/*.toml` of the user, the workspace and the administrator. Names there are
 //! `mcp_SERVER_TOOL`, and `SERVER__TOOL` in older versions; of several rules the one of the highest priority counts.
 
-use std::path::{Path, PathBuf};
-
 use super::super::cache::FileCache;
 use super::super::model::Found;
 use super::super::{Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};
-use super::{Carried, Mention, Rule, RuleKind, files, open, plain};
+use super::{Carried, Rule, RuleFile, RuleKind, files, items, plain};
 
 /// Conditions of a call that no rule of the proxy looks at.
 const CONDITIONS: &[&str] = &[
@@ -32,41 +30,44 @@ pub(super) fn find(
         .filter(|(directory, _)| *directory != user.0);
     for (directory, project) in [user, system].into_iter().chain(workspace) {
         for path in files(&directory, "toml") {
-            let Some(node) = open(
-                &path,
-                Syntax::Toml,
-                project.as_deref(),
+            let file = RuleFile {
+                path: &path,
+                project: project.as_deref(),
                 servers,
-                cache,
-                rules,
-            ) else {
+            };
+            let Some(node) = file.open(Syntax::Toml, cache, rules) else {
                 continue;
             };
-            for rule in node.get("rule").map(Node::items).unwrap_or_default() {
-                read(rule, &path, project.as_ref(), servers, rules);
+            for section in ["rule", "safety_checker"] {
+                for rule in node.get(section).map(items).unwrap_or_default() {
+                    read(section, rule, &file, rules);
+                }
             }
         }
     }
 }
 
-fn read(
-    rule: &Node,
-    path: &Path,
-    project: Option<&PathBuf>,
-    servers: &[&Found],
-    rules: &mut Vec<Rule>,
-) {
+fn read(section: &str, rule: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
     let kind = match rule.get("decision").and_then(Node::as_text) {
         Some("allow") => RuleKind::Allow,
         Some("ask_user") => RuleKind::Ask,
         _ => RuleKind::Deny,
     };
-    let is_conditional = CONDITIONS.iter().any(|key| rule.get(key).is_some());
-    let mention = Mention {
-        project: project.cloned(),
-        ..Mention::new(path, "rule", rule.to_json(), kind)
-    };
-    for found in servers.iter().filter(|found| mention.reaches(found)) {
+    let is_named = ["toolName", "mcpName"]
+        .iter()
+        .all(|key| match rule.get(key) {
+            None | Some(Node::Text(_)) => true,
+            Some(Node::List(items)) => items.iter().all(|item| item.as_text().is_some()),
+            Some(_) => false,
+        });
+    if !is_named && kind != RuleKind::Allow || !matches!(rule, Node::Map(_)) {
+        file.unclear(section, rules);
+        return;
+    }
+    // A checker looks at a call before it is made.
+    let is_conditional = section != "rule" || CONDITIONS.iter().any(|key| rule.get(key).is_some());
+    let mention = file.mention(section, rule.to_json(), kind);
+    for found in file.servers.iter().filter(|found| mention.reaches(found)) {
         let tools = tools(rule, &found.name);
         if tools.is_empty() {
             continue;
@@ -100,6 +101,9 @@ fn tools(rule: &Node, server: &str) -> Vec<String> {
         ),
     };
     let named = texts("toolName");
+    if named.is_none() && rule.get("mcpName").is_none() {
+        return vec!["*".to_owned()];
+    }
     if let Some(meant) = texts("mcpName") {
         let is_meant = meant
             .iter()

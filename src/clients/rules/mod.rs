@@ -19,6 +19,7 @@ use super::model::{Carried, Found, Rule, RuleKind, Survey};
 use super::{Client, Node, Surroundings, Syntax};
 
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
+pub(super) use others::is_hidden_at_cursor;
 pub(super) use rights::Rights;
 
 /// A name in a rule, before it is known whose it is.
@@ -121,8 +122,8 @@ pub(super) fn find(
             Client::Goose => others::goose(&servers, around, cache, &mut rules),
             Client::Codex => others::codex(survey, &servers, &mut rules),
             Client::Zed => {
-                others::zed(survey, &servers, &mut rules);
-                others::zed_profiles(survey, &servers, &mut rules);
+                others::zed(survey, &servers, around, &mut rules);
+                others::zed_profiles(survey, &servers, around, &mut rules);
             }
             Client::Cursor => others::cursor(&servers, around, cache, &mut rules),
             Client::Kiro => others::kiro(&servers, around, cache, &mut rules),
@@ -133,32 +134,109 @@ pub(super) fn find(
     rules
 }
 
-/// What a file of rules says. Where it cannot be read, its rules are not known: servers that it may be about stay, and one
-/// for all projects is not there in the project whose file it is.
-fn open(
-    path: &Path,
-    syntax: Syntax,
-    project: Option<&Path>,
-    servers: &[&Found],
-    cache: &FileCache,
-    rules: &mut Vec<Rule>,
-) -> Option<Node> {
-    let problem = match cache.node(path, syntax) {
-        Ok(node) => return node,
-        Err(problem) => problem,
-    };
-    let mention = Mention {
-        project: project.map(Path::to_owned),
-        ..Mention::new(path, "rules", problem, RuleKind::Unread)
-    };
-    for found in servers.iter().filter(|found| mention.reaches(found)) {
-        let carried = match (project, &found.location.project) {
-            (Some(project), None) => Carried::NotIn(project.to_owned()),
-            _ => Carried::Lost("its rules are not known"),
-        };
-        rules.push(mention.clone().about(found, carried));
+/// A file of rules, and the servers that it may be about.
+struct RuleFile<'f> {
+    path: &'f Path,
+    /// The project in which alone it holds.
+    project: Option<&'f Path>,
+    servers: &'f [&'f Found],
+}
+
+impl RuleFile<'_> {
+    /// What the file says; nothing where there is none or it cannot be read, which is noted.
+    fn open(&self, syntax: Syntax, cache: &FileCache, rules: &mut Vec<Rule>) -> Option<Node> {
+        match cache.node(self.path, syntax) {
+            Ok(None | Some(Node::Null)) => None,
+            Ok(Some(node @ Node::Map(_))) => Some(node),
+            Ok(Some(_)) => {
+                self.unread("has no settings that are understood", rules);
+                None
+            }
+            Err(problem) => {
+                self.unread(problem, rules);
+                None
+            }
+        }
     }
-    None
+
+    fn mention(&self, key: impl Into<String>, text: impl Into<String>, kind: RuleKind) -> Mention {
+        Mention {
+            project: self.project.map(Path::to_owned),
+            ..Mention::new(self.path, key, text, kind)
+        }
+    }
+
+    /// Notes that the file has rules that are not known. Servers that they may be about stay at the client, and a server for
+    /// all projects is not there in the project whose file it is.
+    fn unread(&self, problem: impl Into<String>, rules: &mut Vec<Rule>) {
+        let mention = self.mention("rules", problem, RuleKind::Unread);
+        for found in self.servers.iter().filter(|found| mention.reaches(found)) {
+            let carried = match (self.project, &found.location.project) {
+                (Some(project), None) => Carried::NotIn(project.to_owned()),
+                _ => Carried::Lost("its rules are not known"),
+            };
+            rules.push(mention.clone().about(found, carried));
+        }
+    }
+
+    /// Notes that the value at `key` has a form that is not understood.
+    fn unclear(&self, key: &str, rules: &mut Vec<Rule>) {
+        self.unread(format!("has `{key}` in a form that is not known"), rules);
+    }
+
+    /// What stands at the end of `keys`; a value on the way that is no map is noted.
+    fn at<'n>(&self, node: &'n Node, keys: &[&str], rules: &mut Vec<Rule>) -> Option<&'n Node> {
+        let mut node = node;
+        for (at, key) in keys.iter().enumerate() {
+            match node {
+                Node::Map(_) => node = node.get(key)?,
+                Node::Null => return None,
+                _ => {
+                    self.unclear(&keys[..at].join("."), rules);
+                    return None;
+                }
+            }
+        }
+        Some(node).filter(|node| **node != Node::Null)
+    }
+
+    /// The members of the map at the end of `keys`; anything else there is noted.
+    fn members<'n>(
+        &self,
+        node: &'n Node,
+        keys: &[&str],
+        rules: &mut Vec<Rule>,
+    ) -> Vec<(&'n str, &'n Node)> {
+        match self.at(node, keys, rules) {
+            None => Vec::new(),
+            Some(map @ Node::Map(_)) => map.members(),
+            Some(_) => {
+                self.unclear(&keys.join("."), rules);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The texts of the list at the end of `keys`, or the one that stands in its place; anything else there is noted.
+    fn texts<'n>(&self, node: &'n Node, keys: &[&str], rules: &mut Vec<Rule>) -> Vec<&'n str> {
+        let Some(node) = self.at(node, keys, rules) else {
+            return Vec::new();
+        };
+        let items = items(node);
+        let texts: Vec<&str> = items.iter().filter_map(Node::as_text).collect();
+        if texts.len() < items.len() {
+            self.unclear(&keys.join("."), rules);
+        }
+        texts
+    }
+}
+
+/// The items of a list, or the value that stands where a list should.
+fn items(node: &Node) -> &[Node] {
+    match node {
+        Node::List(items) => items,
+        other => std::slice::from_ref(other),
+    }
 }
 
 /// The files in `directory` that end in `ending`.

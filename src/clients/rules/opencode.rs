@@ -1,6 +1,7 @@
 //! opencode: `tools` and `permission` have patterns over names such as `github_get_issue`, in the file and in its agents. Of
 //! several the last counts there.
 
+use super::super::entry::NAME;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node};
 use super::glob::{behind, fits, is_about_all};
@@ -15,6 +16,7 @@ struct Line<'n> {
 }
 
 pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
+    let frees_ours = frees_ours(survey);
     let locations = survey
         .locations
         .iter()
@@ -34,7 +36,7 @@ pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
         for ((prefix, node), section) in
             all.flat_map(|of| ["tools", "permission"].map(|section| (of.clone(), section)))
         {
-            let Some(written) = node.get(section) else {
+            let Some(written) = node.get(section).filter(|node| **node != Node::Null) else {
                 continue;
             };
             let mention = Mention {
@@ -47,18 +49,54 @@ pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
                 )
             };
             for found in servers.iter().filter(|found| mention.reaches(found)) {
-                about(&mention, written, found, !prefix.is_empty(), rules);
+                let of = (!prefix.is_empty(), frees_ours);
+                about(&mention, written, found, of, rules);
             }
         }
     }
 }
 
-/// The rules of one section for one server.
+/// Whether some line permits mcpzip's own tools by name: then what is said of all tools does not hold for them.
+fn frees_ours(survey: &Survey) -> bool {
+    let own = survey
+        .found
+        .iter()
+        .filter(|found| found.is_mcpzip && found.location.client == Client::OpenCode);
+    let own = own.map(|found| found.name.as_str()).chain([NAME]);
+    let tools: Vec<String> = own
+        .map(|name| format!("{}_execute_tool", plain(name)))
+        .collect();
+    let is_free = |(pattern, value): (&str, &Node)| {
+        let is_own = tools.iter().any(|tool| fits(pattern, tool));
+        is_own && is_allowed(value) && !is_about_all(pattern, |server| format!("{server}_"))
+    };
+    let sections = |node: &Node| {
+        let sections = ["tools", "permission"].into_iter();
+        let mut members = sections
+            .filter_map(|key| node.get(key))
+            .flat_map(Node::members);
+        members.any(is_free)
+    };
+    let locations = survey.locations.iter();
+    let mut nodes = locations
+        .filter(|location| location.client == Client::OpenCode)
+        .filter_map(|location| Some(survey.files.get(&location.path)?.text.node()));
+    nodes.any(|node| {
+        let agents = ["agent", "mode"]
+            .into_iter()
+            .filter_map(|key| node.get(key));
+        let mut agents = agents.flat_map(Node::members);
+        sections(node) || agents.any(|(_, agent)| sections(agent))
+    })
+}
+
+/// The rules of one section for one server. `is_of_agent` is whether one agent alone has it, `frees_ours` whether some line
+/// permits our own tools.
 fn about(
     mention: &Mention,
     written: &Node,
     found: &Found,
-    is_of_agent: bool,
+    (is_of_agent, frees_ours): (bool, bool),
     rules: &mut Vec<Rule>,
 ) {
     let all = Node::map([("*", written.clone())]);
@@ -78,7 +116,7 @@ fn about(
     for (at, line) in lines.iter().enumerate() {
         let is_everything = line.tools == ["*"];
         // What is said of all tools is said of mcpzip's, too.
-        let is_about_all = is_about_all(line.pattern, |server| format!("{server}_"));
+        let is_about_all = !frees_ours && is_about_all(line.pattern, |server| format!("{server}_"));
         let freed: Vec<String> = lines[at + 1..]
             .iter()
             .filter(|later| is_allowed(later.value))

@@ -1,86 +1,123 @@
 //! The rules of clients other than Claude Code.
 
 use super::super::cache::FileCache;
+use super::super::entry::{META_TOOLS, NAME, has_all_servers, zed_profile};
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::fits;
-use super::{Carried, Mention, Rule, RuleKind, files, open, plain};
+use super::{Carried, Mention, Rule, RuleFile, RuleKind, files, items, plain};
 
 pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
 
-/// Codex: `tools.NAME` in a server's table.
+/// Codex: `tools.NAME` in a server's table, of the user or of the project.
 pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
-    for found in servers {
-        let Some(source) = survey.files.get(&found.location.path) else {
+    let locations = survey.locations.iter();
+    for location in locations.filter(|location| location.client == Client::Codex) {
+        let Some(source) = survey.files.get(&location.path) else {
             continue;
         };
-        let path = found.location.path_of(&found.name);
-        let tools = source
-            .text
-            .node()
-            .at(&path)
-            .and_then(|entry| entry.get("tools"));
-        for (tool, node) in tools.map(Node::members).unwrap_or_default() {
-            let named = || vec![tool.to_owned()];
-            let (kind, carried) = match node.get("approval_mode").and_then(Node::as_text) {
-                _ if node.get("enabled").and_then(Node::as_flag) == Some(false) => {
-                    (RuleKind::Deny, Carried::Deny(named()))
+        for found in servers {
+            let path = location.path_of(&found.name);
+            let entry = source.text.node().at(&path);
+            let tools = entry.and_then(|entry| entry.get("tools"));
+            for (tool, node) in tools.map(Node::members).unwrap_or_default() {
+                let (kind, carried) = codex_tool(tool, node);
+                let key = format!("{}.tools.{tool}", path.join("."));
+                let mention = Mention {
+                    project: location.project.clone(),
+                    ..Mention::new(&location.path, key, node.to_json(), kind)
+                };
+                if mention.reaches(found) {
+                    rules.push(mention.about(found, carried));
                 }
-                Some("approve" | "auto") | None => (RuleKind::Allow, Carried::Needless),
-                Some(_) => (RuleKind::Ask, Carried::Ask(named())),
-            };
-            let key = format!("{}.tools.{tool}", path.join("."));
-            rules.push(
-                Mention::new(&found.location.path, key, node.to_json(), kind).about(found, carried),
-            );
+            }
         }
     }
 }
 
+fn codex_tool(tool: &str, node: &Node) -> (RuleKind, Carried) {
+    let named = || vec![tool.to_owned()];
+    let enabled = node.get("enabled").map(Node::as_flag);
+    let mode = node.get("approval_mode").map(Node::as_text);
+    match (enabled, mode) {
+        _ if !matches!(node, Node::Map(_)) => (RuleKind::Deny, Carried::UNCLEAR),
+        (Some(Some(false)), _) => (RuleKind::Deny, Carried::Deny(named())),
+        (Some(None), _) => (RuleKind::Deny, Carried::UNCLEAR),
+        (_, None | Some(Some("approve" | "auto"))) => (RuleKind::Allow, Carried::Needless),
+        (_, Some(Some("prompt" | "writes"))) => (RuleKind::Ask, Carried::Ask(named())),
+        _ => (RuleKind::Deny, Carried::UNCLEAR),
+    }
+}
+
 /// Zed: `agent.tool_permissions.tools` has keys such as `mcp:github:create_issue`.
-pub(super) fn zed(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
-    for found in servers {
-        let Some(source) = survey.files.get(&found.location.path) else {
+pub(super) fn zed(
+    survey: &Survey,
+    servers: &[&Found],
+    around: &Surroundings,
+    rules: &mut Vec<Rule>,
+) {
+    let keys = ["agent", "tool_permissions", "tools"];
+    let own = Client::Zed.user_location(around).path;
+    let locations = survey.locations.iter();
+    for location in locations.filter(|location| location.client == Client::Zed) {
+        let Some(source) = survey.files.get(&location.path) else {
             continue;
         };
-        let permissions = source
-            .text
-            .node()
-            .at(&["agent", "tool_permissions", "tools"]);
-        for (name, value) in permissions.map(Node::members).unwrap_or_default() {
-            let Some(rest) = name
-                .strip_prefix("mcp:")
-                .and_then(|rest| rest.strip_prefix(found.name.as_str()))
-            else {
-                continue;
-            };
-            let tool = match rest.strip_prefix(':') {
-                Some(tool) => tool,
-                None if rest.is_empty() => "*",
-                None => continue,
-            };
-            let named = || vec![tool.to_owned()];
-            let is_plain = value
-                .members()
-                .iter()
-                .all(|(key, value)| *key == "default" || value.is_same(&Node::Null));
-            let json = value.to_json();
-            let (kind, carried) = match value.get("default").and_then(Node::as_text) {
-                Some("deny") => (RuleKind::Deny, Carried::Deny(named())),
-                _ if !is_plain && json.contains("deny") => (
-                    RuleKind::Deny,
-                    Carried::Lost("looks at parameters, which the proxy's rules do not"),
-                ),
-                Some("confirm") => (RuleKind::Ask, Carried::Ask(named())),
-                _ if is_plain => (RuleKind::Allow, Carried::Needless),
-                _ => (
-                    RuleKind::Ask,
-                    Carried::Lost("looks at parameters, which the proxy's rules do not"),
-                ),
-            };
-            let key = format!("agent.tool_permissions.tools.{name}");
-            rules.push(Mention::new(&found.location.path, key, json, kind).about(found, carried));
+        let file = RuleFile {
+            path: &location.path,
+            project: location.project.as_deref().filter(|_| location.path != own),
+            servers,
+        };
+        for (name, value) in file.members(source.text.node(), &keys, rules) {
+            let (kind, known) = zed_permission(value);
+            let mention = file.mention(
+                format!("agent.tool_permissions.tools.{name}"),
+                value.to_json(),
+                kind,
+            );
+            for found in servers.iter().filter(|found| mention.reaches(found)) {
+                let rest = name
+                    .strip_prefix("mcp:")
+                    .and_then(|rest| rest.strip_prefix(found.name.as_str()));
+                let tool = match rest.map(|rest| (rest, rest.strip_prefix(':'))) {
+                    Some(("", _)) => "*",
+                    Some((_, Some(tool))) => tool,
+                    _ => continue,
+                };
+                let carried = match kind {
+                    _ if known.is_some() => known.clone().unwrap_or(Carried::UNCLEAR),
+                    RuleKind::Deny => Carried::Deny(vec![tool.to_owned()]),
+                    RuleKind::Ask => Carried::Ask(vec![tool.to_owned()]),
+                    _ => Carried::Needless,
+                };
+                rules.push(mention.clone().about(found, carried));
+            }
         }
+    }
+}
+
+/// What a permission of Zed does, and why it cannot be carried over, if it cannot.
+fn zed_permission(value: &Node) -> (RuleKind, Option<Carried>) {
+    const CONDITIONAL: Carried =
+        Carried::Lost("looks at parameters, which the proxy's rules do not");
+    let default = match value {
+        Node::Map(_) => value.get("default"),
+        Node::Null => None,
+        other => Some(other),
+    };
+    let is_plain = value
+        .members()
+        .iter()
+        .all(|(key, value)| *key == "default" || value.is_same(&Node::Null));
+    match default.map(Node::as_text) {
+        Some(Some("deny")) => (RuleKind::Deny, None),
+        None | Some(Some("allow" | "confirm")) if !is_plain && value.to_json().contains("deny") => {
+            (RuleKind::Deny, Some(CONDITIONAL))
+        }
+        Some(Some("confirm")) => (RuleKind::Ask, None),
+        None | Some(Some("allow")) if is_plain => (RuleKind::Allow, None),
+        None | Some(Some("allow")) => (RuleKind::Ask, Some(CONDITIONAL)),
+        _ => (RuleKind::Deny, Some(Carried::UNCLEAR)),
     }
 }
 
@@ -97,26 +134,26 @@ pub(super) fn cursor(
         .as_ref()
         .map(|here| (here.join(".cursor/cli.json"), Some(here.clone())));
     for (path, project) in [user].into_iter().chain(project) {
-        let Some(node) = open(
-            &path,
-            Syntax::Json,
-            project.as_deref(),
+        let file = RuleFile {
+            path: &path,
+            project: project.as_deref(),
             servers,
-            cache,
-            rules,
-        ) else {
+        };
+        let Some(node) = file.open(Syntax::Json, cache, rules) else {
             continue;
         };
-        for (key, kind) in [("deny", RuleKind::Deny), ("allow", RuleKind::Allow)] {
-            let listed = node.at(&["permissions", key]);
-            for item in listed.map(items_of).unwrap_or_default() {
+        for (key, listed) in file.members(&node, &["permissions"], rules) {
+            let kind = match key {
+                "allow" => RuleKind::Allow,
+                "ask" => RuleKind::Ask,
+                _ => RuleKind::Deny,
+            };
+            for item in items(listed).iter().filter(|item| **item != Node::Null) {
                 let text = item.as_text().map_or_else(|| item.to_json(), str::to_owned);
-                let mention = Mention {
-                    project: project.clone(),
-                    ..Mention::new(&path, format!("permissions.{key}"), &text, kind)
-                };
+                let mention = file.mention(format!("permissions.{key}"), &text, kind);
+                let is_known = matches!(key, "allow" | "ask" | "deny");
                 for found in servers.iter().filter(|found| mention.reaches(found)) {
-                    if let Some(carried) = cursor_rule(&text, kind, &found.name) {
+                    if let Some(carried) = cursor_rule(&text, kind, &found.name, is_known) {
                         rules.push(mention.clone().about(found, carried));
                     }
                 }
@@ -125,47 +162,55 @@ pub(super) fn cursor(
     }
 }
 
-/// The items of a list, or a lone value that stands where a list should.
-fn items_of(node: &Node) -> Vec<Node> {
-    match node {
-        Node::List(items) => items.clone(),
-        Node::Null => Vec::new(),
-        other => vec![other.clone()],
-    }
+/// The permission of Cursor in `permissions` that keeps tools of the server `name` from being used.
+pub(in super::super) fn is_hidden_at_cursor(permissions: &Node, name: &str) -> Option<String> {
+    let denied = permissions.get("deny").map(items).unwrap_or_default();
+    let mut denied = denied.iter().filter_map(Node::as_text);
+    let hides = |text: &&str| cursor_pattern(text).is_some_and(|pattern| hides(pattern, name));
+    denied.find(hides).map(str::to_owned)
 }
 
-/// What becomes of a rule of Cursor for `server`; `None` when it is not about it. A denial in a form that is not understood may
-/// be about every server.
-fn cursor_rule(text: &str, kind: RuleKind, server: &str) -> Option<Carried> {
-    let is_plain = |part: &&str| {
-        !part.is_empty()
-            && part
-                .chars()
-                .all(|c| c.is_alphanumeric() || "-_.*?/".contains(c))
+/// Whether a pattern is about the meta-tools of the server `name`.
+fn hides((server, tool): (&str, &str), name: &str) -> bool {
+    fits(server, name) && META_TOOLS.iter().any(|own| fits(tool, own))
+}
+
+/// The server and the tool that a permission of Cursor names; nothing where it is not understood.
+fn cursor_pattern(text: &str) -> Option<(&str, &str)> {
+    let is_plain = |part: &str| {
+        let is_known = |c: char| c.is_alphanumeric() || "-_.*?".contains(c);
+        !part.is_empty() && part.chars().all(is_known)
     };
-    let inner = text
-        .strip_prefix("Mcp(")
-        .and_then(|rest| rest.strip_suffix(')'));
-    let named = inner
-        .map(|inner| inner.split_once(':').unwrap_or((inner, "*")))
-        .filter(|(server, tool)| is_plain(server) && is_plain(tool));
-    match (named, kind) {
-        (Some((pattern, tool)), RuleKind::Deny) => {
-            if fits(pattern, super::super::entry::NAME) && fits(tool, "execute_tool") {
-                return Some(Carried::Lost("would keep Cursor from mcpzip's own tools"));
-            }
-            fits(pattern, server).then(|| Carried::Deny(vec![tool.to_owned()]))
-        }
-        (Some((pattern, tool)), _) => {
+    let inner = text.strip_prefix("Mcp(")?.strip_suffix(')')?;
+    let named = inner.split_once(':').unwrap_or((inner, "*"));
+    (is_plain(named.0) && is_plain(named.1)).then_some(named)
+}
+
+/// What becomes of a rule of Cursor for `server`; `None` when it is not about it. A rule that keeps tools from running in a
+/// form that is not understood may be about every server.
+fn cursor_rule(text: &str, kind: RuleKind, server: &str, is_known: bool) -> Option<Carried> {
+    match (cursor_pattern(text).filter(|_| is_known), kind) {
+        (Some((pattern, tool)), RuleKind::Allow) => {
             let is_about = fits(pattern, server) && (pattern != "*" || tool != "*");
             is_about.then_some(Carried::Needless)
         }
-        (None, RuleKind::Deny) => {
+        (None, RuleKind::Allow) => None,
+        (Some(pattern), RuleKind::Deny) if hides(pattern, NAME) => {
+            Some(Carried::Lost("would keep Cursor from mcpzip's own tools"))
+        }
+        (Some((pattern, tool)), _) => fits(pattern, server).then(|| {
+            let tools = vec![tool.to_owned()];
+            if kind == RuleKind::Ask {
+                Carried::Ask(tools)
+            } else {
+                Carried::Deny(tools)
+            }
+        }),
+        (None, _) => {
             let lower = text.to_lowercase();
             let is_unclear = lower.contains("mcp") || !lower.contains('(');
             is_unclear.then_some(Carried::Lost("is not understood"))
         }
-        (None, _) => None,
     }
 }
 
@@ -186,7 +231,7 @@ pub(super) fn kiro(
                 ("allowedTools", RuleKind::Allow),
                 ("tools", RuleKind::Tools),
             ] {
-                let listed = node.get(key).map(Node::items).unwrap_or_default();
+                let listed = node.get(key).map(items).unwrap_or_default();
                 for rule in listed.iter().filter_map(Node::as_text) {
                     let server = rule
                         .strip_prefix('@')
@@ -219,7 +264,12 @@ pub(super) fn goose(
         .user_location(around)
         .path
         .with_file_name("permission.yaml");
-    let Some(node) = open(&path, Syntax::Yaml, None, servers, cache, rules) else {
+    let file = RuleFile {
+        path: &path,
+        project: None,
+        servers,
+    };
+    let Some(node) = file.open(Syntax::Yaml, cache, rules) else {
         return;
     };
     // It leaves spaces out of an extension's name, and writes it small.
@@ -227,29 +277,35 @@ pub(super) fn goose(
         let shown = name.chars().filter(|c| !c.is_whitespace());
         plain(&shown.collect::<String>()).to_lowercase()
     };
-    for (who, lists) in node.members() {
-        for (list, kind) in [
-            ("never_allow", RuleKind::Deny),
-            ("ask_before", RuleKind::Ask),
-            ("always_allow", RuleKind::Allow),
-        ] {
-            let named = lists.get(list).map(Node::items).unwrap_or_default();
-            for rule in named.iter().filter_map(Node::as_text) {
+    for (who, _) in node.members() {
+        for (list, _) in file.members(&node, &[who], rules) {
+            let kind = match list {
+                "never_allow" => RuleKind::Deny,
+                "ask_before" => RuleKind::Ask,
+                "always_allow" => RuleKind::Allow,
+                other => {
+                    file.unclear(&format!("{who}.{other}"), rules);
+                    continue;
+                }
+            };
+            for rule in file.texts(&node, &[who, list], rules) {
                 for found in servers {
-                    let start = format!("{}__", key(&found.name));
-                    let is_own = rule
+                    let start = key(&found.name);
+                    let rest = rule
                         .get(..start.len())
-                        .is_some_and(|own| own.eq_ignore_ascii_case(&start));
-                    if !is_own {
-                        continue;
-                    }
-                    let tools = vec![rule[start.len()..].to_owned()];
+                        .filter(|own| own.eq_ignore_ascii_case(&start))
+                        .map(|_| &rule[start.len()..]);
+                    let tools = match rest.map(|rest| (rest, rest.strip_prefix("__"))) {
+                        Some(("", _)) => vec!["*".to_owned()],
+                        Some((_, Some(tool))) => vec![tool.to_owned()],
+                        _ => continue,
+                    };
                     let carried = match kind {
                         RuleKind::Deny => Carried::Deny(tools),
                         RuleKind::Ask => Carried::Ask(tools),
                         _ => Carried::Needless,
                     };
-                    let mention = Mention::new(&path, format!("{who}.{list}"), rule, kind);
+                    let mention = file.mention(format!("{who}.{list}"), rule, kind);
                     rules.push(mention.about(found, carried));
                 }
             }
@@ -259,46 +315,77 @@ pub(super) fn goose(
 
 /// Zed: a profile has all tools of servers but for those that it switches off, or only those that it switches on. One that
 /// is not the default has no tool of mcpzip unless it has all.
-pub(super) fn zed_profiles(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
-    for found in servers {
-        let Some(source) = survey.files.get(&found.location.path) else {
+pub(super) fn zed_profiles(
+    survey: &Survey,
+    servers: &[&Found],
+    around: &Surroundings,
+    rules: &mut Vec<Rule>,
+) {
+    let path = Client::Zed.user_location(around).path;
+    let Some(source) = survey.files.get(&path) else {
+        return;
+    };
+    let node = source.text.node();
+    let file = RuleFile {
+        path: &path,
+        project: None,
+        servers,
+    };
+    let default = zed_profile(node);
+    for (name, profile) in file.members(node, &["agent", "profiles"], rules) {
+        let key = format!("agent.profiles.{name}");
+        if !matches!(profile, Node::Map(_) | Node::Null) {
+            file.unclear(&key, rules);
             continue;
-        };
-        let agent = source.text.node().get("agent");
-        let default = super::super::entry::zed_profile(source.text.node());
-        let profiles = agent.and_then(|agent| agent.get("profiles"));
-        for (name, profile) in profiles.map(Node::members).unwrap_or_default() {
-            let has_all = profile
-                .get("enable_all_context_servers")
-                .and_then(Node::as_flag)
-                .unwrap_or(super::super::entry::has_all_servers(name));
-            let preset = profile.at(&["context_servers", &found.name]);
-            let is_off =
-                preset.and_then(|preset| preset.get("enabled")) == Some(&Node::Flag(false));
-            let is_on = preset.and_then(|preset| preset.get("enabled")) == Some(&Node::Flag(true));
-            let switched = |to: bool| -> Vec<String> {
-                let tools = preset.and_then(|preset| preset.get("tools"));
-                let tools = tools.map(Node::members).unwrap_or_default();
-                let those = tools.iter().filter(|(_, on)| **on == Node::Flag(to));
-                those.map(|(tool, _)| (*tool).to_owned()).collect()
-            };
-            let all = || vec!["*".to_owned()];
-            let carried = match has_all {
-                _ if is_on => continue,
-                _ if is_off => Carried::Deny(all()),
-                true if switched(false).is_empty() => continue,
-                true => Carried::Deny(switched(false)),
-                // Without our entry in it, it has no tool of this server.
-                false if name != default => continue,
-                false => Carried::Only(switched(true)),
-            };
-            let key = format!("agent.profiles.{name}");
-            let text = preset.map_or(
-                "enable_all_context_servers: false".to_owned(),
-                Node::to_json,
-            );
-            let mention = Mention::new(&found.location.path, key, text, RuleKind::Deny);
-            rules.push(mention.about(found, carried));
         }
+        let has_all = match profile.get("enable_all_context_servers") {
+            None | Some(Node::Null) => has_all_servers(name),
+            Some(flag) => *flag == Node::Flag(true),
+        };
+        for found in servers {
+            let presets = profile.get("context_servers").unwrap_or(&Node::Null);
+            let preset = match presets {
+                Node::Map(_) | Node::Null => presets.get(&found.name).unwrap_or(&Node::Null),
+                other => other,
+            };
+            let Some(carried) = zed_preset(preset, has_all, name == default) else {
+                continue;
+            };
+            let text = match preset {
+                Node::Null => "enable_all_context_servers: false".to_owned(),
+                preset => preset.to_json(),
+            };
+            rules.push(
+                file.mention(&key, text, RuleKind::Deny)
+                    .about(found, carried),
+            );
+        }
+    }
+}
+
+/// What a profile withholds of a server for which it has `preset`.
+fn zed_preset(preset: &Node, has_all: bool, is_default: bool) -> Option<Carried> {
+    let present = |key: &str| preset.get(key).filter(|value| **value != Node::Null);
+    let (enabled, tools) = (present("enabled"), present("tools"));
+    let is_form = |node: &Node| matches!(node, Node::Map(_) | Node::Null);
+    let is_off = enabled.is_some_and(|flag| *flag != Node::Flag(true));
+    if is_off || !is_form(preset) || !tools.is_none_or(is_form) {
+        return Some(Carried::Deny(vec!["*".to_owned()]));
+    }
+    let tools = tools.map(Node::members).unwrap_or_default();
+    // A value that is no flag leaves a tool off.
+    let switched = |on: bool| -> Vec<String> {
+        let those = tools
+            .iter()
+            .filter(|(_, flag)| (**flag == Node::Flag(true)) == on);
+        those.map(|(tool, _)| (*tool).to_owned()).collect()
+    };
+    match has_all {
+        _ if enabled.is_some() && switched(false).is_empty() => None,
+        true if switched(false).is_empty() => None,
+        true => Some(Carried::Deny(switched(false))),
+        // Without our entry in it, it has no tool of this server.
+        false if !is_default => None,
+        false => Some(Carried::Only(switched(true))),
     }
 }

@@ -226,17 +226,17 @@ fn rules_that_cannot_be_read_keep_the_servers_that_they_may_be_about() {
 #[test]
 fn a_denial_of_cursor_in_any_form_keeps_its_server_or_its_rule() {
     let servers = r#"{"mcpServers": {"gh": {"command": "x"}}}"#;
-    for denied in [
-        r#"["Mcp(*:*)"]"#,
-        r#"["Mcp(*)"]"#,
-        r#"["mcp(gh:low)"]"#,
-        r#"["MCP(gh:x)"]"#,
-        r#"["Mcp( gh : sp )"]"#,
-        r#"["Mcp(gh:rm"]"#,
-        r#"["*"]"#,
-        r#"["Mcp(gh:{a,b})"]"#,
-        r#""mcp:gh:rm""#,
-        r#"[{"server": "gh"}]"#,
+    for (denied, reason) in [
+        (r#"["Mcp(*:*)"]"#, "would not run"),
+        (r#"["Mcp(*)"]"#, "would not run"),
+        (r#"["mcp(gh:low)"]"#, "mcp(gh:low)"),
+        (r#"["MCP(gh:x)"]"#, "MCP(gh:x)"),
+        (r#"["Mcp( gh : sp )"]"#, "Mcp( gh : sp )"),
+        (r#"["Mcp(gh:rm"]"#, "Mcp(gh:rm"),
+        (r#"["*"]"#, "*"),
+        (r#"["Mcp(gh:{a,b})"]"#, "Mcp(gh:{a,b})"),
+        (r#""mcp:gh:rm""#, "mcp:gh:rm"),
+        (r#"[{"server": "gh"}]"#, r#"{"server":"gh"}"#),
     ] {
         let machine = Machine::new();
         machine.put(user_file("cursor"), servers);
@@ -244,7 +244,18 @@ fn a_denial_of_cursor_in_any_form_keeps_its_server_or_its_rule() {
             ".cursor/cli-config.json",
             &format!(r#"{{"permissions": {{"deny": {denied}}}}}"#),
         );
-        let _ = machine.run(&["migrate", "--yes", "--json"]);
+        let report = machine.run(&["migrate", "--yes", "--json"]).json();
+        let (said, why) = verdict(&report, "gh");
+        assert!(
+            said == "stays" && why.contains(reason) && why.contains("cli-config.json"),
+            "{denied}: {said} {why}"
+        );
+        if reason != "would not run" {
+            let rule = &report["blocking_rules"][0];
+            assert_eq!(rule["server"], "gh", "{denied}: {report:#}");
+            assert_eq!(rule["key"], "permissions.deny", "{denied}: {report:#}");
+            assert_eq!(rule["rule"], reason, "{denied}: {report:#}");
+        }
         assert_eq!(machine.read(user_file("cursor")), servers, "{denied}");
     }
     for denied in [r#"["Mcp(gh:rm)"]"#, r#""Mcp(gh:rm)""#] {

@@ -9,6 +9,7 @@ mod edited;
 mod good;
 mod guards;
 mod messy;
+mod misread;
 mod names;
 mod older;
 mod projects;
