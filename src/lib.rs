@@ -31,6 +31,7 @@ mod mcp;
 mod secret;
 mod shutdown;
 mod telemetry;
+mod text;
 mod tool;
 
 #[cfg(any(test, feature = "fuzzing"))]

@@ -9,13 +9,13 @@ use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
-use super::unknown::nearest;
 use crate::clients::{
     Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Plan, Rule, Scope, Survey,
     Verdict,
 };
 use crate::config::{Config, older_config_file};
 use crate::secret::Masker;
+use crate::text::nearest;
 use crate::upstream::oauth::{Account, Inherited};
 
 #[derive(Debug, Args)]

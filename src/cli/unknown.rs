@@ -1,7 +1,8 @@
 //! A server's name that the configuration does not have.
 
 use super::diagnostics::Exit;
-use crate::config::{Config, distance};
+use crate::config::Config;
+use crate::text::nearest;
 
 /// Says so, with the name that is most like it.
 pub(super) fn unknown_server(name: &str, config: &Config) -> Exit {
@@ -15,14 +16,4 @@ pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> E
         None => "`mcpzip list` shows those that are".to_owned(),
     };
     Exit::failed(format!("no server `{name}` is configured; {advice}"))
-}
-
-/// The one of `known` that is most like `name`, of whose letters a third may differ.
-pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let plain = name.to_lowercase();
-    let near = known.filter_map(|known| {
-        let letters = plain.chars().count().max(known.chars().count());
-        Some((distance(&plain, &known.to_lowercase(), letters / 3)?, known))
-    });
-    near.min().map(|(_, known)| known)
 }

@@ -54,7 +54,6 @@ pub(crate) use hash::ConfigHash;
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
 pub(crate) use management::Management;
 pub(crate) use names::safe_name;
-pub(crate) use nearest::distance;
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
     Credentials, Duplicates, Era, Exposure, IdleTimeout, LOG_LEVELS, Lifetime, Origin, OwnExposure,

@@ -1,5 +1,6 @@
 //! The names that servers have here where the names in a file are none: clients allow spaces and much else.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use super::BUILT_IN_SERVER;
@@ -53,8 +54,7 @@ pub(super) fn safe_names(written: &[&str]) -> Vec<String> {
             return safe.clone();
         }
         let hash = Sha256::digest(written);
-        let hash: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{safe}-{hash}")
+        format!("{safe}-{}", HEXLOWER.encode(&hash[..4]))
     });
     told_apart.collect()
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf, is_separator};
 
+use http::{HeaderName, HeaderValue};
+
 use super::env::{Environment, is_inherited};
 use super::error::{ConfigWarning, EntryError};
 use super::file::{Entry, OAuthEntry, Words};
@@ -535,10 +537,9 @@ fn kind(written: &At<String>) -> Result<Kind, At<EntryError>> {
 
 /// HTTP cannot carry it; a token read from a file often ends in a line break.
 fn header_problem(name: &str, value: &str) -> Option<&'static str> {
-    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    if name.is_empty() || !name.chars().all(is_token) {
+    if HeaderName::from_bytes(name.as_bytes()).is_err() {
         Some("is no name of a header")
-    } else if value.contains(|c: char| c.is_control() && c != '\t') {
+    } else if HeaderValue::from_bytes(value.as_bytes()).is_err() {
         Some("has a line break or another control character")
     } else {
         None

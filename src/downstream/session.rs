@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -98,9 +99,7 @@ impl Session {
     pub(crate) fn named_for(&self, id: &str) {
         let hash = Sha256::digest(id);
         // It has one id.
-        let _ = self
-            .name
-            .set(hash[..8].iter().map(|byte| format!("{byte:02x}")).collect());
+        let _ = self.name.set(HEXLOWER.encode(&hash[..8]));
     }
 
     /// What traces call it.

@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use data_encoding::HEXLOWER;
+
 /// The largest message that is taken, in bytes.
 const LARGEST: usize = 1024 * 1024;
 
@@ -85,11 +87,7 @@ impl Bus {
 
     /// Says who we are, which the socket itself confirms (section "Authentication Protocol", EXTERNAL).
     fn authenticate(&mut self, uid: u32) -> Result<(), Failure> {
-        let id: String = uid
-            .to_string()
-            .bytes()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = HEXLOWER.encode(uid.to_string().as_bytes());
         self.write(format!("\0AUTH EXTERNAL {id}\r\n").as_bytes())?;
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {

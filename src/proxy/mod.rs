@@ -18,9 +18,7 @@ mod status;
 mod tools;
 mod view;
 
-use std::future::Future;
 use std::sync::Arc;
-use std::task::Poll;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -474,28 +472,4 @@ impl Proxy {
     fn instructions(&self, view: &View) -> String {
         self.topics.instructions(&view.config(), self.mode)
     }
-}
-
-/// Waits for all of `futures`, which run side by side; their outputs in order.
-pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(|context| {
-        let mut all_done = true;
-        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
-            match future.as_mut().poll(context) {
-                Poll::Ready(done) => *output = Some(done),
-                Poll::Pending => all_done = false,
-            }
-        }
-        if all_done {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
-    running
-        .into_iter()
-        .map(|(_, output)| output.expect("all are done"))
-        .collect()
 }

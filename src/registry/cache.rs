@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::files;
@@ -46,11 +47,7 @@ impl Cache {
     }
 
     fn path(&self, url: &str) -> PathBuf {
-        let hash: String = Sha256::digest(url)
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = HEXLOWER.encode(&Sha256::digest(url)[..16]);
         self.0.join(format!("{hash}.json"))
     }
 

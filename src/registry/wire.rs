@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
+use crate::text::shortened;
 use crate::tool::is_hidden;
 
 /// What of a description is kept, in characters.
@@ -150,10 +151,7 @@ pub(super) fn clean(text: &str) -> String {
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    match shown.char_indices().nth(LONGEST_TEXT) {
-        Some((end, _)) => format!("{}…", &shown[..end]),
-        None => shown,
-    }
+    shortened(&shown, LONGEST_TEXT)
 }
 
 /// Whether a text is a server's name in a registry: `namespace/name`, at most 200 characters.

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::tool::{ServerName, ToolHash, ToolName};
@@ -25,12 +26,7 @@ impl Fingerprint {
                 digest.update(name);
             }
         }
-        Self(
-            digest.finalize()[..16]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+        Self(HEXLOWER.encode(&digest.finalize()[..16]))
     }
 
     /// As a file's name: 32 hexadecimal digits.

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::postings::Postings;
+use crate::text::distance;
 
 /// Every word of an index with its number of tools. One text and a table, since it is scanned whole.
 pub(super) struct Vocabulary {
@@ -69,26 +70,23 @@ impl Vocabulary {
 
     /// The words nearest to `word`, best first: the smallest distance, then the most tools.
     pub(super) fn repairs(&self, word: &str) -> Vec<Repair> {
-        let written: Vec<char> = word.chars().collect();
-        let limit = tolerance(written.len());
+        let length = word.chars().count();
+        let limit = tolerance(length);
         if limit == 0 {
             return Vec::new();
         }
         let letters = letters(word);
         let mut repairs = Vec::new();
-        let mut candidate_letters = Vec::new();
         let mut start = 0;
         for entry in &self.entries {
             let candidate = &self.text[start..entry.end as usize];
             start = entry.end as usize;
-            if usize::from(entry.length).abs_diff(written.len()) > limit
+            if usize::from(entry.length).abs_diff(length) > limit
                 || (entry.letters ^ letters).count_ones() as usize > 2 * limit
             {
                 continue;
             }
-            candidate_letters.clear();
-            candidate_letters.extend(candidate.chars());
-            if let Some(distance) = distance(&written, &candidate_letters, limit) {
+            if let Some(distance) = distance(word, candidate, limit) {
                 repairs.push(Repair {
                     distance,
                     rarity: std::cmp::Reverse(entry.tools),
@@ -114,30 +112,6 @@ fn tolerance(length: usize) -> usize {
 fn letters(word: &str) -> u32 {
     word.chars()
         .fold(0, |bits, c| bits | 1 << (u32::from(c) % 32))
-}
-
-/// Letters added, left out, replaced, or swapped with their neighbour; `None` when more than `limit`.
-fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
-    let mut before = Vec::new();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut next = Vec::with_capacity(row.len());
-        next.push(i);
-        for j in 1..=b.len() {
-            let replaced = row[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(row[j] + 1).min(next[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                let swapped: &Vec<usize> = &before;
-                least = least.min(swapped[j - 2] + 1);
-            }
-            next.push(least);
-        }
-        if next.iter().all(|least| *least > limit) {
-            return None;
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().filter(|distance| *distance <= limit)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::super::output::Output;
@@ -13,7 +14,7 @@ use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
 use crate::config::Trust;
-use crate::proxy::{Progress, join_all};
+use crate::proxy::Progress;
 use crate::tool::ServerName;
 use crate::upstream::oauth::LoginStatus;
 

@@ -1,5 +1,6 @@
 //! The chosen servers, connected for a try before anything is written.
 
+use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::super::diagnostics::Exit;
@@ -9,7 +10,7 @@ use super::super::setup::Machine;
 use super::super::trial::{self, Trial};
 use crate::app::App;
 use crate::config::Config;
-use crate::proxy::{Mode, Start, join_all};
+use crate::proxy::{Mode, Start};
 use crate::shutdown;
 
 /// How it went with a server.

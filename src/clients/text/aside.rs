@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
@@ -59,10 +60,7 @@ impl Aside {
         let (mut short, mut at) = (String::new(), 0);
         for range in ranges {
             let part = &whole[range.clone()];
-            let hash: String = Sha256::digest(part)[..16]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let hash = HEXLOWER.encode(&Sha256::digest(part)[..16]);
             let mark = format!("{START}{} bytes, {hash}{END}", part.len());
             short.push_str(&whole[at..range.start]);
             short.push_str(&format!("\"{mark}\""));

@@ -2,6 +2,7 @@
 
 use crate::proxy::arguments::Fault;
 use crate::telemetry;
+use crate::text::shortened;
 use crate::tool::QualifiedName;
 use crate::upstream::oauth::AuthRequired;
 use crate::upstream::{CallError, ConnectError, HttpError};
@@ -173,11 +174,4 @@ pub(in crate::proxy) fn refused_call(
         .map(|data| format!(" {}", shortened(&telemetry::masked(data), 500)))
         .unwrap_or_default();
     format!("`{name}` was refused by its server: {message}{data}")
-}
-
-fn shortened(text: &str, longest: usize) -> String {
-    match text.char_indices().nth(longest) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Fault, MAX_FAULTS, item_path, member_path};
+use crate::text::{nearest, shortened};
 use crate::tool::type_expression;
 
 /// Values are echoed up to this many characters.
@@ -110,11 +111,18 @@ impl<'r> Report<'r> {
             Kind::MaxLength { limit } => says(format!("have at most {limit} characters")),
             Kind::MinItems { limit } => says(format!("have at least {limit} items")),
             Kind::MaxItems { limit } => says(format!("have at most {limit} items")),
-            Kind::Pattern { pattern } => {
-                says(format!("match the pattern {}", shortened(pattern, 100)))
-            }
+            Kind::Pattern { pattern } => says(format!(
+                "match the pattern {}",
+                shortened(&pattern.replace(char::is_control, ""), 100)
+            )),
             Kind::UniqueItems => says("have no item twice".to_owned()),
-            _ => format!("{place}: {}", shortened(&error.masked().to_string(), 160)),
+            _ => format!(
+                "{place}: {}",
+                shortened(
+                    &error.masked().to_string().replace(char::is_control, ""),
+                    160
+                )
+            ),
         };
         self.push(path, message);
     }
@@ -142,7 +150,7 @@ impl<'r> Report<'r> {
         known.retain(|name| error.instance().get(name).is_none());
         for name in unexpected {
             let path = member_path(path, name);
-            let path = shortened(&path, 100);
+            let path = shortened(&path.replace(char::is_control, ""), 100);
             let hint = match nearest(name, known.iter().copied()) {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None if known.is_empty() => String::new(),
@@ -276,44 +284,4 @@ fn echo(value: &Value) -> String {
         Value::Object(members) => format!("an object of {} members", members.len()),
         _ => "a long value".to_owned(),
     }
-}
-
-fn shortened(text: &str, limit: usize) -> String {
-    let mut short: String = text
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(limit)
-        .collect();
-    if text.chars().count() > limit {
-        short.push('…');
-    }
-    short
-}
-
-/// The name of `known` that is nearest to `name`, if it is near enough to have been meant.
-fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let folded: Vec<char> = name.to_lowercase().chars().take(MAX_ECHO).collect();
-    known
-        .map(|known| {
-            let other: Vec<char> = known.to_lowercase().chars().take(MAX_ECHO).collect();
-            (distance(&folded, &other), known)
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= folded.len().div_ceil(3))
-        .map(|(_, known)| known)
-}
-
-/// Levenshtein's distance.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

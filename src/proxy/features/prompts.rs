@@ -2,12 +2,12 @@
 
 use super::page::{FIRST_LISTING, List};
 use crate::catalog::{ServerTools, fold};
-use crate::config::distance;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::answers::error;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply, RequestContext};
+use crate::text::distance;
 use crate::tool::{QualifiedName, SEPARATOR, ServerName};
 
 pub(in crate::proxy) const PROMPTS: List = List {

@@ -15,13 +15,13 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use self::consent::Consents;
 use self::login::{LoggedIn, Logins};
 use self::open_calls::OpenCalls;
-use super::join_all;
 use crate::mcp::frame::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::mcp::frame::quoted;
@@ -86,11 +87,7 @@ fn text(json: &str) -> String {
     }
     let start: String = text.chars().take(END).collect();
     let end: String = text.chars().skip(count - END).collect();
-    let mut hash = String::new();
-    for byte in Sha256::digest(&text) {
-        // Writing to memory cannot fail.
-        let _ = write!(hash, "{byte:02x}");
-    }
+    let hash = HEXLOWER.encode(&Sha256::digest(&text));
     format!(
         "{} [{} characters more; SHA-256 of all {count}: {hash}] {}",
         visible(&quoted(&start)),

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -269,7 +270,7 @@ fn shortened(server: &str, tool: &str) -> String {
         true => Sha256::digest(&name),
         false => Sha256::digest(format!("{server}\0{tool}")),
     };
-    let mark: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let mark = HEXLOWER.encode(&hash[..4]);
     let plain: String = name
         .chars()
         .map(|c| if is_plain(c) { c } else { '_' })

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
@@ -17,7 +18,7 @@ use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::relay::Relayed;
 use crate::proxy::relay::consent::{Consent, wants_consent};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Proxy, Reply, RequestContext, join_all};
+use crate::proxy::{Caller, Proxy, Reply, RequestContext};
 use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
 use crate::upstream::{self, message_of};
 

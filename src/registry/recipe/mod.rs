@@ -9,6 +9,8 @@ mod fill;
 mod input;
 mod runner;
 
+use http::HeaderName;
+
 use crate::config::EntryText;
 use crate::registry::wire::{self, Argument, Detail, Package};
 
@@ -430,9 +432,7 @@ impl<'a> Recipe<'a> {
                     return odd("its URL is", &remote.url);
                 }
                 for header in remote.headers.iter().flatten() {
-                    let is_part =
-                        |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-                    if header.name.is_empty() || !header.name.chars().all(is_part) {
+                    if HeaderName::from_bytes(header.name.as_bytes()).is_err() {
                         return odd("a header's name is", &header.name);
                     }
                 }

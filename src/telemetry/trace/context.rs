@@ -1,5 +1,7 @@
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
+
+use data_encoding::HEXLOWER;
 
 use crate::mcp::Object;
 use crate::mcp::frame::quoted;
@@ -102,8 +104,8 @@ impl Context {
     pub(crate) fn parent(&self) -> String {
         format!(
             "00-{}-{}-{:02x}",
-            hex(&self.trace),
-            hex(&self.span),
+            HEXLOWER.encode(&self.trace),
+            HEXLOWER.encode(&self.span),
             self.flags
         )
     }
@@ -149,28 +151,9 @@ impl fmt::Display for Context {
     }
 }
 
-/// Small letters and digits, two for each byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to memory cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}
-
 /// The bytes that `text` has in small letters and digits; capitals are none (W3C Trace Context, section 3.2.2.1).
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let is_hex = text.len() == 2 * N
-        && text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let mut bytes = [0; N];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = is_hex.then(|| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok())??;
-    }
-    Some(bytes)
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value as Json, json};
 
-use super::context::hex;
 use super::{Kind, Record, Value};
 use crate::telemetry::masked;
 
@@ -52,8 +52,8 @@ fn span(record: &Record) -> Json {
         .map(|(key, value)| attribute(key, value))
         .collect();
     let mut span = json!({
-        "traceId": hex(&context.trace),
-        "spanId": hex(&context.span),
+        "traceId": HEXLOWER.encode(&context.trace),
+        "spanId": HEXLOWER.encode(&context.span),
         // Bits 0 to 7 are the flags of W3C.
         "flags": u32::from(context.flags()),
         "name": record.name,
@@ -66,7 +66,7 @@ fn span(record: &Record) -> Json {
         "attributes": attributes,
     });
     if let Some(parent) = record.parent {
-        span["parentSpanId"] = hex(&parent).into();
+        span["parentSpanId"] = HEXLOWER.encode(&parent).into();
     }
     if let Some(state) = context.state() {
         span["traceState"] = state.into();

@@ -9,6 +9,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use data_encoding::HEXLOWER;
 use md5::{Digest as _, Md5};
 use serde::Deserialize;
 use serde_json::Value;
@@ -241,12 +242,7 @@ fn hashes(remote: &Remote) -> Vec<String> {
             .collect();
         texts.push(format!("{}|{}", remote.url, Value::Object(headers)));
     }
-    let hash = |text: &String| {
-        Md5::digest(text)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
-    };
+    let hash = |text: &String| HEXLOWER.encode(&Md5::digest(text));
     texts.iter().map(hash).collect()
 }
 

@@ -1,9 +1,9 @@
 //! The logins of mcpzip 0.1, a file each beside its configuration. It kept a token without the client that it was given to, so
 //! nobody can renew one: it is good until it ends.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
@@ -57,11 +57,7 @@ impl Account {
 
 /// The file with the login at `url`.
 fn file(environment: &Environment, url: &str) -> Option<PathBuf> {
-    let mut name = String::new();
-    for byte in &Sha256::digest(url)[..NAMED_BY] {
-        // Writing to a text cannot fail.
-        let _ = write!(name, "{byte:02x}");
-    }
+    let name = HEXLOWER.encode(&Sha256::digest(url)[..NAMED_BY]);
     Some(
         older_config_file(environment)?
             .with_file_name("auth")

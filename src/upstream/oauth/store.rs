@@ -5,11 +5,11 @@
 //! token that is good once is used once.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -107,11 +107,7 @@ impl Store {
     /// The place of the logins of `server` at `url` in `vault`.
     pub(super) fn new(vault: &Arc<Vault>, server: &ServerName, url: &str) -> Self {
         let digest = Sha256::digest(format!("{server}\n{url}"));
-        let mut hash = String::new();
-        for byte in &digest[..6] {
-            // Writing to a text cannot fail.
-            let _ = write!(hash, "{byte:02x}");
-        }
+        let hash = HEXLOWER.encode(&digest[..6]);
         let path = vault.directory.join(format!("{server}-{hash}.json"));
         Self {
             vault: vault.clone(),

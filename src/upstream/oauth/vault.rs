@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::HEXLOWER;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -204,10 +205,7 @@ impl Key {
         let mut hash = Sha256::new();
         hash.update(b"mcpzip key id");
         hash.update(bytes);
-        let id = hash.finalize()[..6]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = HEXLOWER.encode(&hash.finalize()[..6]);
         Some(Self {
             bytes: Secret::new(bytes),
             id,

@@ -1,3 +1,4 @@
+use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
 use super::REFRESH_LIMIT;
@@ -5,7 +6,7 @@ use super::entries::{permit, update};
 use crate::config::{Change, ChangeError, Config, Management, change_servers};
 use crate::mcp::Object;
 use crate::proxy::view::View;
-use crate::proxy::{Proxy, Reply, join_all};
+use crate::proxy::{Proxy, Reply};
 use crate::tool::ServerName;
 
 /// Servers that are changed at once.

@@ -2,6 +2,7 @@ use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Proxy, Reply};
 use crate::telemetry::{OWN_LINE, tail};
+use crate::text::shortened;
 
 /// Lines that are shown when nothing else is said, and at most.
 const LINES: usize = 50;
@@ -56,16 +57,9 @@ impl Proxy {
         Reply::text(
             &last
                 .iter()
-                .map(|line| shortened(line))
+                .map(|line| shortened(line, LONGEST_LINE))
                 .collect::<Vec<_>>()
                 .join("\n"),
         )
-    }
-}
-
-fn shortened(line: &str) -> String {
-    match line.char_indices().nth(LONGEST_LINE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
     }
 }

@@ -8,6 +8,7 @@ use reqwest::{Response, StatusCode};
 
 use super::error::{HttpError, words};
 use super::headers::origin;
+use crate::text::shortened;
 use crate::upstream::oauth::AuthRequired;
 
 /// What is read of a body that says no: a JSON-RPC error may be long.
@@ -154,11 +155,7 @@ fn redirect(response: &Response) -> Option<String> {
 /// The beginning of `text`, on one line.
 fn quoted(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(QUOTED) {
-        None => line,
-        Some((end, _)) => format!("{}…", &line[..end]),
-    }
+    shortened(&words.join(" "), QUOTED)
 }
 
 #[cfg(test)]

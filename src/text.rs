@@ -1,0 +1,78 @@
+//! Text for people: cut to a length, and compared by spelling.
+
+/// The characters of the longest name that is compared: names are given by others, at any length.
+const LONGEST: usize = 100;
+
+/// The first `limit` characters of `text`, with an ellipsis if there are more.
+#[must_use]
+pub(crate) fn shortened(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The one of `known` that is most like `name`, letter case aside. A third of the letters may differ.
+#[must_use]
+pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let plain = name.to_lowercase();
+    let length = plain.chars().count();
+    let near = known.filter_map(|known| {
+        let limit = length.max(known.chars().count()) / 3;
+        Some((distance(&plain, &known.to_lowercase(), limit)?, known))
+    });
+    near.min().map(|(_, known)| known)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`. `None` if they are more than
+/// `limit`, or if one of the two is longer than anything that a person writes.
+#[must_use]
+pub(crate) fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
+    let length = |text: &str| text.chars().take(LONGEST + 1).count();
+    let (longer, shorter) = (length(a).max(length(b)), length(a).min(length(b)));
+    let is_comparable = longer <= LONGEST && longer - shorter <= limit;
+    is_comparable
+        .then(|| strsim::osa_distance(a, b))
+        .filter(|changes| *changes <= limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_text_ends_in_an_ellipsis() {
+        assert_eq!(shortened("grün", 4), "grün");
+        assert_eq!(shortened("grün", 3), "grü…");
+    }
+
+    #[test]
+    fn names_of_any_length_cost_next_to_nothing() {
+        let long = "x".repeat(1_000_000);
+        assert_eq!(distance(&long, &long, usize::MAX), None);
+        assert_eq!(nearest(&long, ["command"].into_iter()), None);
+        assert_eq!(distance(&long[..LONGEST], &long[..LONGEST - 1], 1), Some(1));
+    }
+
+    #[test]
+    fn distance_counts_changes() {
+        for (a, b, changes) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 1),
+            ("ä", "a", 1),
+        ] {
+            assert_eq!(
+                (distance(a, b, 3), distance(b, a, 3)),
+                (Some(changes), Some(changes)),
+                "{a} {b}"
+            );
+        }
+        assert_eq!(
+            (distance("kitten", "sitting", 2), distance("", "abc", 2)),
+            (None, None),
+            "more than the limit"
+        );
+    }
+}
