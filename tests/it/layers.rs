@@ -1,31 +1,50 @@
 //! Each layer of the program uses only lower ones, and the siblings of one layer do not know each other.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
-/// The modules of `src/`, by layer; a module that is in none fails the test. The first four are the foundation,
-/// which has an order of its own.
-const LAYERS: &[&[&str]] = &[
-    &["executable", "files", "mcp", "shutdown"],
-    &["secret", "tool"],
-    &["config"],
-    &["keychain", "telemetry"],
-    &[
-        "catalog",
-        "clients",
-        "registry",
-        "results",
-        "search",
-        "statistics",
-        "upstream",
-    ],
-    &["proxy"],
-    &["downstream"],
-    &["app"],
-    &["cli", "main", "lib", "fuzzing"],
-];
+/// The modules of `src/` in the order of the table in `ARCHITECTURE.md`, lowest first. Modules of one group are apart from each other.
+static LAYERS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = text.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" |");
+        let number: usize = cells.next()?.parse().ok()?;
+        Some((number, cells.collect::<Vec<_>>()))
+    });
+    let mut layers = Vec::new();
+    for (expected, (number, cells)) in rows.collect::<Vec<_>>().into_iter().rev().enumerate() {
+        assert_eq!(number, expected, "the layers of ARCHITECTURE.md have gaps");
+        assert!(cells.len() >= 2, "layer {number} has no cells");
+        // What there is room for may have come by now.
+        let (there, planned) = (cells[0], quoted(cells[1]));
+        let mut groups: Vec<Vec<String>> = there.split(';').map(quoted).collect();
+        for module in groups.iter().flatten() {
+            assert!(exists(module), "layer {number} has no module `{module}`");
+        }
+        groups[0].extend(planned);
+        layers.extend(groups);
+    }
+    layers
+});
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn exists(module: &str) -> bool {
+    let source = root().join("src");
+    source.join(module).is_dir() || source.join(format!("{module}.rs")).is_file()
+}
+
+/// The words of a text in backticks.
+fn quoted(text: &str) -> Vec<String> {
+    let words = text.split('`').skip(1).step_by(2);
+    words.map(str::to_owned).collect()
+}
 
 fn layer(module: &str) -> usize {
-    let layer = LAYERS.iter().position(|modules| modules.contains(&module));
+    let has = |modules: &Vec<String>| modules.iter().any(|known| known == module);
+    let layer = LAYERS.iter().position(has);
     layer.unwrap_or_else(|| panic!("module `{module}` has no layer; ARCHITECTURE.md lists them"))
 }
 
@@ -120,11 +139,7 @@ fn check_directory(directory: &Path, module: Option<&str>, faults: &mut Vec<Stri
 #[test]
 fn each_layer_uses_only_lower_ones() {
     let mut faults = Vec::new();
-    let files = check_directory(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        None,
-        &mut faults,
-    );
+    let files = check_directory(&root().join("src"), None, &mut faults);
     assert!(files > 50, "only {files} files were found");
     faults.dedup();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -150,7 +165,7 @@ fn holding(directory: &Path, text: &str) -> Vec<String> {
 
 #[test]
 fn threads_outside_the_pool_start_in_one_place() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = root().join("src");
     assert!(holding(&source, "thread::spawn(").is_empty());
     let mut builders = holding(&source, "thread::Builder");
     builders.sort();
@@ -161,7 +176,7 @@ fn threads_outside_the_pool_start_in_one_place() {
 /// What works for a client gets its view with the request.
 #[test]
 fn only_wiring_and_what_belongs_to_no_client_sees_the_servers_of_all_projects() {
-    let proxy = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/proxy");
+    let proxy = root().join("src/proxy");
     let mut users = holding(&proxy, "unscoped()");
     users.sort();
     let expected = [
@@ -182,28 +197,8 @@ fn only_wiring_and_what_belongs_to_no_client_sees_the_servers_of_all_projects() 
 
 #[test]
 fn where_this_program_is_and_how_to_start_it_again_is_known_in_one_place() {
-    let mut users = Vec::new();
-    files_naming(
-        "current_exe",
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut users,
-    );
+    let users = holding(&root().join("src"), "current_exe");
     assert_eq!(users, ["executable.rs"]);
-}
-
-fn files_naming(word: &str, directory: &Path, found: &mut Vec<String>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files_naming(word, &path, found);
-        } else if std::fs::read(&path)
-            .unwrap()
-            .windows(word.len())
-            .any(|part| part == word.as_bytes())
-        {
-            found.push(path.file_name().unwrap().to_str().unwrap().to_owned());
-        }
-    }
 }
 
 #[test]
