@@ -93,6 +93,14 @@ mod tests {
     }
 
     #[test]
+    fn every_tool_does_what_it_says() {
+        trial::check(Server::Notes, include_str!("notes/cases.jsonl"));
+        trial::check(Server::Calendar, include_str!("calendar/cases.jsonl"));
+        trial::check(Server::Units, include_str!("units/cases.jsonl"));
+        trial::check(Server::Text, include_str!("text/cases.jsonl"));
+    }
+
+    #[test]
     fn there_are_enough_tools_to_search_among_and_each_says_what_it_does() {
         let mut names = BTreeSet::new();
         let mut descriptions = BTreeSet::new();

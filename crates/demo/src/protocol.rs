@@ -193,53 +193,23 @@ mod tests {
 
     #[test]
     fn bad_input_is_answered_by_its_code() {
-        let null = json!(null);
-        let (parse, request, params) = (json!(PARSE), json!(REQUEST), json!(PARAMS));
-        let cases = [
-            ("{", &null, &parse),
-            ("[]", &null, &request),
-            (
-                r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
-                &null,
-                &request,
-            ),
-            (
-                r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
-                &json!(1),
-                &request,
-            ),
-            (r#"{"jsonrpc":"2.0","id":1}"#, &json!(1), &request),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
-                &json!(1),
-                &request,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":"a","method":"x"}"#,
-                &json!("a"),
-                &json!(METHOD),
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#,
-                &json!(1),
-                &params,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
-                &json!(1),
-                &params,
-            ),
-        ];
-        for (line, id, code) in cases {
-            check(line, "/error/code", code);
-            check(line, "/id", id);
-        }
-        for asked in [
-            r#"list","params":{"cursor":"x"}"#,
-            r#"call","params":{"name":"x"}"#,
-        ] {
-            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/{asked}}}"#);
-            check(&line, "/error/code", &params);
+        let cases = r#"null -32700 {
+            null -32600 []
+            null -32600 {"jsonrpc":"2.0","id":{},"method":"ping"}
+            1 -32600 {"jsonrpc":"1.0","id":1,"method":"ping"}
+            1 -32600 {"jsonrpc":"2.0","id":1}
+            1 -32600 {"jsonrpc":"2.0","id":1,"method":7}
+            "a" -32601 {"jsonrpc":"2.0","id":"a","method":"x"}
+            1 -32602 {"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}
+            1 -32602 {"jsonrpc":"2.0","id":1,"method":"tools/call"}
+            1 -32602 {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}
+            1 -32602 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
+        for case in cases.lines() {
+            let [id, code, line] = *case.trim().splitn(3, ' ').collect::<Vec<_>>() else {
+                panic!("{case}");
+            };
+            check(line, "/error/code", &code.parse::<i32>().unwrap().into());
+            check(line, "/id", &serde_json::from_str(id).unwrap());
         }
     }
 

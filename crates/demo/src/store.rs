@@ -145,6 +145,16 @@ mod tests {
     }
 
     #[test]
+    fn damaged_data_is_reported_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("numbers");
+        fs::write(&path, "[1,").unwrap();
+        let refused = change(directory.path(), "numbers", add_one);
+        assert!(refused.unwrap_err().contains("damaged"));
+        assert_eq!(fs::read_to_string(path).unwrap(), "[1,");
+    }
+
+    #[test]
     fn concurrent_changes_are_all_kept() {
         let directory = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {

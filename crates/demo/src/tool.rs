@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use jsonschema::Validator;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
@@ -250,6 +250,11 @@ pub(crate) fn numbers(results: &[(&str, f64)]) -> Outcome {
 }
 
 impl Output {
+    /// A record as data.
+    pub(crate) fn of(record: &impl Serialize) -> Self {
+        Self::Data(serde_json::to_value(record).unwrap_or_default())
+    }
+
     /// The `result` of a `tools/call`. Data is there as text too, for clients that look at nothing else
     /// (2025-06-18, Tools, "Structured Content").
     pub(crate) fn into_result(self) -> Value {

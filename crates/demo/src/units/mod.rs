@@ -134,13 +134,3 @@ fn split_bill(args: &Arguments) -> Outcome {
 fn cents(amount: f64) -> f64 {
     (amount * 100.0).round() / 100.0
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::{Server, trial};
-
-    #[test]
-    fn every_tool_calculates() {
-        trial::check(Server::Units, include_str!("cases.jsonl"));
-    }
-}
