@@ -4,10 +4,11 @@
 _default:
     @{{ just_executable() }} --list --unsorted
 
-# Format, lints and documentation.
+# Format, lints, unused dependencies (cargo-machete) and documentation.
 check: && docs
     cargo fmt --check
     cargo clippy --locked --workspace --all-targets -- -D warnings
+    cargo machete --with-metadata
 
 # All tests, or those that the arguments of `cargo test` name.
 test *ARGUMENTS:
