@@ -5,7 +5,8 @@
 //! the server. The names of variables and the form of the output are also those of Claude Code's `headersHelper`.
 
 use std::collections::HashMap;
-use std::process::Stdio;
+use std::io;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -60,6 +61,57 @@ pub(super) struct CommandHeaders {
     ends: Option<f64>,
 }
 
+/// The reason that a command gave no headers; it reads on after `its headers_command`. No text quotes the output.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum HeadersCommandError {
+    /// It did not start.
+    #[error("`{program}` cannot be run ({source})")]
+    Start {
+        /// The program.
+        program: String,
+        /// The system's error.
+        source: Arc<io::Error>,
+    },
+    /// Its output could not be read.
+    #[error("could not be read ({0})")]
+    Read(#[source] Arc<io::Error>),
+    /// Its end could not be observed.
+    #[error("could not be waited for ({0})")]
+    Wait(#[source] Arc<io::Error>),
+    /// It reported a failure.
+    #[error("failed ({0}); its stderr is in the server's log")]
+    Failed(ExitStatus),
+    /// It ran for too long.
+    #[error("took longer than {LIMIT:?}")]
+    Timeout,
+    /// The program is ending.
+    #[error("was stopped, as mcpzip is ending")]
+    Stopped,
+    /// It printed too much.
+    #[error("printed more than {LARGEST} bytes")]
+    TooLong,
+    /// It printed something else.
+    #[error("did not print a JSON object")]
+    NotAnObject,
+    /// `headers` is something else.
+    #[error("printed `headers` that are no object")]
+    Headers,
+    /// A header has a value of another type.
+    #[error("printed a value of `{0}` that is no text")]
+    Value(String),
+    /// HTTP cannot carry a header.
+    #[error("printed a header `{0}` that cannot be sent")]
+    Unsendable(String),
+    /// `expires_in` is something else.
+    #[error("printed an `expires_in` that is no number")]
+    ExpiresIn,
+    /// `expires_at` is something else.
+    #[error(
+        "printed an `expires_at` that is neither a time in seconds since 1970 nor a date of RFC 3339"
+    )]
+    ExpiresAt,
+}
+
 impl HeadersCommands {
     /// The helper of `server` at `url`; the same one as long as its entry is the same.
     pub(super) fn of(
@@ -100,12 +152,12 @@ impl Helper {
     /// The headers to send; others than `refused`, which were no good.
     ///
     /// # Errors
-    /// When the command gives none; it reads on after `its headers_command`.
+    /// When the command gives none.
     pub(super) async fn headers(
         &self,
         environment: &UpstreamContext,
         refused: Option<&Arc<CommandHeaders>>,
-    ) -> Result<Arc<CommandHeaders>, String> {
+    ) -> Result<Arc<CommandHeaders>, HeadersCommandError> {
         let usable = |given: &Arc<CommandHeaders>| {
             !given.is_ending() && refused.is_none_or(|refused| !Arc::ptr_eq(refused, given))
         };
@@ -138,7 +190,10 @@ impl Helper {
         )
     }
 
-    async fn run(&self, environment: &UpstreamContext) -> Result<CommandHeaders, String> {
+    async fn run(
+        &self,
+        environment: &UpstreamContext,
+    ) -> Result<CommandHeaders, HeadersCommandError> {
         tracing::debug!(server = %self.server, program = self.command.program, "running its headers_command");
         let mut running = Running::start(self, environment)?;
         let (mut printed, mut said) = (Vec::new(), Vec::new());
@@ -154,17 +209,15 @@ impl Helper {
                 .child
                 .wait()
                 .await
-                .map_err(|error| format!("could not be waited for ({error})"))?;
+                .map_err(|error| HeadersCommandError::Wait(Arc::new(error)))?;
             if !status.success() {
-                return Err(format!(
-                    "failed ({status}); its stderr is in the server's log"
-                ));
+                return Err(HeadersCommandError::Failed(status));
             }
             Ok(())
         };
         let ended = tokio::select! {
-            ended = tokio::time::timeout(LIMIT, ended) => ended.unwrap_or_else(|_| Err(format!("took longer than {LIMIT:?}"))),
-            () = environment.tasks.stopped() => Err("was stopped, as mcpzip is ending".to_owned()),
+            ended = tokio::time::timeout(LIMIT, ended) => ended.unwrap_or_else(|_| Err(HeadersCommandError::Timeout)),
+            () = environment.tasks.stopped() => Err(HeadersCommandError::Stopped),
         };
         let given = read(&printed);
         // Only now it is known which of its words are secret; of an output that cannot be used, all may be.
@@ -204,7 +257,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(helper: &Helper, environment: &UpstreamContext) -> Result<Self, String> {
+    fn start(helper: &Helper, environment: &UpstreamContext) -> Result<Self, HeadersCommandError> {
         let mut command = Command::new(program::to_start(
             &helper.command.program,
             &environment.variables,
@@ -226,8 +279,13 @@ impl Running {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let (child, group) = ProcessGroup::spawn(&mut command, &environment.guard)
-            .map_err(|error| format!("`{}` cannot be run ({error})", helper.command.program))?;
+        let (child, group) =
+            ProcessGroup::spawn(&mut command, &environment.guard).map_err(|error| {
+                HeadersCommandError::Start {
+                    program: helper.command.program.clone(),
+                    source: Arc::new(error),
+                }
+            })?;
         Ok(Self {
             child,
             _group: group,
@@ -243,11 +301,14 @@ impl Running {
     }
 }
 
-async fn whole(stdout: impl AsyncRead + Unpin, printed: &mut Vec<u8>) -> Result<(), String> {
+async fn whole(
+    stdout: impl AsyncRead + Unpin,
+    printed: &mut Vec<u8>,
+) -> Result<(), HeadersCommandError> {
     let read = stdout.take(LARGEST as u64 + 1).read_to_end(printed).await;
-    read.map_err(|error| format!("could not be read ({error})"))?;
+    read.map_err(|error| HeadersCommandError::Read(Arc::new(error)))?;
     if printed.len() > LARGEST {
-        Err(format!("printed more than {LARGEST} bytes"))
+        Err(HeadersCommandError::TooLong)
     } else {
         Ok(())
     }
@@ -276,26 +337,24 @@ fn words(text: &[u8]) -> Masker {
     Masker::new(words.map(|word| Secret::new(word.to_owned())))
 }
 
-/// Reads what was printed: an object of headers, or one that has them as `headers` and says when they end. No error quotes it.
-fn read(printed: &[u8]) -> Result<CommandHeaders, String> {
-    let no_object = || "did not print a JSON object".to_owned();
+/// Reads what was printed: an object of headers, or one that has them as `headers` and says when they end.
+fn read(printed: &[u8]) -> Result<CommandHeaders, HeadersCommandError> {
     let Ok(Value::Object(object)) = serde_json::from_slice(printed) else {
-        return Err(no_object());
+        return Err(HeadersCommandError::NotAnObject);
     };
     let (headers, is_wrapped): (&Map<String, Value>, bool) = match object.get("headers") {
         Some(Value::Object(headers)) => (headers, true),
-        Some(_) => return Err("printed `headers` that are no object".to_owned()),
+        Some(_) => return Err(HeadersCommandError::Headers),
         None => (&object, false),
     };
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let Some(text) = value.as_str() else {
-            return Err(format!("printed a value of `{name}` that is no text"));
+            return Err(HeadersCommandError::Value(name.clone()));
         };
-        let unusable = |_| format!("printed a header `{name}` that cannot be sent");
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable(()))?;
-        let mut value =
-            HeaderValue::from_bytes(text.trim().as_bytes()).map_err(|_| unusable(()))?;
+        let unusable = || HeadersCommandError::Unsendable(name.clone());
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+        let mut value = HeaderValue::from_bytes(text.trim().as_bytes()).map_err(|_| unusable())?;
         value.set_sensitive(true);
         map.insert(header, value);
     }
@@ -309,7 +368,7 @@ fn read(printed: &[u8]) -> Result<CommandHeaders, String> {
 }
 
 /// When the headers end, where that is said.
-fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, String> {
+fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, HeadersCommandError> {
     let number = |value: &Value| {
         value
             .as_f64()
@@ -318,7 +377,7 @@ fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, String> {
     if let Some(value) = object.get("expires_in").filter(|value| !value.is_null()) {
         return number(value)
             .map(|life| Some(now + life))
-            .ok_or("printed an `expires_in` that is no number".to_owned());
+            .ok_or(HeadersCommandError::ExpiresIn);
     }
     let Some(value) = object.get("expires_at").filter(|value| !value.is_null()) else {
         return Ok(None);
@@ -338,8 +397,7 @@ fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, String> {
         }
     });
     let end = end.or_else(|| date(value.as_str()?));
-    end.map(Some)
-        .ok_or("printed an `expires_at` that is neither a time in seconds since 1970 nor a date of RFC 3339".to_owned())
+    end.map(Some).ok_or(HeadersCommandError::ExpiresAt)
 }
 
 /// Seconds since 1970.
@@ -363,7 +421,12 @@ mod tests {
                 .map_or("", |value| value.to_str().unwrap());
             (value, given.ends.map(|end| (end - given.at).round()))
         });
-        assert_eq!(seen.map_err(String::as_str), expected, "{printed}");
+        let seen = seen.map_err(ToString::to_string);
+        assert_eq!(
+            seen.as_ref().copied().map_err(String::as_str),
+            expected,
+            "{printed}"
+        );
     }
 
     #[test]
@@ -410,7 +473,7 @@ mod tests {
             r#""4102444800""#,
             r#""2100-01-01T00:00:00Z""#,
         ] {
-            assert_eq!(end(json), Ok(4_102_444_800.0), "{json}");
+            assert_eq!(end(json).unwrap(), 4_102_444_800.0, "{json}");
         }
         assert!(end(r#""tomorrow""#).is_err());
     }

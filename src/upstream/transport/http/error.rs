@@ -1,10 +1,11 @@
 use std::error::Error;
 use std::io;
 
+use crate::upstream::headers_command::HeadersCommandError;
 use crate::upstream::oauth::AuthRequired;
 
 /// What goes wrong with servers that are reached over HTTP. It reads on after the server's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum HttpError {
     /// No connection came about; nothing was sent.
     #[error("cannot be reached: {reason}")]
@@ -39,11 +40,8 @@ pub(crate) enum HttpError {
         said: String,
     },
     /// The command that gives its headers gave none; nothing was sent.
-    #[error("cannot be spoken with: its `headers_command` {reason}")]
-    Command {
-        /// Why not.
-        reason: String,
-    },
+    #[error("cannot be spoken with: its `headers_command` {0}")]
+    Command(#[source] HeadersCommandError),
     /// It points elsewhere, where its credentials must not go.
     #[error(
         "redirects to {to}, which is not followed: its URL in the configuration is out of date"

@@ -131,7 +131,7 @@ impl HttpPeer {
         let given = helper.headers(environment, refused).await;
         given
             .map(Some)
-            .map_err(|reason| self.error(HttpError::Command { reason }))
+            .map_err(|error| self.error(HttpError::Command(error)))
     }
 
     /// The headers of a request: ours go before those of the configuration, those before what its command gave.
