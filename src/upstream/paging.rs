@@ -194,7 +194,7 @@ impl Connection {
         tools.retain(|entry| match mirrors.learn(entry) {
             Ok(()) => true,
             Err(problem) => {
-                tracing::warn!(%server, problem, "a tool is left out");
+                tracing::warn!(%server, %problem, "a tool is left out");
                 false
             }
         });

@@ -412,9 +412,9 @@ impl Account {
             .of(&self.remote, &self.url)
             .map_err(|error| wrong(&self.url, error.to_string()))?;
         let mut configured =
-            headers::configured(&self.remote.headers).map_err(|reason| LoginError::NotOffered {
+            headers::configured(&self.remote.headers).map_err(|error| LoginError::NotOffered {
                 server: self.server.to_string(),
-                reason,
+                reason: error.to_string(),
             })?;
         configured.extend(
             token

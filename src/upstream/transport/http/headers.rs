@@ -33,16 +33,28 @@ pub(in crate::upstream) fn of_trace(
     texts.filter_map(|(name, text)| Some((name, HeaderValue::try_from(text).ok()?)))
 }
 
-/// The configured headers; `Err` names the one that HTTP cannot carry.
+/// A configured header that HTTP cannot carry.
+#[derive(Debug, thiserror::Error)]
+#[error("its header `{name}` cannot be sent")]
+pub(in crate::upstream) struct HeaderError {
+    name: String,
+    source: http::Error,
+}
+
+/// The configured headers.
 pub(in crate::upstream) fn configured(
     headers: &BTreeMap<String, Secret<String>>,
-) -> Result<HeaderMap, String> {
+) -> Result<HeaderMap, HeaderError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        let unusable = || format!("its header `{name}` cannot be sent");
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
-        let mut value =
-            HeaderValue::from_bytes(value.expose().as_bytes()).map_err(|_| unusable())?;
+        let unusable = |source| HeaderError {
+            name: name.clone(),
+            source,
+        };
+        let header =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|error| unusable(error.into()))?;
+        let mut value = HeaderValue::from_bytes(value.expose().as_bytes())
+            .map_err(|error| unusable(error.into()))?;
         value.set_sensitive(true);
         map.insert(header, value);
     }
@@ -72,7 +84,7 @@ mod tests {
         assert!(!format!("{map:?}").contains("gr"));
         let broken = BTreeMap::from([("X-Key".to_owned(), Secret::new("a\nsecret".to_owned()))]);
         assert_eq!(
-            configured(&broken).unwrap_err(),
+            configured(&broken).unwrap_err().to_string(),
             "its header `X-Key` cannot be sent"
         );
     }

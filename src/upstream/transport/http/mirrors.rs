@@ -34,12 +34,27 @@ struct Mirror {
     header: HeaderName,
 }
 
+/// The fault of an annotation. Its tool cannot be called over HTTP.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::upstream) enum MirrorError {
+    #[error("`{KEYWORD}` is on something else than a property")]
+    NotAProperty,
+    #[error("`{KEYWORD}` of `{0}` is no text")]
+    NotText(String),
+    #[error("`{KEYWORD}` of `{0}` is no name of a header")]
+    Name(String),
+    #[error("`{KEYWORD}` of `{0}` is on a property that is no string, integer or boolean")]
+    Type(String),
+    #[error("`{KEYWORD}` of `{0}` is there twice")]
+    Twice(String),
+}
+
 impl Mirrors {
     /// Learns from an entry of `tools/list`.
     ///
     /// # Errors
-    /// What is wrong with its annotations; such a tool cannot be called over HTTP.
-    pub(in crate::upstream) fn learn(&self, entry: &[u8]) -> Result<(), String> {
+    /// When one of its annotations cannot be followed.
+    pub(in crate::upstream) fn learn(&self, entry: &[u8]) -> Result<(), MirrorError> {
         self.is_listed.store(true, Ordering::Relaxed);
         let tool = serde_json::from_slice::<&RawValue>(entry)
             .ok()
@@ -133,7 +148,7 @@ fn scalar(raw: &RawValue) -> Option<String> {
 
 /// The annotations of a schema, each of which must be on a property that is reached by `properties` alone, of a simple
 /// type, under a header's name that no other has.
-fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, String> {
+fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, MirrorError> {
     let mut found = Vec::new();
     let mut names = HashSet::new();
     // The path is lost where anything but `properties` leads on.
@@ -144,25 +159,24 @@ fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, String> {
         };
         if let Some(annotation) = members.get(KEYWORD) {
             let path = path.clone().filter(|path| !path.is_empty());
-            let path =
-                path.ok_or_else(|| format!("`{KEYWORD}` is on something else than a property"))?;
-            let wrong = |what: &str| format!("`{KEYWORD}` of `{}` {what}", path.join("."));
-            let name = annotation.as_str().ok_or_else(|| wrong("is no text"))?;
+            let path = path.ok_or(MirrorError::NotAProperty)?;
+            let property = || path.join(".");
+            let name = annotation
+                .as_str()
+                .ok_or_else(|| MirrorError::NotText(property()))?;
             let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes());
             let header = header
                 .ok()
                 .filter(|_| !name.is_empty())
-                .ok_or_else(|| wrong("is no name of a header"))?;
+                .ok_or_else(|| MirrorError::Name(property()))?;
             if !matches!(
                 members.get("type").and_then(Value::as_str),
                 Some("string" | "integer" | "boolean")
             ) {
-                return Err(wrong(
-                    "is on a property that is no string, integer or boolean",
-                ));
+                return Err(MirrorError::Type(property()));
             }
             if !names.insert(header.clone()) {
-                return Err(wrong("is there twice"));
+                return Err(MirrorError::Twice(property()));
             }
             found.push(Mirror { path, header });
         }
@@ -218,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    fn learn(schema: &Value) -> Result<Mirrors, String> {
+    fn learn(schema: &Value) -> Result<Mirrors, MirrorError> {
         let mirrors = Mirrors::default();
         mirrors.learn(
             json!({ "name": "t", "inputSchema": schema })
@@ -308,7 +322,7 @@ mod tests {
                 "is there twice",
             ),
         ] {
-            let problem = learn(&schema).unwrap_err();
+            let problem = learn(&schema).unwrap_err().to_string();
             assert!(problem.contains(expected), "{schema}: {problem}");
         }
     }

@@ -58,7 +58,8 @@ impl HttpPeer {
         };
         let url = Url::parse(&remote.url)
             .map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
-        let headers = headers::configured(&remote.headers).map_err(configuration)?;
+        let headers = headers::configured(&remote.headers)
+            .map_err(|error| configuration(error.to_string()))?;
         let failed = |error| ConnectError::Http {
             server: server.clone(),
             error,
