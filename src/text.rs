@@ -1,4 +1,6 @@
-//! Text for people: cut to a length, and compared by spelling.
+//! Text for people: cut to a length, compared by spelling, errors with their causes.
+
+use std::error::Error;
 
 /// The characters of the longest name that is compared: names are given by others, at any length.
 const LONGEST: usize = 100;
@@ -10,6 +12,25 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// The causes of an error, outermost first.
+pub(crate) fn causes<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |cause| (*cause).source())
+}
+
+/// An error and its causes on one line. A cause that the text ends with already is left out.
+#[must_use]
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    causes(error).fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        match text.ends_with(&cause) {
+            true => text,
+            false => format!("{text}: {cause}"),
+        }
+    })
 }
 
 /// The one of `known` that is most like `name`, letter case aside. A third of the letters may differ.

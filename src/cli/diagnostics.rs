@@ -6,6 +6,7 @@ use crate::config::{self, ChangeError, EditError};
 use crate::downstream::http;
 use crate::proxy::Failure;
 use crate::registry;
+use crate::text::chain;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -130,7 +131,7 @@ impl Exit {
         let error = serde_json::json!({
             "code": self.code(),
             "kind": self.kind.name(),
-            "message": chain(&self.error),
+            "message": chain(self.error.as_ref()),
             "hints": self.hints(),
         });
         serde_json::json!({ "error": error }).to_string()
@@ -140,25 +141,11 @@ impl Exit {
 /// The error and its causes on one line, then what may help.
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&chain(&self.error))?;
+        f.write_str(&chain(self.error.as_ref()))?;
         self.hints()
             .iter()
             .try_for_each(|hint| write!(f, "\nhint: {hint}"))
     }
-}
-
-/// An error and its causes; a cause whose words stand there already is left out.
-fn chain(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.ends_with(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    text
 }
 
 impl From<config::Error> for Exit {

@@ -14,6 +14,7 @@ use super::{
 };
 use super::{approval, barrier, desktop, entry, names, secrets};
 use crate::secret::Masker;
+use crate::text::chain;
 
 /// What of all that was found is meant.
 #[derive(Debug, Clone, Default)]
@@ -87,13 +88,6 @@ pub(crate) enum Verdict {
     },
     /// It stays, and why.
     Stays(String),
-}
-
-/// An error and what caused it, in one line.
-fn chain(error: &PlanError) -> String {
-    let cause = std::error::Error::source(error);
-    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-    format!("{error}{cause}")
 }
 
 impl Plan {

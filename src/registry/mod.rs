@@ -21,6 +21,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
+use crate::text::causes;
 pub(crate) use error::Error;
 pub(crate) use merge::{Merged, merge};
 pub(crate) use recipe::{Entry, Given, Input, Recipe, Unusable, Way};
@@ -389,9 +390,6 @@ fn words(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return format!("no answer within {LIMIT:?}");
     }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    wire::clean(&cause.to_string())
+    let innermost = causes(error).last().map(ToString::to_string);
+    wire::clean(&innermost.unwrap_or_else(|| error.to_string()))
 }

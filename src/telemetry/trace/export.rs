@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{Record, Tracer, otlp};
 use crate::shutdown::Tasks;
+use crate::text::causes;
 
 /// How often a batch is sent that the collector cannot take just now.
 const MOST_ATTEMPTS: u32 = 4;
@@ -245,17 +246,9 @@ fn client(endpoint: &str, timeout: Duration) -> reqwest::Result<Client> {
 
 /// An error with its causes, without the URL, which may hold a key.
 fn words(error: &reqwest::Error) -> String {
-    let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
-    let mut text = if error.is_timeout() {
-        "no answer in time"
-    } else {
-        "it cannot be reached"
-    }
-    .to_owned();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
+    let what = match error.is_timeout() {
+        true => "no answer in time",
+        false => "it cannot be reached",
+    };
+    causes(error).fold(what.to_owned(), |text, cause| format!("{text}: {cause}"))
 }

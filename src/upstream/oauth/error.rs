@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::vault::VaultError;
+
 /// The reason that a login failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoginError {
@@ -102,16 +104,16 @@ pub(crate) enum LoginError {
         source: io::Error,
     },
     /// There is a login, which the keychain does not open now.
-    #[error("the login that is kept cannot be opened: {reason}")]
+    #[error("the login that is kept cannot be opened: {source}")]
     Sealed {
-        /// Why not.
-        reason: String,
+        /// The vault's error.
+        source: VaultError,
     },
     /// The configuration wants a keychain, and none can be used.
-    #[error("`credentials` is \"keychain\", and {reason}")]
+    #[error("`credentials` is \"keychain\", and {source}")]
     Keychain {
-        /// What is wrong with it.
-        reason: String,
+        /// The vault's error.
+        source: VaultError,
     },
     /// Another process holds the login for too long.
     #[error("another process is busy with the login of server `{server}`")]

@@ -15,6 +15,7 @@ use super::issuer::IssuerChange;
 use super::token::Token;
 use crate::config::{Grant, Remote};
 use crate::secret::Masker;
+use crate::text::chain;
 use crate::tool::ServerName;
 use crate::upstream::UpstreamContext;
 
@@ -263,10 +264,4 @@ impl Session {
         // Each change is whole before anything can panic.
         self.state.lock()
     }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

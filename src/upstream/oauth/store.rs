@@ -159,7 +159,7 @@ impl Store {
                     is_sealed: true,
                     ..record
                 }),
-                Err(Some(reason)) => return Err(LoginError::Sealed { reason }),
+                Err(Some(source)) => return Err(LoginError::Sealed { source }),
                 Err(None) => None,
             },
             _ => None,

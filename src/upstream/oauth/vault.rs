@@ -4,7 +4,9 @@
 //! (Windows), and tells no other process that something changed; a file is replaced whole under its lock. So the keychain is asked
 //! once per process, and what it protects is the same: without it the files say nothing.
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,7 @@ use tokio::sync::{Mutex, oneshot};
 use super::error::LoginError;
 use super::lock::lock_file;
 use crate::config::{Credentials, Environment};
-use crate::keychain::Keychain;
+use crate::keychain::{Keychain, KeychainError};
 use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 
@@ -50,7 +52,51 @@ pub(crate) struct Vault {
 enum State {
     Unasked,
     Known(Key),
-    Failed { reason: String, at: Instant },
+    Failed { error: VaultError, at: Instant },
+}
+
+/// The reason that there is no key.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum VaultError {
+    /// This system has no keychain.
+    #[error("there is no keychain here")]
+    NoKeychain,
+    /// The keychain failed.
+    #[error(transparent)]
+    Keychain(Arc<KeychainError>),
+    /// It is still at work, or shows a dialog.
+    #[error("the keychain gave no answer within {LIMIT:?}")]
+    Silent,
+    /// Its thread ended without an answer.
+    #[error("the keychain failed")]
+    Lost,
+    /// It has no key.
+    #[error("the keychain has no key for it")]
+    NoKey,
+    /// It has something else under the key's name.
+    #[error("what the keychain has is no key")]
+    NotAKey,
+    /// Its key is not the one in use when the login was written.
+    #[error("the keychain has another key than it was sealed with")]
+    OtherKey,
+    /// The lock of the key, or the thread, cannot be had.
+    #[error(transparent)]
+    System(Arc<io::Error>),
+    /// A new key could not be made.
+    #[error("the system gives no random bytes")]
+    Random,
+}
+
+impl From<io::Error> for VaultError {
+    fn from(error: io::Error) -> Self {
+        Self::System(Arc::new(error))
+    }
+}
+
+impl From<KeychainError> for VaultError {
+    fn from(error: KeychainError) -> Self {
+        Self::Keychain(Arc::new(error))
+    }
 }
 
 /// The key.
@@ -99,14 +145,14 @@ impl Vault {
         }
         match self.key(true).await {
             Ok(key) => Ok(Some(key)),
-            Err(reason) if self.credentials == Credentials::Keychain => {
-                Err(LoginError::Keychain { reason })
+            Err(source) if self.credentials == Credentials::Keychain => {
+                Err(LoginError::Keychain { source })
             }
-            Err(reason) => {
+            Err(error) => {
                 // That there is no keychain at all is as usual as that there is one.
                 if self.keychain.is_some() && !self.has_warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
-                        reason,
+                        reason = %error,
                         "logins are kept in plain files, for you alone to read"
                     );
                 }
@@ -123,63 +169,55 @@ impl Vault {
         &self,
         context: &str,
         sealed: &Sealed,
-    ) -> Result<Vec<u8>, Option<String>> {
+    ) -> Result<Vec<u8>, Option<VaultError>> {
         let key = self.key(false).await.map_err(Some)?;
         if key.id != sealed.key {
-            return Err(Some(
-                "the keychain has another key than it was sealed with".to_owned(),
-            ));
+            return Err(Some(VaultError::OtherKey));
         }
         key.open(context, sealed).ok_or(None)
     }
 
     /// The key, made if there is none and `may_make`.
-    async fn key(&self, may_make: bool) -> Result<Key, String> {
+    async fn key(&self, may_make: bool) -> Result<Key, VaultError> {
         let mut state = self.state.lock().await;
         match &*state {
             State::Known(key) => return Ok(key.clone()),
-            State::Failed { reason, at } if at.elapsed() < PAUSE => return Err(reason.clone()),
+            State::Failed { error, at } if at.elapsed() < PAUSE => return Err(error.clone()),
             State::Failed { .. } | State::Unasked => {}
         }
         let found = match self.fetch().await {
             Ok(None) if may_make => self.make().await,
             Ok(found) => Ok(found),
-            Err(reason) => Err(reason),
+            Err(error) => Err(error),
         };
         match found {
             Ok(Some(key)) => {
                 *state = State::Known(key.clone());
                 Ok(key)
             }
-            Ok(None) => Err("the keychain has no key for it".to_owned()),
-            Err(reason) => {
+            Ok(None) => Err(VaultError::NoKey),
+            Err(error) => {
                 *state = State::Failed {
-                    reason: reason.clone(),
+                    error: error.clone(),
                     at: Instant::now(),
                 };
-                Err(reason)
+                Err(error)
             }
         }
     }
 
-    async fn fetch(&self) -> Result<Option<Key>, String> {
+    async fn fetch(&self) -> Result<Option<Key>, VaultError> {
         let Some(keychain) = self.keychain.clone() else {
-            return Err("there is no keychain here".to_owned());
+            return Err(VaultError::NoKeychain);
         };
-        match aside(move || keychain.get(NAME)).await? {
-            Ok(None) => Ok(None),
-            Ok(Some(text)) => Key::parse(&text)
-                .map(Some)
-                .ok_or_else(|| "what the keychain has is no key".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+        let text = aside(move || keychain.get(NAME)).await??;
+        text.map(|text| Key::parse(&text).ok_or(VaultError::NotAKey))
+            .transpose()
     }
 
     /// Makes a key. Of several processes that want one, the first does.
-    async fn make(&self) -> Result<Option<Key>, String> {
-        let _lock = lock_file(&self.directory.join("key.lock"))
-            .await
-            .map_err(|error| error.to_string())?;
+    async fn make(&self) -> Result<Option<Key>, VaultError> {
+        let _lock = lock_file(&self.directory.join("key.lock")).await?;
         if let Some(key) = self.fetch().await? {
             return Ok(Some(key));
         }
@@ -189,11 +227,9 @@ impl Vault {
         let mut bytes = [0; 32];
         SystemRandom::new()
             .fill(&mut bytes)
-            .map_err(|_| "the system gives no random bytes".to_owned())?;
+            .map_err(|_| VaultError::Random)?;
         let text = Secret::new(URL_SAFE_NO_PAD.encode(bytes));
-        aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes()))
-            .await?
-            .map_err(|error| error.to_string())?;
+        aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes())).await??;
         // What it says that it has is what counts.
         self.fetch().await
     }
@@ -259,16 +295,16 @@ impl Key {
 }
 
 /// Does what may block for long on a thread that nobody waits for: a keychain may have a dialogue open.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, VaultError> {
     let (sender, receiver) = oneshot::channel();
     // The receiver is gone when the time limit has passed.
-    spawn_thread("keychain", move || drop(sender.send(work())))
-        .map_err(|error| error.to_string())?;
-    let silent = || format!("the keychain gave no answer within {LIMIT:?}");
+    spawn_thread("keychain", move || drop(sender.send(work())))?;
     tokio::time::timeout(LIMIT, receiver)
         .await
-        .map_err(|_| silent())?
-        .map_err(|_| "the keychain failed".to_owned())
+        .map_err(|_| VaultError::Silent)?
+        .map_err(|_| VaultError::Lost)
 }
 
 #[cfg(test)]

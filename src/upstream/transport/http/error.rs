@@ -1,6 +1,7 @@
 use std::error::Error;
 use std::io;
 
+use crate::text::causes;
 use crate::upstream::headers_command::HeadersCommandError;
 use crate::upstream::oauth::AuthRequired;
 
@@ -113,15 +114,6 @@ fn innermost(error: &reqwest::Error) -> String {
     causes(error)
         .last()
         .map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    let mut next = error.source();
-    std::iter::from_fn(move || {
-        let cause = next?;
-        next = cause.source();
-        Some(cause)
-    })
 }
 
 /// What stands on the way to the server, which the types of these errors do not tell.
