@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
+use std::num::TryFromIntError;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 use super::entries::{Entries, Entry, Kind};
 use super::server_tools::{Body, InvalidEntry, Listed, ServerTools, ToolEntry};
 use crate::mcp::{Object, Revision, ServerCapabilities};
-use crate::tool::{Definition, Hints, ServerName, ToolHash, ToolName};
+use crate::tool::{Definition, DefinitionError, Hints, ServerName, ToolHash, ToolName};
 
 /// The definitions follow in the order of the lists: tools, prompts, resources, templates.
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
@@ -191,37 +192,56 @@ fn usable<T>(
     entries: &[Bytes],
     body: &mut Vec<u8>,
     flaws: &mut Vec<(Kind, usize, String)>,
-    read: impl Fn(&[u8]) -> Result<T, String>,
+    read: impl Fn(&[u8]) -> Result<T, EntryFault>,
     name: impl Fn(&T) -> &str,
 ) -> Vec<T> {
     let mut found = Vec::new();
     let mut names = HashSet::new();
     for (index, json) in entries.iter().enumerate() {
-        match read(json) {
-            Ok(entry) if names.insert(name(&entry).to_owned()) => {
+        let entry = read(json).and_then(|entry| match names.insert(name(&entry).to_owned()) {
+            true => Ok(entry),
+            false => Err(EntryFault::Second {
+                kind,
+                name: name(&entry).to_owned(),
+            }),
+        });
+        match entry {
+            Ok(entry) => {
                 body.extend_from_slice(json);
                 found.push(entry);
             }
-            Ok(entry) => flaws.push((
-                kind,
-                index,
-                format!("a second {kind} named `{}`", name(&entry)),
-            )),
-            Err(reason) => flaws.push((kind, index, reason)),
+            Err(fault) => flaws.push((kind, index, fault.to_string())),
         }
     }
     found
 }
 
+/// The fault of a listed entry.
+#[derive(Debug, thiserror::Error)]
+enum EntryFault {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    #[error("the entry is not an object")]
+    NotAnObject,
+    #[error("the entry has no `{0}`")]
+    NoKey(&'static str),
+    #[error("the definition is over 4 GB")]
+    TooLong(#[from] TryFromIntError),
+    #[error("a second {kind} named `{name}`")]
+    Second { kind: Kind, name: String },
+}
+
 impl HeaderTool<'_> {
-    fn of(json: &[u8]) -> Result<Self, String> {
-        let raw: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-        let definition = Definition::parse(raw).map_err(|error| error.to_string())?;
+    fn of(json: &[u8]) -> Result<Self, EntryFault> {
+        let raw: &RawValue = serde_json::from_slice(json)?;
+        let definition = Definition::parse(raw)?;
         let hints = definition.hints;
         Ok(Self {
             name: definition.name.as_str().to_owned().into(),
             hash: ToolHash::of(json),
-            length: length(json)?,
+            length: json.len().try_into()?,
             hints: (hints.read_only, hints.destructive, hints.idempotent),
             is_app_only: definition.is_app_only,
             interfaces: definition.interfaces,
@@ -230,19 +250,15 @@ impl HeaderTool<'_> {
 }
 
 impl HeaderEntry<'_> {
-    fn of(kind: Kind, json: &[u8]) -> Result<Self, String> {
-        let raw: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-        let object = Object::parse(raw).map_err(|_| "the entry is not an object".to_owned())?;
+    fn of(kind: Kind, json: &[u8]) -> Result<Self, EntryFault> {
+        let raw: &RawValue = serde_json::from_slice(json)?;
+        let object = Object::parse(raw).map_err(|_| EntryFault::NotAnObject)?;
         let key = object.text(kind.key()).filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| format!("the entry has no `{}`", kind.key()))?;
+        let key = key.ok_or(EntryFault::NoKey(kind.key()))?;
         Ok(Self {
             key: key.into(),
             hash: ToolHash::of(json),
-            length: length(json)?,
+            length: json.len().try_into()?,
         })
     }
-}
-
-fn length(json: &[u8]) -> Result<u32, String> {
-    u32::try_from(json.len()).map_err(|_| "the definition is over 4 GB".to_owned())
 }

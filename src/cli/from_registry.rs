@@ -58,7 +58,7 @@ pub(super) async fn run(
     answers.complete(&inputs, environment, output)?;
     let entry = recipe
         .entry(&arguments.name, &answers.given)
-        .map_err(Exit::failed)?;
+        .map_err(anyhow::Error::new)?;
     if !output.is_json() {
         output.line(format!(
             "{} {}  {}",
@@ -259,7 +259,7 @@ impl Answers {
                         match input.check(&value) {
                             Ok(()) if !value.is_empty() => self.give(input, value),
                             Ok(()) => output.note("it is needed"),
-                            Err(reason) => output.note(&reason),
+                            Err(error) => output.note(&error.to_string()),
                         }
                     }
                 }

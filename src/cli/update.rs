@@ -208,7 +208,7 @@ impl Update {
         answers.complete(&inputs, environment, output)?;
         let today = recipe
             .entry(name, &answers.given)
-            .map_err(|reason| failed(&reason))?
+            .map_err(|error| failed(&error.to_string()))?
             .text();
         let today_value: Value =
             serde_json::from_str(&today.to_json()).expect("it was written as JSON");

@@ -11,6 +11,7 @@ mod name;
 mod shown;
 mod signature;
 
+pub(crate) use definition::DefinitionError;
 pub(crate) use definition::Hints;
 pub use definition::{Definition, Parameter, ToolHash};
 pub(crate) use hidden::is_hidden;

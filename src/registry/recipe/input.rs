@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::RecipeError;
 use crate::registry::wire;
 
 /// Something that the user decides.
@@ -91,8 +92,8 @@ impl Input {
     /// Whether it may be `value`, which stays as it is where a variable is in it.
     ///
     /// # Errors
-    /// What it may be.
-    pub(crate) fn check(&self, value: &str) -> Result<(), String> {
+    /// When it may not.
+    pub(crate) fn check(&self, value: &str) -> Result<(), RecipeError> {
         let is_right = match self.format.as_str() {
             _ if value.contains("${") => true,
             _ if !self.choices.is_empty() => self.choices.iter().any(|choice| choice == value),
@@ -103,7 +104,10 @@ impl Input {
         if is_right {
             Ok(())
         } else {
-            Err(format!("`{}` must be {}", self.name, self.expected()))
+            Err(RecipeError::Input {
+                name: self.name.clone(),
+                expected: self.expected(),
+            })
         }
     }
 }

@@ -44,6 +44,29 @@ pub(crate) enum Unusable {
     Odd(String),
 }
 
+/// The reason that there is no entry with what was given.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecipeError {
+    /// An input has another value than it may have.
+    #[error("`{name}` must be {expected}")]
+    Input {
+        /// The input.
+        name: String,
+        /// The values that it may have.
+        expected: String,
+    },
+    /// An option of the package's runner that is not known to be harmless.
+    #[error(
+        "the registry would have `{program}` run with `{option}`, which mcpzip does not pass on; if you trust it, add it with `mcpzip add NAME -- {program} …`"
+    )]
+    Option {
+        /// The runner.
+        program: String,
+        /// The option, made printable.
+        option: String,
+    },
+}
+
 /// One way to run one version of a server.
 #[derive(Debug)]
 pub(crate) struct Recipe<'a> {
@@ -203,7 +226,7 @@ impl<'a> Recipe<'a> {
     /// # Errors
     /// When something that is given is not what it may be, or the program that runs the package would get an option that is
     /// not known to be harmless; missing inputs are left out.
-    pub(crate) fn entry(&self, name: &str, given: &Given) -> Result<Entry, String> {
+    pub(crate) fn entry(&self, name: &str, given: &Given) -> Result<Entry, RecipeError> {
         let inputs = self.inputs(name);
         for input in &inputs {
             for value in given.get(&input.name).into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! What a registry may have the program do that runs a package: a list of options per program. Anything else, a second
 //! package or image among it, would be another program than the one whose name was checked.
 
-use super::{Way, is_variable};
+use super::{RecipeError, Way, is_variable};
 
 /// An option's names, and what its value has to be; without that it has none.
 type Known = (&'static [&'static str], Option<fn(&str) -> bool>);
@@ -97,8 +97,8 @@ const HARMLESS: &[&str] = &[
 /// Whether a registry may give `program`, which runs packages of this kind, these arguments before the package.
 ///
 /// # Errors
-/// When one of them is none that is known, in words.
-pub(super) fn check(way: Way, program: &str, line: &[String]) -> Result<(), String> {
+/// When one of them is none that is known.
+pub(super) fn check(way: Way, program: &str, line: &[String]) -> Result<(), RecipeError> {
     let options = match way {
         Way::Npm => NPX,
         Way::Pypi => UVX,
@@ -122,10 +122,10 @@ pub(super) fn check(way: Way, program: &str, line: &[String]) -> Result<(), Stri
             None => false,
         };
         if !is_fine {
-            return Err(format!(
-                "the registry would have `{program}` run with `{}`, which mcpzip does not pass on; if you trust it, add it with `mcpzip add NAME -- {program} …`",
-                crate::registry::wire::clean(text)
-            ));
+            return Err(RecipeError::Option {
+                program: program.to_owned(),
+                option: crate::registry::wire::clean(text),
+            });
         }
     }
     Ok(())

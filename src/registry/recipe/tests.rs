@@ -144,7 +144,7 @@ fn arguments_and_variables_are_put_where_they_belong() {
     );
     let wrong = |name: &str, value: &str| {
         let given = Given::from([(name.to_owned(), vec![value.to_owned()])]);
-        recipe.entry("srv", &given).unwrap_err()
+        recipe.entry("srv", &given).unwrap_err().to_string()
     };
     assert_eq!(wrong("mode", "near"), "`mode` must be one of local, far");
     assert_eq!(wrong("port", "x; rm"), "`port` must be a number");
