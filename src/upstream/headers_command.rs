@@ -216,7 +216,7 @@ impl Helper {
             Ok(())
         };
         let ended = tokio::select! {
-            ended = tokio::time::timeout(LIMIT, ended) => ended.unwrap_or_else(|_| Err(HeadersCommandError::Timeout)),
+            ended = tokio::time::timeout(LIMIT, ended) => ended.unwrap_or(Err(HeadersCommandError::Timeout)),
             () = environment.tasks.stopped() => Err(HeadersCommandError::Stopped),
         };
         let given = read(&printed);
