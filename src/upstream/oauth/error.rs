@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::vault::VaultError;
+use crate::keychain::KeychainError;
 
 /// The reason that a login failed.
 #[derive(Debug, thiserror::Error)]
@@ -135,5 +137,52 @@ impl LoginError {
     /// Whether it does not know the client (any more).
     pub(super) fn is_unknown_client(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "invalid_client" | "unauthorized_client"))
+    }
+}
+
+/// The reason that there is no key.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum VaultError {
+    /// This system has no keychain.
+    #[error("there is no keychain here")]
+    NoKeychain,
+    /// The keychain failed.
+    #[error(transparent)]
+    Keychain(Arc<KeychainError>),
+    /// It is still at work, or shows a dialog.
+    #[error("the keychain gave no answer within {limit:?}")]
+    Silent {
+        /// The time that it had.
+        limit: Duration,
+    },
+    /// Its thread ended without an answer.
+    #[error("the keychain failed")]
+    Lost,
+    /// It has no key.
+    #[error("the keychain has no key for it")]
+    NoKey,
+    /// It has something else under the key's name.
+    #[error("what the keychain has is no key")]
+    NotAKey,
+    /// Its key is not the one in use when the login was written.
+    #[error("the keychain has another key than it was sealed with")]
+    OtherKey,
+    /// The lock of the key, or the thread, cannot be had.
+    #[error(transparent)]
+    System(Arc<io::Error>),
+    /// A new key could not be made.
+    #[error("the system gives no random bytes")]
+    Random,
+}
+
+impl From<io::Error> for VaultError {
+    fn from(error: io::Error) -> Self {
+        Self::System(Arc::new(error))
+    }
+}
+
+impl From<KeychainError> for VaultError {
+    fn from(error: KeychainError) -> Self {
+        Self::Keychain(Arc::new(error))
     }
 }

@@ -4,9 +4,7 @@
 //! (Windows), and tells no other process that something changed; a file is replaced whole under its lock. So the keychain is asked
 //! once per process, and what it protects is the same: without it the files say nothing.
 
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Mutex, oneshot};
 
-use super::error::LoginError;
+use super::error::{LoginError, VaultError};
 use super::lock::lock_file;
 use crate::config::{Credentials, Environment};
-use crate::keychain::{Keychain, KeychainError};
+use crate::keychain::Keychain;
 use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 
@@ -53,50 +51,6 @@ enum State {
     Unasked,
     Known(Key),
     Failed { error: VaultError, at: Instant },
-}
-
-/// The reason that there is no key.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum VaultError {
-    /// This system has no keychain.
-    #[error("there is no keychain here")]
-    NoKeychain,
-    /// The keychain failed.
-    #[error(transparent)]
-    Keychain(Arc<KeychainError>),
-    /// It is still at work, or shows a dialog.
-    #[error("the keychain gave no answer within {LIMIT:?}")]
-    Silent,
-    /// Its thread ended without an answer.
-    #[error("the keychain failed")]
-    Lost,
-    /// It has no key.
-    #[error("the keychain has no key for it")]
-    NoKey,
-    /// It has something else under the key's name.
-    #[error("what the keychain has is no key")]
-    NotAKey,
-    /// Its key is not the one in use when the login was written.
-    #[error("the keychain has another key than it was sealed with")]
-    OtherKey,
-    /// The lock of the key, or the thread, cannot be had.
-    #[error(transparent)]
-    System(Arc<io::Error>),
-    /// A new key could not be made.
-    #[error("the system gives no random bytes")]
-    Random,
-}
-
-impl From<io::Error> for VaultError {
-    fn from(error: io::Error) -> Self {
-        Self::System(Arc::new(error))
-    }
-}
-
-impl From<KeychainError> for VaultError {
-    fn from(error: KeychainError) -> Self {
-        Self::Keychain(Arc::new(error))
-    }
 }
 
 /// The key.
@@ -303,7 +257,7 @@ async fn aside<T: Send + 'static>(
     spawn_thread("keychain", move || drop(sender.send(work())))?;
     tokio::time::timeout(LIMIT, receiver)
         .await
-        .map_err(|_| VaultError::Silent)?
+        .map_err(|_| VaultError::Silent { limit: LIMIT })?
         .map_err(|_| VaultError::Lost)
 }
 
