@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{self, Config, ConfigWatch, Environment, Paths};
+use crate::config::{self, Config, ConfigWatch, Environment, Paths, RemoteServer};
 use crate::downstream::{self, http};
 use crate::proxy::{Directories, Mode, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
@@ -31,26 +31,38 @@ pub(crate) struct App {
     tasks: Tasks,
     paths: Paths,
     environment: Environment,
+    /// Servers of the command line, beside those of the configuration.
+    servers: Vec<RemoteServer>,
 }
 
 impl App {
-    /// Builds everything; nothing is started yet but what reads the cache.
+    /// Builds a run for one request; nothing is started yet but what reads the cache.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub(crate) fn new(
-        paths: Paths,
-        environment: Environment,
-        start: Start,
-        mode: Mode,
-    ) -> Result<Self, config::Error> {
+    pub(crate) fn new(paths: Paths, environment: Environment) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &environment)?;
         telemetry::hide(&config.masker);
-        match start {
-            Start::Serving => report(&config, &paths),
-            Start::Nothing => sum(&config, &paths),
-        }
+        sum(&config, &paths);
+        let (start, mode) = (Start::Nothing, Mode::MetaTools);
         Ok(Self::with_config(config, paths, environment, start, mode))
+    }
+
+    /// Builds a run that serves clients, with `servers` of the command line beside those of the configuration.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used at all.
+    pub(crate) fn serving(
+        paths: Paths,
+        environment: Environment,
+        servers: Vec<RemoteServer>,
+        mode: Mode,
+    ) -> Result<Self, config::Error> {
+        let config = Config::load_with(&servers, &paths, &environment)?;
+        telemetry::hide(&config.masker);
+        report(&config, &paths);
+        let app = Self::with_config(config, paths, environment, Start::Serving, mode);
+        Ok(Self { servers, ..app })
     }
 
     /// For a command that starts nothing by itself, and says itself what is wrong with the configuration.
@@ -73,6 +85,7 @@ impl App {
         start: Start,
         mode: Mode,
     ) -> Self {
+        write_logs(&config);
         let tasks = Tasks::new();
         let directories = Directories {
             cache: Some(paths.cache_dir.clone()),
@@ -95,6 +108,7 @@ impl App {
             tasks,
             paths,
             environment,
+            servers: Vec::new(),
         }
     }
 
@@ -154,6 +168,7 @@ impl App {
             self.proxy.clone(),
             self.paths.clone(),
             self.environment.clone(),
+            self.servers.clone(),
             self.tasks.clone(),
         ));
         let (outcome, farewell) = tokio::select! {
@@ -178,6 +193,7 @@ impl App {
             self.proxy.clone(),
             self.paths.clone(),
             self.environment.clone(),
+            self.servers.clone(),
             self.tasks.clone(),
         ));
         let outcome =
@@ -222,7 +238,13 @@ impl App {
 }
 
 /// Takes over edits of the configuration file; one that cannot be read changes nothing.
-async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks: Tasks) {
+async fn watch(
+    proxy: Arc<Proxy>,
+    paths: Paths,
+    environment: Environment,
+    servers: Vec<RemoteServer>,
+    tasks: Tasks,
+) {
     let mut file = ConfigWatch::new(paths.config_file.clone());
     let logins = paths.state_dir.join(upstream::oauth::DIRECTORY);
     // It changes with each file that is replaced in it.
@@ -245,12 +267,13 @@ async fn watch(proxy: Arc<Proxy>, paths: Paths, environment: Environment, tasks:
         if !file.changed() {
             continue;
         }
-        match Config::load(&paths, &environment) {
+        match Config::load_with(&servers, &paths, &environment) {
             Ok(config) => {
                 telemetry::hide(&config.masker);
                 tracing::info!(path = %paths.config_file.display(), "configuration read again");
                 report(&config, &paths);
                 telemetry::configure(config.log);
+                write_logs(&config);
                 if proxy.unscoped().config().traces != config.traces {
                     tracing::warn!("where traces go has changed; it counts from the next start on");
                 }
@@ -270,6 +293,16 @@ fn ask_again(proxy: &Proxy) {
             proxy.refresh().poke(&server);
         }
     }
+}
+
+/// Writes and keeps logs as the configuration says.
+fn write_logs(config: &Config) {
+    telemetry::write_as(config.logs.format);
+    telemetry::limit_files(telemetry::Limits {
+        largest: config.logs.largest,
+        kept: config.logs.kept,
+        oldest: config.logs.oldest,
+    });
 }
 
 /// Each fault, with where it is.

@@ -1,15 +1,39 @@
-//! `mcpzip config`: what may stand in the configuration.
+//! `mcpzip config`: where the configuration is, what may stand in it, and an editor for it.
+
+use std::path::Path;
+use std::process::Command as Process;
 
 use clap::{Args, Subcommand};
+use serde_json::json;
 
-use super::output::Output;
-use crate::config::json_schema;
+use super::diagnostics::Exit;
+use super::output::{Output, caution, good};
+use crate::config::{Config, EditError, Environment, Error, Paths, env, is_inline, json_schema};
+use crate::files;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Print the path of the configuration
+    Path(PathArguments),
+    /// Open the configuration in your editor, and check it afterwards
+    Edit(EditArguments),
     /// Print the JSON Schema of the configuration, for editors
     Schema(SchemaArguments),
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip config path
+  mcpzip config path --json    also the directories of caches and logs")]
+pub(super) struct PathArguments {}
+
+#[derive(Debug, Args)]
+#[command(after_help = "The editor is the command in VISUAL, else the one in EDITOR.
+
+Examples:
+  mcpzip config edit
+  mcpzip config edit --config ./team.json")]
+pub(super) struct EditArguments {}
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -17,7 +41,119 @@ pub(super) enum Command {
   mcpzip config schema > config.schema.json    then \"$schema\": \"./config.schema.json\" in the configuration")]
 pub(super) struct SchemaArguments {}
 
-pub(super) fn run(command: &Command, output: &Output) {
-    let Command::Schema(SchemaArguments {}) = command;
-    output.json(&json_schema());
+/// The configuration that an editor finds where there was none.
+const EMPTY: &[u8] = b"{\n  \"mcpServers\": {}\n}\n";
+
+pub(super) fn run(
+    command: &Command,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    match command {
+        Command::Schema(SchemaArguments {}) => output.json(&json_schema()),
+        Command::Path(PathArguments {}) => show(paths, output),
+        Command::Edit(EditArguments {}) => return edit(paths, environment, output),
+    }
+    Ok(())
+}
+
+fn show(paths: &Paths, output: &Output) {
+    let file = &paths.config_file;
+    if output.is_json_asked() {
+        let config = (!is_inline(file)).then_some(file);
+        output.json(&json!({
+            "config": config,
+            "variable": is_inline(file).then_some(env::CONFIG_JSON.name),
+            "exists": is_inline(file) || file.exists(),
+            "cache": paths.cache_dir,
+            "state": paths.state_dir,
+        }));
+        return;
+    }
+    output.verbatim(file.display().to_string());
+    if !is_inline(file) && !file.exists() {
+        output.note("it does not exist; `mcpzip init` or `mcpzip config edit` makes one");
+    }
+}
+
+fn edit(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+    let file = paths.config_file.as_path();
+    if is_inline(file) {
+        return Err(anyhow::Error::from(EditError::Inline).into());
+    }
+    let editor = editor(environment)?;
+    if !file.exists() {
+        files::create_private_directory(file.parent().unwrap_or(Path::new("")))?;
+        files::replace(file, &[EMPTY])?;
+    }
+    let ended = process(&editor, file).status().map_err(|error| {
+        Exit::failed(format!(
+            "the editor `{editor}` cannot be started: {error}; set VISUAL or EDITOR to another"
+        ))
+    })?;
+    if !ended.success() {
+        return Err(Exit::failed(format!(
+            "the editor `{editor}` failed: {ended}"
+        )));
+    }
+    check(paths, environment, output)
+}
+
+/// Says what of the edited file cannot be used.
+fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+    let path = paths.config_file.display();
+    let config = Config::load(paths, environment)?;
+    let mask = |text: String| config.masker.mask(&text).into_owned();
+    for warning in &config.warnings {
+        output.note(&mask(format!("{path}:{warning}")));
+    }
+    for fault in &config.faults {
+        output.notable(&format!("{} {}", caution("!"), mask(format!("{path}:{fault}"))));
+    }
+    if let Some(fault) = config.faults.first() {
+        let (path, position) = (paths.config_file.clone(), fault.position);
+        let fault = Box::new(fault.fault.clone());
+        return Err(Error::Shape { path, position, fault }.into());
+    }
+    if output.is_json_asked() {
+        output.json(&json!({ "config": paths.config_file, "servers": config.servers.len() }));
+    } else {
+        output.notable(&format!("{} {path}: all of it can be used", good("✓")));
+    }
+    Ok(())
+}
+
+/// The command of the user's editor.
+fn editor(environment: &Environment) -> Result<String, Exit> {
+    let named = [env::VISUAL, env::EDITOR].into_iter().find_map(|variable| {
+        environment
+            .get(variable.name)
+            .filter(|command| !command.trim().is_empty())
+    });
+    match named {
+        Some(command) => Ok(command.to_owned()),
+        None if cfg!(windows) => Ok("notepad".to_owned()),
+        None => Err(Exit::failed(
+            "no editor is known: set VISUAL or EDITOR, or open the file of `mcpzip config path`",
+        )),
+    }
+}
+
+/// The shell reads an editor's command, as it does for git: it may have arguments and quotes.
+#[cfg(unix)]
+fn process(editor: &str, file: &Path) -> Process {
+    let mut process = Process::new("/bin/sh");
+    process
+        .args(["-c", &format!("{editor} \"$@\""), editor])
+        .arg(file);
+    process
+}
+
+#[cfg(not(unix))]
+fn process(editor: &str, file: &Path) -> Process {
+    let mut words = editor.split_whitespace();
+    let mut process = Process::new(words.next().unwrap_or_default());
+    process.args(words).arg(file);
+    process
 }

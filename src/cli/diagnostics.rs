@@ -53,6 +53,15 @@ impl Exit {
         }
     }
 
+    /// A setting of the configuration or of a variable cannot be used.
+    pub(super) fn of_setting(problem: &impl fmt::Display) -> Self {
+        Self {
+            kind: Kind::Configuration,
+            error: anyhow::Error::msg(problem.to_string()),
+            is_told: false,
+        }
+    }
+
     /// It did not work.
     pub(super) fn failed(text: impl Into<String>) -> Self {
         Self {

@@ -25,7 +25,15 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Records and settings",
-        &["stats", "gain", "logs", "config", "completions", "man"],
+        &[
+            "stats",
+            "gain",
+            "logs",
+            "healthcheck",
+            "config",
+            "completions",
+            "man",
+        ],
     ),
 ];
 

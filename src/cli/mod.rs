@@ -15,6 +15,7 @@ mod doctor;
 mod explanation;
 mod from_registry;
 mod gain;
+mod healthcheck;
 mod help;
 mod init;
 mod list;
@@ -51,8 +52,9 @@ use clap::{Args, FromArgMatches as _, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use crate::app::{App, LOGS};
-use crate::config::{Environment, LOG_LEVELS, PathFlags, Paths, env, log_level};
-use crate::proxy::{Mode, Start};
+use crate::config::{
+    EditError, Environment, LOG_LEVELS, LogFormat, PathFlags, Paths, env, is_inline, log_level,
+};
 use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
@@ -211,7 +213,7 @@ enum Files {
     Disable(remove::DisableArguments),
     /// List the servers of the configuration, without connecting
     List(list::Arguments),
-    /// What may stand in the configuration
+    /// Find, edit and check the configuration
     #[command(subcommand)]
     Config(config::Command),
     /// Show what was called: calls, errors, times and bytes
@@ -220,6 +222,8 @@ enum Files {
     Gain(gain::Arguments),
     /// Show what mcpzip and its servers wrote to their logs
     Logs(logs::Arguments),
+    /// Ask a `serve --http` of this machine whether it works, for supervisors and containers
+    Healthcheck(healthcheck::Arguments),
 }
 
 /// Commands on logins.
@@ -380,6 +384,7 @@ impl Global {
         });
         let filter = |name: &str| log_level(name).unwrap_or(LevelFilter::WARN);
         telemetry::start(named.map(filter), filter(level));
+        telemetry::write_as(LogFormat::of(&environment).unwrap_or_default());
         let runtime = runtime()?;
         let outcome = runtime.block_on(command(environment)).map(|()| 0);
         // A read of a terminal has no end before somebody types; a write that is under way has a moment.
@@ -407,12 +412,22 @@ impl Configured {
         telemetry::keep_in(&paths.state_dir.join(LOGS));
         match self {
             Self::Serve(arguments) => {
-                let mode = arguments.mode();
-                let way = arguments.way(&environment, output)?;
-                let app = App::new(paths, environment, Start::Serving, mode)?;
-                serve::run(way, app, output).await
+                let variables = environment.clone();
+                let (mode, servers) = (arguments.mode(), arguments.servers().to_vec());
+                let app = App::serving(paths, environment, servers, mode)?;
+                let configured = app.proxy().unscoped().config().http.clone();
+                match arguments.way(&variables, &configured, output) {
+                    Ok(way) => serve::run(way, app, output).await,
+                    Err(exit) => {
+                        app.finish().await;
+                        Err(exit)
+                    }
+                }
             }
             Self::Machine(command) => {
+                if command.writes_entries() && is_inline(&paths.config_file) {
+                    return Err(anyhow::Error::from(EditError::Inline).into());
+                }
                 let machine = setup::Machine::new(paths, environment, has_own_config)?;
                 command.run(machine, output).await
             }
@@ -424,6 +439,11 @@ impl Configured {
 }
 
 impl Machine {
+    /// Whether it writes our configuration, or an entry of a client that relies on it.
+    fn writes_entries(&self) -> bool {
+        matches!(self, Self::Init(_) | Self::Migrate(_) | Self::Connect(_))
+    }
+
     /// Most of these block on files; nothing else runs meanwhile.
     async fn run(self, machine: setup::Machine, output: &Output) -> Result<(), Exit> {
         match self {
@@ -447,7 +467,7 @@ impl Live {
         let app = match self {
             // These show each fault where its server stands.
             Self::Status(_) | Self::Servers(_) => App::quiet(paths, environment)?,
-            _ => App::new(paths, environment, Start::Nothing, Mode::MetaTools)?,
+            _ => App::new(paths, environment)?,
         };
         app.set_workspace();
         let outcome = tokio::select! {
@@ -497,13 +517,13 @@ impl Files {
             Self::Enable(arguments) => remove::run_enable(&arguments, &entries),
             Self::Disable(arguments) => remove::run_disable(&arguments, &entries),
             Self::List(_) => list::run(paths, environment, output),
-            Self::Config(command) => {
-                config::run(&command, output);
-                Ok(())
-            }
+            Self::Config(command) => config::run(&command, paths, environment, output),
             Self::Stats(arguments) => stats::run(&arguments, paths, output),
             Self::Gain(arguments) => gain::run(arguments, paths, environment, output),
             Self::Logs(arguments) => logs::run(&arguments, &paths.state_dir.join(LOGS), output),
+            Self::Healthcheck(arguments) => {
+                healthcheck::run(arguments, paths, environment, output).await
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `mcpzip serve`: the main job.
 
 use std::io::IsTerminal as _;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,7 +8,7 @@ use clap::Args;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::app::App;
-use crate::config::{Environment, env};
+use crate::config::{EntryError, Environment, HttpOptions, ListenAddress, RemoteServer, env};
 use crate::downstream::http::{Options, Origin};
 use crate::proxy::Mode;
 use crate::secret::Secret;
@@ -18,17 +17,23 @@ use crate::secret::Secret;
 #[command(after_help = "Examples:
   mcpzip serve
   mcpzip serve --http 127.0.0.1:8080 --token-file ~/.mcpzip-token
+  mcpzip serve --http :9090
+  mcpzip serve --server notes=https://notes.example.com/mcp
   mcpzip serve --direct --config ./mcpzip.json")]
 pub(super) struct Arguments {
-    /// Serve clients over HTTP at this address, 127.0.0.1:8080 say; port 0 is any free one
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
-    http: Option<SocketAddr>,
-    /// A file with the token that clients over HTTP have to send; without it, MCPZIP_TOKEN is taken
+    /// Serve clients over HTTP [default address: MCPZIP_HTTP_ADDRESS, `http.address` of the configuration, 127.0.0.1:8080];
+    /// `:9090` is that port for this machine alone, and port 0 is any free one
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
+    http: Option<Option<ListenAddress>>,
+    /// A file with the token that clients over HTTP have to send [default: MCPZIP_TOKEN, then `http.token_file`]
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
     /// Let web pages of this origin call the server; may be given several times
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<Origin>,
+    /// Serve this remote server too, also without a configuration; may be given several times
+    #[arg(long, value_name = "NAME=URL")]
+    server: Vec<RemoteServer>,
     /// List all tools of all servers instead of the three meta-tools, for clients with their own tool search
     #[arg(long)]
     direct: bool,
@@ -54,28 +59,68 @@ impl Arguments {
         }
     }
 
-    /// Reads what the arguments name.
+    /// The servers that are named here, beside those of the configuration.
+    pub(super) fn servers(&self) -> &[RemoteServer] {
+        &self.server
+    }
+
+    /// The way that arguments, variables and the configuration ask for, in this order.
     ///
     /// # Errors
-    /// When there is no usable token where one is named.
-    pub(super) fn way(self, environment: &Environment, output: &Output) -> Result<Way, Exit> {
+    /// When there is no usable token where one is named, or the configuration says something that cannot be used.
+    pub(super) fn way(
+        self,
+        environment: &Environment,
+        configured: &Result<HttpOptions, EntryError>,
+        output: &Output,
+    ) -> Result<Way, Exit> {
         let Some(address) = self.http else {
             return Ok(Way::Stdio);
         };
-        let token = match (self.token_file, environment.get(env::TOKEN.name)) {
+        let configured = configured.as_ref().map_err(Exit::of_setting)?;
+        let address = match (address, environment.get(env::HTTP_ADDRESS.name)) {
+            (Some(address), _) => address,
+            (None, Some(text)) if !text.trim().is_empty() => of_variable(text)?,
+            _ => configured.address.clone().unwrap_or_default(),
+        };
+        let variable = environment.get(env::TOKEN.name).unwrap_or_default();
+        let file = self.token_file.as_deref();
+        let file = file.or(if variable.is_empty() {
+            configured.token_file.as_deref()
+        } else {
+            None
+        });
+        let token = match (file, variable) {
             (Some(path), _) => Some(token(
-                &read(&path, output)?,
+                &read(path, output)?,
                 &format!("`{}`", path.display()),
             )?),
-            (None, Some(text)) if !text.is_empty() => Some(token(text, env::TOKEN.name)?),
-            _ => None,
+            (None, "") => None,
+            (None, text) => Some(token(text, env::TOKEN.name)?),
         };
+        let mut origins = self.allow_origin;
+        for text in &configured.origins {
+            let origin = text.parse::<Origin>().map_err(|error| {
+                Exit::of_setting(&format!("`http.origins`: `{text}`: {error}"))
+            })?;
+            origins.push(origin);
+        }
         Ok(Way::Http(Options {
             address,
             token,
-            origins: self.allow_origin,
+            origins,
         }))
     }
+}
+
+/// The address in `MCPZIP_HTTP_ADDRESS`.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn of_variable(text: &str) -> Result<ListenAddress, Exit> {
+    let name = env::HTTP_ADDRESS.name;
+    text.parse()
+        .map_err(|error| Exit::of_setting(&format!("{name} {error}")))
 }
 
 pub(super) async fn run(way: Way, app: App, output: &Output) -> Result<(), Exit> {
@@ -98,12 +143,6 @@ pub(super) async fn run(way: Way, app: App, output: &Output) -> Result<(), Exit>
             Ok(app.serve_http(options, listening).await?)
         }
     }
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "an IP address and a port are needed, as 127.0.0.1:8080 or [::1]:8080".to_owned()
-    })
 }
 
 fn read(path: &Path, output: &Output) -> Result<String, Exit> {

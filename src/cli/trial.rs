@@ -8,7 +8,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use crate::app::App;
 use crate::config::{EntryError, Environment, Paths};
-use crate::proxy::{Mode, Progress, Start};
+use crate::proxy::Progress;
 use crate::tool::ServerName;
 
 /// A package runner may have to install the server first.
@@ -40,12 +40,7 @@ impl Trial {
         environment: &Environment,
         output: &Output,
     ) -> Result<Self, Exit> {
-        let app = App::new(
-            paths.clone(),
-            environment.clone(),
-            Start::Nothing,
-            Mode::MetaTools,
-        )?;
+        let app = App::new(paths.clone(), environment.clone())?;
         let trial = {
             let _spinner = output.spinner(format!("connecting to {name}"));
             tokio::select! {

@@ -182,6 +182,8 @@ fn is_same_server(one: &Node, other: &Node) -> bool {
             "description",
             "timeout",
             "idle_timeout",
+            "min_idle_timeout",
+            "max_idle_timeout",
             "max_concurrent",
             "expose",
             "tools",

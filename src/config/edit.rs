@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::document::{Document, DocumentError};
+use super::paths::is_inline;
 use crate::files;
 
 /// How long the edit of another process is waited for.
@@ -30,6 +31,12 @@ pub(crate) enum EditError {
         /// The file.
         path: PathBuf,
     },
+    /// The configuration is the value of a variable.
+    #[error(
+        "the configuration is in the variable MCPZIP_CONFIG_JSON, which a command cannot change; change it there, or name a \
+         file with `--config`"
+    )]
+    Inline,
     /// The file cannot be read or replaced.
     #[error("`{path}` cannot be edited: {source}")]
     Disk {
@@ -66,6 +73,9 @@ pub(crate) fn edit<T, E: From<EditError>>(
     path: &Path,
     mut change: impl FnMut(&mut Document) -> Result<T, E>,
 ) -> Result<T, E> {
+    if is_inline(path) {
+        return Err(EditError::Inline.into());
+    }
     let disk = |source| EditError::Disk {
         path: path.to_owned(),
         source,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::transport::Transport;
-use super::{ConfigHash, Era, IdleTimeout, Origin, OwnExposure, Policy, Projects, Trust};
+use super::{ConfigHash, Era, IdleTimeout, Origin, OwnExposure, OwnIdleBounds, Policy, Projects, Trust};
 use crate::secret::MASK;
 
 /// A server to connect to.
@@ -20,6 +20,8 @@ pub(crate) struct Server {
     pub timeout: Option<Duration>,
     /// When its unused connection is closed.
     pub idle_timeout: Option<IdleTimeout>,
+    /// The bounds of an adaptive one.
+    pub idle_bounds: OwnIdleBounds,
     /// Which era of the protocol is spoken with it.
     pub era: Era,
     /// How many calls it may have at once.

@@ -23,6 +23,11 @@ pub(crate) const CONFIG: Variable = Variable {
     name: "MCPZIP_CONFIG",
     doc: "The configuration file, where `--config` does not name one.",
 };
+/// A whole configuration.
+pub(crate) const CONFIG_JSON: Variable = Variable {
+    name: "MCPZIP_CONFIG_JSON",
+    doc: "A whole configuration as text, for containers; it is used in place of a file where `--config` does not name one.",
+};
 /// The cache directory.
 pub(crate) const CACHE_DIR: Variable = Variable {
     name: "MCPZIP_CACHE_DIR",
@@ -38,10 +43,30 @@ pub(crate) const LOG: Variable = Variable {
     name: "MCPZIP_LOG",
     doc: "How much is logged: error, warn, info, debug or trace.",
 };
+/// The form of log lines.
+pub(crate) const LOG_FORMAT: Variable = Variable {
+    name: "MCPZIP_LOG_FORMAT",
+    doc: "The form of log lines: `text` or `json`; it goes before `logs.format` in the configuration.",
+};
 /// The token of clients over HTTP.
 pub(crate) const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
     doc: "What clients of `serve --http` have to send, where `--token-file` does not name it.",
+};
+/// The address of the HTTP server.
+pub(crate) const HTTP_ADDRESS: Variable = Variable {
+    name: "MCPZIP_HTTP_ADDRESS",
+    doc: "The address of `serve --http` without a value, and of `healthcheck`; it goes before `http.address` in the configuration.",
+};
+/// The user's editor.
+pub(crate) const VISUAL: Variable = Variable {
+    name: "VISUAL",
+    doc: "The command of `config edit`, its last argument the file.",
+};
+/// The user's editor, where `VISUAL` is not set.
+pub(crate) const EDITOR: Variable = Variable {
+    name: "EDITOR",
+    doc: "The editor, where `VISUAL` is not set.",
 };
 /// The browser.
 pub(crate) const BROWSER: Variable = Variable {
@@ -204,10 +229,15 @@ pub(crate) const NO_COLOR: Variable = Variable {
 #[cfg(test)]
 pub(crate) const VARIABLES: &[Variable] = &[
     CONFIG,
+    CONFIG_JSON,
     CACHE_DIR,
     STATE_DIR,
     LOG,
+    LOG_FORMAT,
     TOKEN,
+    HTTP_ADDRESS,
+    VISUAL,
+    EDITOR,
     BROWSER,
     COMPLETE,
     CREDENTIALS,

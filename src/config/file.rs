@@ -14,9 +14,10 @@ use tracing::level_filters::LevelFilter;
 
 use super::error::{ConfigWarning, EntryError};
 use super::keys;
+use super::logs::FORMAT_EXPECTED;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, Management,
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, LogFormat, Management,
     Origin, Provider, SearchOptions, Trust, duration, log_level,
 };
 
@@ -39,6 +40,8 @@ pub(super) struct File {
     pub(super) servers: Vec<Named>,
     pub(super) call_timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
+    pub(super) min_idle_timeout: Read<Duration>,
+    pub(super) max_idle_timeout: Read<Duration>,
     pub(super) catalog: Read<CatalogEntry>,
     pub(super) search: Read<SearchEntry>,
     pub(super) results: Read<Results>,
@@ -50,12 +53,24 @@ pub(super) struct File {
     pub(super) credentials: Read<Credentials>,
     pub(super) registry: Read<At<String>>,
     pub(super) log: Read<LevelFilter>,
+    pub(super) logs: Read<LogsEntry>,
     pub(super) http: Read<HttpEntry>,
     pub(super) otlp: Read<TracesEntry>,
 }
 
-/// What is served over HTTP beside MCP.
+/// How logs are written and kept.
+pub(super) struct LogsEntry {
+    pub(super) format: Read<LogFormat>,
+    pub(super) max_megabytes: Read<u64>,
+    pub(super) max_files: Read<u64>,
+    pub(super) max_days: Read<u64>,
+}
+
+/// How clients are served over HTTP.
 pub(super) struct HttpEntry {
+    pub(super) address: Option<At<String>>,
+    pub(super) token_file: Option<At<String>>,
+    pub(super) origins: Option<Vec<At<String>>>,
     pub(super) metrics: Read<bool>,
 }
 
@@ -134,6 +149,8 @@ pub(super) struct Entry {
     pub(super) disabled: Read<bool>,
     pub(super) timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
+    pub(super) min_idle_timeout: Read<Duration>,
+    pub(super) max_idle_timeout: Read<Duration>,
     pub(super) max_concurrent: Read<NonZeroUsize>,
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
@@ -187,6 +204,8 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     }
     let call_timeout = members.read("call_timeout", Field::positive_duration);
     let idle_timeout = members.read("idle_timeout", idle_timeout);
+    let min_idle_timeout = members.read("min_idle_timeout", Field::positive_duration);
+    let max_idle_timeout = members.read("max_idle_timeout", Field::positive_duration);
     let catalog = members.read("catalog", |field| catalog(field, report));
     let search = members.read("search", |field| search(field, report));
     let results = members.read("results", |field| results(field, report));
@@ -201,6 +220,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let credentials = members.read("credentials", credentials);
     let registry = members.read("registry", Field::text);
     let log = members.read("log", level);
+    let logs = members.read("logs", |field| logs(field, report));
     let http = members.read("http", |field| http(field, report));
     let otlp = members.read("otlp", |field| otlp(field, report));
     members.finish();
@@ -209,6 +229,8 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         servers,
         call_timeout,
         idle_timeout,
+        min_idle_timeout,
+        max_idle_timeout,
         catalog,
         search,
         results,
@@ -220,6 +242,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         ca_file,
         registry,
         log,
+        logs,
         http,
         otlp,
     })
@@ -241,9 +264,30 @@ fn catalog(field: &Field<'_>, report: &Report) -> Result<CatalogEntry, At<EntryE
     Ok(entry)
 }
 
+fn logs(field: &Field<'_>, report: &Report) -> Result<LogsEntry, At<EntryError>> {
+    let mut members = Members::new(field.object()?, keys::LOGS, "", "logs.", report);
+    let count = |field: &Field<'_>| field.count().map(|count| count.get() as u64);
+    let entry = LogsEntry {
+        format: members.read("format", |field| {
+            field
+                .word()
+                .and_then(LogFormat::parse)
+                .ok_or_else(|| field.wrong(FORMAT_EXPECTED))
+        }),
+        max_megabytes: members.read("max_megabytes", count),
+        max_files: members.read("max_files", count),
+        max_days: members.read("max_days", count),
+    };
+    members.finish();
+    Ok(entry)
+}
+
 fn http(field: &Field<'_>, report: &Report) -> Result<HttpEntry, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::HTTP, "", "http.", report);
     let entry = HttpEntry {
+        address: members.read("address", Field::text)?,
+        token_file: members.read("token_file", Field::text)?,
+        origins: members.read("origins", Field::texts)?,
         metrics: members.read("metrics", Field::flag),
     };
     members.finish();
@@ -430,6 +474,8 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         disabled: members.read("disabled", Field::flag),
         timeout: members.read("timeout", Field::positive_duration),
         idle_timeout: members.read("idle_timeout", idle_timeout),
+        min_idle_timeout: members.read("min_idle_timeout", Field::positive_duration),
+        max_idle_timeout: members.read("max_idle_timeout", Field::positive_duration),
         max_concurrent: members.read("max_concurrent", Field::count),
         era: members.read("era", era),
         description: members.read("description", Field::text),

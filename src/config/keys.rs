@@ -92,6 +92,18 @@ pub(super) const FILE: Table = &[
         "\"adaptive\"",
         "When an unused connection closes.",
     ),
+    with_default(
+        "min_idle_timeout",
+        Value::Time,
+        "\"60s\"",
+        "The shortest time of an adaptive `idle_timeout`: that of a server which is seldom used.",
+    ),
+    with_default(
+        "max_idle_timeout",
+        Value::Time,
+        "\"30m\"",
+        "The longest time of an adaptive `idle_timeout`.",
+    ),
     key(
         "catalog",
         Value::Object(CATALOG),
@@ -146,9 +158,14 @@ pub(super) const FILE: Table = &[
         "How much `mcpzip serve` logs, where neither `--log` nor `MCPZIP_LOG` says so.",
     ),
     key(
+        "logs",
+        Value::Object(LOGS),
+        "How logs are written, and what is kept of their files.",
+    ),
+    key(
         "http",
         Value::Object(HTTP),
-        "What `mcpzip serve --http` offers beside MCP.",
+        "How `mcpzip serve --http` serves; all but `metrics` is read at the start.",
     ),
     key(
         "otlp",
@@ -164,12 +181,57 @@ pub(super) const CATALOG: Table = &[with_default(
     "A server whose list is younger is started only when it is called; an older list is renewed in the background.",
 )];
 
-pub(super) const HTTP: Table = &[with_default(
-    "metrics",
-    Value::Flag,
-    "false",
-    "Whether figures for Prometheus are at `/metrics`, for whoever may speak to the server.",
-)];
+pub(super) const LOGS: Table = &[
+    with_default(
+        "format",
+        Value::Words(&super::LOG_FORMATS),
+        "\"text\"",
+        "The form of lines on stderr and in the main log; `MCPZIP_LOG_FORMAT` goes before it.",
+    ),
+    with_default(
+        "max_megabytes",
+        Value::Number(1, None),
+        "10",
+        "The size at which a log file is put aside.",
+    ),
+    with_default(
+        "max_files",
+        Value::Number(1, None),
+        "5",
+        "How many files of each log are kept, the one that is written included.",
+    ),
+    with_default(
+        "max_days",
+        Value::Number(1, None),
+        "30",
+        "After how many days without a line a log file is removed.",
+    ),
+];
+
+pub(super) const HTTP: Table = &[
+    with_default(
+        "address",
+        Value::Text,
+        "\"127.0.0.1:8080\"",
+        "The address of `--http` without a value; `MCPZIP_HTTP_ADDRESS` goes before it.",
+    ),
+    key(
+        "token_file",
+        Value::Text,
+        "A file with the token that clients have to send, where neither `--token-file` nor `MCPZIP_TOKEN` names one.",
+    ),
+    key(
+        "origins",
+        Value::Texts,
+        "Web pages of these origins may call the server, beside those of `--allow-origin`.",
+    ),
+    with_default(
+        "metrics",
+        Value::Flag,
+        "false",
+        "Whether figures for Prometheus are at `/metrics`, for whoever may speak to the server.",
+    ),
+];
 
 pub(super) const OTLP: Table = &[
     key(
@@ -266,6 +328,16 @@ pub(super) const ENTRY: Table = &[
         "idle_timeout",
         IDLE_TIMEOUT,
         "When an unused connection closes.",
+    ),
+    key(
+        "min_idle_timeout",
+        Value::Time,
+        "The shortest time of an adaptive `idle_timeout`.",
+    ),
+    key(
+        "max_idle_timeout",
+        Value::Time,
+        "The longest time of an adaptive `idle_timeout`.",
     ),
     key(
         "max_concurrent",

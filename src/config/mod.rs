@@ -18,9 +18,12 @@ mod file;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod hash;
+mod http;
 mod keys;
 mod language_model;
+mod listen;
 mod llm;
+mod logs;
 mod management;
 mod names;
 mod nearest;
@@ -30,6 +33,7 @@ mod paths;
 mod policy;
 mod projects;
 mod reader;
+mod remote_server;
 mod results;
 mod runner;
 mod schema;
@@ -51,17 +55,21 @@ pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
 pub(crate) use error::{ConfigWarning, EntryError, Error};
 pub(crate) use hash::ConfigHash;
+pub(crate) use http::HttpOptions;
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
+pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress};
+pub(crate) use logs::{LOG_FORMATS, LogFormat, LogOptions};
 pub(crate) use management::Management;
 pub(crate) use names::safe_name;
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
-    Credentials, Duplicates, Era, Exposure, IdleTimeout, LOG_LEVELS, Lifetime, Origin, OwnExposure,
-    SearchOptions, Trust, log_level,
+    Credentials, Duplicates, Era, Exposure, IdleBounds, IdleTimeout, LOG_LEVELS, Lifetime, Origin,
+    OwnExposure, OwnIdleBounds, SearchOptions, Trust, log_level,
 };
-pub(crate) use paths::{PathFlags, Paths, older_config_file};
+pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Policy, Verdict};
 pub(crate) use projects::{Projects, real};
+pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;
 pub(crate) use runner::program_name;
 pub(crate) use schema::json_schema;

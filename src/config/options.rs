@@ -38,6 +38,24 @@ pub(crate) enum IdleTimeout {
     Never,
 }
 
+/// The bounds of an adaptive idle time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IdleBounds {
+    /// The idle time of a connection that was used once.
+    pub shortest: Duration,
+    /// The idle time of a connection in constant use.
+    pub longest: Duration,
+}
+
+/// The bounds that a server's entry names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OwnIdleBounds {
+    /// Its `min_idle_timeout`.
+    pub shortest: Option<Duration>,
+    /// Its `max_idle_timeout`.
+    pub longest: Option<Duration>,
+}
+
 /// How tools are searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SearchOptions {
@@ -184,6 +202,44 @@ impl OwnExposure {
     }
 }
 
+impl Default for IdleBounds {
+    fn default() -> Self {
+        Self {
+            shortest: Duration::from_secs(60),
+            longest: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl IdleBounds {
+    /// The idle time of a connection: the more calls lately, the longer it is kept.
+    #[must_use]
+    pub(crate) fn after(self, calls: f64) -> Duration {
+        self.shortest
+            .mul_f64(1.0 + calls.min(60.0))
+            .min(self.longest)
+    }
+}
+
+impl OwnIdleBounds {
+    /// The bounds of a server where those of all servers are `all`. Of two that contradict each other, the one that is
+    /// written in the entry moves the other.
+    pub(crate) fn or(self, all: IdleBounds) -> IdleBounds {
+        let shortest = self.shortest.unwrap_or(all.shortest);
+        let longest = self.longest.unwrap_or(all.longest);
+        match (self.shortest, self.longest) {
+            (None, Some(_)) => IdleBounds {
+                shortest: shortest.min(longest),
+                longest,
+            },
+            _ => IdleBounds {
+                shortest,
+                longest: longest.max(shortest),
+            },
+        }
+    }
+}
+
 impl IdleTimeout {
     /// As the file would have it.
     pub(super) fn text(self) -> String {
@@ -207,6 +263,31 @@ pub(crate) fn log_level(name: &str) -> Option<LevelFilter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_used_connection_is_kept_longer_within_bounds() {
+        let bounds = IdleBounds::default();
+        assert_eq!(bounds.after(0.0), bounds.shortest);
+        assert!(bounds.after(5.0) > bounds.after(1.0));
+        assert_eq!(bounds.after(1e9), bounds.longest);
+    }
+
+    #[test]
+    fn a_bound_of_an_entry_moves_the_other_one() {
+        let seconds = Duration::from_secs;
+        let or = |shortest: Option<u64>, longest: Option<u64>| {
+            let own = OwnIdleBounds {
+                shortest: shortest.map(seconds),
+                longest: longest.map(seconds),
+            };
+            let bounds = own.or(IdleBounds::default());
+            (bounds.shortest.as_secs(), bounds.longest.as_secs())
+        };
+        assert_eq!(or(None, None), (60, 1800));
+        assert_eq!(or(None, Some(5)), (5, 5));
+        assert_eq!(or(Some(7200), None), (7200, 7200));
+        assert_eq!(or(Some(10), Some(5)), (10, 10));
+    }
 
     #[test]
     fn levels_have_names() {

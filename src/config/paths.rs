@@ -16,7 +16,7 @@ const FILE_NAME: &str = "config.json";
 /// The directories and files of `mcpzip`, all absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Paths {
-    /// The configuration file; it need not exist.
+    /// The configuration file; it need not exist. [`is_inline`] tells the configuration of a variable.
     pub config_file: PathBuf,
     /// What may be deleted at any time.
     pub cache_dir: PathBuf,
@@ -47,10 +47,18 @@ impl Paths {
             cache_dir,
             state_dir,
         } = flags;
-        Ok(Self {
-            config_file: directory(config_file, env::CONFIG, environment, |dirs| {
+        let has_text = environment
+            .get(env::CONFIG_JSON.name)
+            .is_some_and(|text| !text.trim().is_empty());
+        let config_file = if config_file.is_none() && has_text {
+            env::CONFIG_JSON.name.into()
+        } else {
+            directory(config_file, env::CONFIG, environment, |dirs| {
                 dirs.config_dir().join(FILE_NAME)
-            })?,
+            })?
+        };
+        Ok(Self {
+            config_file,
             cache_dir: directory(cache_dir, env::CACHE_DIR, environment, |dirs| {
                 dirs.cache_dir().to_owned()
             })?,
@@ -62,6 +70,13 @@ impl Paths {
             })?,
         })
     }
+}
+
+/// Whether the configuration at `path` is the text of `MCPZIP_CONFIG_JSON`, which no command can write. All other paths are
+/// absolute.
+#[must_use]
+pub(crate) fn is_inline(path: &Path) -> bool {
+    path == Path::new(env::CONFIG_JSON.name)
 }
 
 /// The configuration of the older layout, where there is one.
@@ -143,6 +158,22 @@ mod tests {
             paths.config_file,
             std::path::absolute("/from/variable.json").unwrap()
         );
+    }
+
+    #[test]
+    fn a_configuration_in_a_variable_goes_before_a_file_of_another() {
+        let environment = Environment::from_iter([
+            ("MCPZIP_CONFIG", "/from/variable.json"),
+            ("MCPZIP_CONFIG_JSON", "{}"),
+        ]);
+        let paths = Paths::resolve(PathFlags::default(), &environment).unwrap();
+        assert!(is_inline(&paths.config_file));
+        let flags = PathFlags {
+            config_file: Some("MCPZIP_CONFIG_JSON".into()),
+            ..PathFlags::default()
+        };
+        let paths = Paths::resolve(flags, &environment).unwrap();
+        assert!(!is_inline(&paths.config_file));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::projects::Projects;
 use super::reader::{At, Read, Report};
 use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::{
-    Certificates, ConfigHash, OwnExposure, Proxy, Remote, Server, Stdio, Transport, expand,
+    Certificates, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server, Stdio, Transport, expand,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -179,6 +179,10 @@ impl<'a> Resolver<'a> {
             disabled: entry.disabled?.unwrap_or(false),
             timeout: entry.timeout?,
             idle_timeout: entry.idle_timeout?,
+            idle_bounds: OwnIdleBounds {
+                shortest: entry.min_idle_timeout?,
+                longest: entry.max_idle_timeout?,
+            },
             max_concurrent: entry.max_concurrent?,
             era: entry.era?.unwrap_or_default(),
             registry,
@@ -445,6 +449,15 @@ impl<'a> Resolver<'a> {
         written: &At<String>,
     ) -> Result<String, At<EntryError>> {
         self.fill_in(key, written, is_secret_name)
+    }
+
+    /// The absolute path of a file that is named relative to the configuration.
+    pub(super) fn file(
+        &mut self,
+        key: &str,
+        written: &At<String>,
+    ) -> Result<String, At<EntryError>> {
+        self.path(key, written).map(|path| self.absolute(&path))
     }
 
     fn path(&mut self, key: &str, written: &At<String>) -> Result<String, At<EntryError>> {

@@ -9,11 +9,12 @@ use tracing::level_filters::LevelFilter;
 use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
+use super::paths::is_inline;
 use super::reader::{At, Lines, Read, Report};
 use super::server::{self, Resolver};
 use super::{
-    BUILT_IN_SERVER, Credentials, Environment, Exposure, IdleTimeout, Management, Paths, Policy,
-    ResultOptions, SearchOptions, Server, Traces, Verdict, duration, env, file,
+    BUILT_IN_SERVER, Credentials, Environment, Exposure, HttpOptions, IdleBounds, IdleTimeout, LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer,
+    ResultOptions, SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
 };
 use crate::secret::Masker;
 use crate::tool::{Hints, QualifiedName, ServerName};
@@ -45,6 +46,8 @@ pub(crate) struct Config {
     pub call_timeout: Duration,
     /// When an unused connection is closed, where its server does not say.
     pub idle_timeout: IdleTimeout,
+    /// The bounds of an adaptive idle time, where its server does not say.
+    pub idle_bounds: IdleBounds,
     /// How old a server's list may be before it is renewed.
     pub max_age: Duration,
     /// How tools are searched.
@@ -63,8 +66,12 @@ pub(crate) struct Config {
     pub registry: String,
     /// How much is logged, where nothing else says so.
     pub log: Option<LevelFilter>,
+    /// How logs are written and kept.
+    pub logs: LogOptions,
     /// Whether figures for Prometheus are served over HTTP.
     pub metrics: bool,
+    /// How clients are served over HTTP; a fault in it keeps that from being done without what was configured.
+    pub http: Result<HttpOptions, EntryError>,
     /// Where traces go, if anywhere.
     pub traces: Option<Traces>,
     /// Knows the secrets among the values above, also those within arguments and URLs.
@@ -124,18 +131,47 @@ impl Config {
     /// # Errors
     /// When there is no file, or nothing in it can be used.
     pub(crate) fn load(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+        let text = Self::text(paths, environment)?;
+        Self::parse(&text, &paths.config_file, environment)
+    }
+
+    /// Like [`Config::load`], with more servers; with one at least, the file may be missing.
+    ///
+    /// # Errors
+    /// When there is nothing to serve, or nothing in the file can be used.
+    pub(crate) fn load_with(
+        servers: &[RemoteServer],
+        paths: &Paths,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        if servers.is_empty() {
+            return Self::load(paths, environment);
+        }
+        let text = match Self::text(paths, environment) {
+            Err(Error::Missing { .. }) => "{}".to_owned(),
+            text => text?,
+        };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        // A text that cannot be changed cannot be read either, and the reader says why.
+        let changed = remote_server::added(text, servers);
+        let text = changed.as_deref().unwrap_or(text);
+        Self::parse(text, &paths.config_file, environment)
+    }
+
+    /// The configuration as it is written.
+    fn text(paths: &Paths, environment: &Environment) -> Result<String, Error> {
         let path = paths.config_file.clone();
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
+        if is_inline(&path) {
+            let text = environment.get(env::CONFIG_JSON.name).unwrap_or_default();
+            return Ok(text.to_owned());
+        }
+        match std::fs::read(&path) {
+            Ok(bytes) => String::from_utf8(bytes).map_err(|_| Error::Encoding { path }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::Missing { path });
+                Err(Error::Missing { path })
             }
-            Err(source) => return Err(Error::Read { path, source }),
-        };
-        let Ok(text) = String::from_utf8(bytes) else {
-            return Err(Error::Encoding { path });
-        };
-        Self::parse(&text, &path, environment)
+            Err(source) => Err(Error::Read { path, source }),
+        }
     }
 
     /// The same; where there is no file, what variables and defaults say.
@@ -194,6 +230,7 @@ impl Config {
         }
         let search = search(file.search, defaults.search, &mut resolver);
         let traces = resolver.traces(file.otlp);
+        let (http, metrics) = resolver.http(file.http);
         Ok(Self {
             path: Some(path.to_owned()),
             servers,
@@ -213,6 +250,7 @@ impl Config {
                 IdleTimeout::text,
                 &report,
             ),
+            idle_bounds: idle_bounds(file.min_idle_timeout, file.max_idle_timeout, &report),
             max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
             results: ResultOptions::of(file.results, &report),
@@ -227,7 +265,9 @@ impl Config {
             credentials: credentials(environment, file.credentials, &report),
             registry: registry(environment, file.registry, &report),
             log: level(file.log, &report),
-            metrics: metrics(file.http, defaults.metrics, &report),
+            logs: LogOptions::of(file.logs, environment, &report),
+            metrics,
+            http,
             traces,
             warnings: report.into_warnings(&lines),
         })
@@ -255,6 +295,7 @@ impl Default for Config {
             warnings: Vec::new(),
             call_timeout: CALL_TIMEOUT,
             idle_timeout: IdleTimeout::default(),
+            idle_bounds: IdleBounds::default(),
             max_age: MAX_AGE,
             search: SearchOptions::default(),
             results: ResultOptions::default(),
@@ -264,7 +305,9 @@ impl Default for Config {
             credentials: Credentials::default(),
             registry: REGISTRY.to_owned(),
             log: None,
+            logs: LogOptions::default(),
             metrics: false,
+            http: Ok(HttpOptions::default()),
             traces: None,
             masker: Masker::default(),
         }
@@ -532,25 +575,22 @@ fn level(read: Read<LevelFilter>, report: &Report) -> Option<LevelFilter> {
     )
 }
 
-fn metrics(read: Read<file::HttpEntry>, default: bool, report: &Report) -> bool {
-    let entry = read.unwrap_or_else(
-        |At {
-             offset,
-             value: fault,
-         }| {
-            report.add(
-                offset,
-                ConfigWarning::Default {
-                    fault,
-                    default: "no figures are served".to_owned(),
-                },
-            );
-            None
-        },
-    );
-    entry.map_or(default, |entry| {
-        setting(entry.metrics, default, |flag| flag.to_string(), report)
-    })
+fn idle_bounds(
+    shortest: Read<Duration>,
+    longest: Read<Duration>,
+    report: &Report,
+) -> IdleBounds {
+    let default = IdleBounds::default();
+    let time = |read: Read<Duration>, default: Duration| {
+        let is_written = matches!(read, Ok(Some(_)));
+        let time = setting(read, default, duration::text, report);
+        is_written.then_some(time)
+    };
+    OwnIdleBounds {
+        shortest: time(shortest, default.shortest),
+        longest: time(longest, default.longest),
+    }
+    .or(default)
 }
 
 fn max_age(read: Read<file::CatalogEntry>, default: Duration, report: &Report) -> Duration {

@@ -8,14 +8,29 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::RwLock;
+
 use crate::files;
 
-/// A file beyond this size, in bytes, is put aside.
-const LARGEST: u64 = 10 * 1024 * 1024;
-/// Files that are kept of one log, the one that is written included.
-const KEPT: usize = 5;
-/// What nobody has written to for so long is removed.
-const OLDEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// What is kept of logs. Nothing is put aside before it is known: a command that reads no configuration leaves that to others.
+static LIMITS: RwLock<Option<Limits>> = RwLock::new(None);
+
+/// What is kept of each log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// A file beyond this size, in bytes, is put aside.
+    pub largest: u64,
+    /// Files of one log, the one that is written included.
+    pub kept: usize,
+    /// A file that was not written to for so long is removed.
+    pub oldest: Duration,
+}
+
+/// Keeps all logs of the process within `limits` from now on.
+pub(super) fn set_limits(limits: Limits) {
+    *LIMITS.write() = Some(limits);
+}
+
 /// How long a file is taken to be still the one of its name.
 const SURE: Duration = Duration::from_secs(1);
 
@@ -24,7 +39,9 @@ const SURE: Duration = Duration::from_secs(1);
 pub(crate) struct LogFile {
     path: PathBuf,
     open: Option<Open>,
-    largest: u64,
+    /// In place of those of the process.
+    #[cfg(test)]
+    limits: Option<Limits>,
 }
 
 #[derive(Debug)]
@@ -41,8 +58,17 @@ impl LogFile {
         Self {
             path,
             open: None,
-            largest: LARGEST,
+            #[cfg(test)]
+            limits: None,
         }
+    }
+
+    fn limits(&self) -> Option<Limits> {
+        #[cfg(test)]
+        if self.limits.is_some() {
+            return self.limits;
+        }
+        *LIMITS.read()
     }
 
     /// Where it is.
@@ -60,10 +86,9 @@ impl LogFile {
             Some(open) => open,
             None => self.open()?,
         };
-        let open = if open.length > self.largest {
-            self.rotate(open)?
-        } else {
-            open
+        let open = match self.limits() {
+            Some(limits) if open.length > limits.largest => self.rotate(open, limits)?,
+            _ => open,
         };
         let open = self.open.insert(open);
         open.length += lines.len() as u64;
@@ -87,16 +112,24 @@ impl LogFile {
     }
 
     /// Puts the file aside, unless another process does so just now, or has.
-    fn rotate(&self, open: Open) -> io::Result<Open> {
+    fn rotate(&self, open: Open, limits: Limits) -> io::Result<Open> {
         if open.file.try_lock().is_err() {
             return Ok(open);
         }
-        if fs::metadata(&self.path)?.len() > self.largest {
-            for number in (1..KEPT - 1).rev() {
+        if fs::metadata(&self.path)?.len() > limits.largest {
+            for number in (1..limits.kept.saturating_sub(1)).rev() {
                 // There need not be so many.
                 let _ = fs::rename(aside(&self.path, number), aside(&self.path, number + 1));
             }
             fs::rename(&self.path, aside(&self.path, 1))?;
+            // Others were kept when the limit was another.
+            let surplus = (limits.kept.max(1)..).map(|number| aside(&self.path, number));
+            surplus
+                .take_while(|path| fs::remove_file(path).is_ok())
+                .for_each(drop);
+            if let Some(directory) = self.path.parent() {
+                remove_old(directory, limits.oldest);
+            }
         }
         drop(open);
         self.open()
@@ -113,11 +146,14 @@ pub(crate) fn aside(path: &Path, number: usize) -> PathBuf {
 
 /// All files of the log at `path`, the newest first.
 pub(super) fn all(path: &Path) -> impl Iterator<Item = PathBuf> {
-    std::iter::once(path.to_owned()).chain((1..KEPT).map(|number| aside(path, number)))
+    let aside = (1..)
+        .map(|number| aside(path, number))
+        .take_while(|path| path.exists());
+    std::iter::once(path.to_owned()).chain(aside)
 }
 
-/// Removes logs in `directory` that nobody has written to for thirty days.
-pub(super) fn remove_old(directory: &Path) {
+/// Removes logs in `directory` that nobody has written to for longer than `oldest`.
+pub(super) fn remove_old(directory: &Path, oldest: Duration) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_log = entry.file_name().to_string_lossy().contains(".log");
         let written = entry
@@ -125,7 +161,7 @@ pub(super) fn remove_old(directory: &Path) {
             .and_then(|metadata| metadata.modified())
             .ok();
         let age = written.and_then(|written| SystemTime::now().duration_since(written).ok());
-        if is_log && age.is_some_and(|age| age > OLDEST) {
+        if is_log && age.is_some_and(|age| age > oldest) {
             // Another process may have removed it.
             let _ = fs::remove_file(entry.path());
         }
@@ -136,9 +172,15 @@ pub(super) fn remove_old(directory: &Path) {
 mod tests {
     use super::*;
 
+    const LIMITS: Limits = Limits {
+        largest: 10,
+        kept: 5,
+        oldest: Duration::from_secs(30 * 24 * 60 * 60),
+    };
+
     fn log(directory: &Path) -> LogFile {
         LogFile {
-            largest: 10,
+            limits: Some(LIMITS),
             ..LogFile::new(directory.join("logs").join("s.log"))
         }
     }
@@ -160,8 +202,24 @@ mod tests {
         );
         assert_eq!(
             fs::read_dir(home.path().join("logs")).unwrap().count(),
-            KEPT
+            LIMITS.kept
         );
+    }
+
+    #[test]
+    fn fewer_files_are_kept_when_the_limit_falls() {
+        let home = tempfile::tempdir().unwrap();
+        let mut log = log(home.path());
+        for kept in [5, 2, 1] {
+            log.limits = Some(Limits { kept, ..LIMITS });
+            for number in 0..9 {
+                log.append(format!("line number {number}\n").as_bytes())
+                    .unwrap();
+            }
+            let count = fs::read_dir(home.path().join("logs")).unwrap().count();
+            assert_eq!(count, kept);
+        }
+        assert_eq!(fs::read_to_string(log.path()).unwrap(), "line number 8\n");
     }
 
     #[test]
@@ -194,14 +252,14 @@ mod tests {
     fn old_logs_go() {
         let home = tempfile::tempdir().unwrap();
         let (old, new) = (home.path().join("a.log.1"), home.path().join("a.log"));
-        let month_ago = SystemTime::now() - OLDEST - Duration::from_secs(60);
+        let month_ago = SystemTime::now() - LIMITS.oldest - Duration::from_secs(60);
         File::create(&old).unwrap().set_modified(month_ago).unwrap();
         File::create(home.path().join("other"))
             .unwrap()
             .set_modified(month_ago)
             .unwrap();
         File::create(&new).unwrap();
-        remove_old(home.path());
+        remove_old(home.path(), LIMITS.oldest);
         assert!(!old.exists() && new.exists() && home.path().join("other").exists());
     }
 }

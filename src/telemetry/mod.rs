@@ -5,6 +5,7 @@
 //! wrote it.
 
 mod file;
+mod lines;
 mod tail;
 pub(crate) mod trace;
 
@@ -23,6 +24,7 @@ use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format;
 use tracing_subscriber::fmt::format::DefaultFields;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
@@ -33,10 +35,12 @@ use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
+use crate::config::LogFormat;
 use crate::secret::Masker;
 use crate::tool::{ServerName, is_hidden};
 
-pub(crate) use file::LogFile;
+pub(crate) use file::{Limits, LogFile};
+use lines::Lines;
 pub(crate) use tail::{Follow, tail};
 
 /// What the main log is called; no server has this name.
@@ -65,20 +69,16 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
     let (on_stderr, shown) = reload::Layer::new(wanted(level));
     let (in_main, main) = reload::Layer::new(wanted(kept(level)));
     let (in_servers, servers) = reload::Layer::new(wanted(kept(level)));
-    let lines = || {
-        tracing_subscriber::fmt::layer()
-            .with_ansi(false)
-            .with_target(false)
-    };
+    let lines = || format().with_ansi(false).with_target(false);
     let layers = vec![
-        lines()
+        tracing_subscriber::fmt::layer()
+            .event_format(Lines(lines().without_time()))
             .with_writer(Stderr)
-            .without_time()
             .with_filter(on_stderr)
             .boxed(),
-        lines()
+        tracing_subscriber::fmt::layer()
+            .event_format(Lines(lines().with_timer(Stamp)))
             .with_writer(MainLog)
-            .with_timer(Stamp)
             .with_filter(in_main)
             .boxed(),
         ServerLogs.with_filter(in_servers).boxed(),
@@ -141,8 +141,21 @@ fn hear_panics(level: LevelFilter) {
 
 /// From now on, lines are kept in files in `directory` too.
 pub(crate) fn keep_in(directory: &Path) {
-    if DIRECTORY.set(directory.to_owned()).is_ok() && directory.is_dir() {
-        file::remove_old(directory);
+    // The first one counts.
+    let _ = DIRECTORY.set(directory.to_owned());
+}
+
+/// Writes lines in this form from now on, on stderr and in the main log. A server's log has the server's own lines, too, and
+/// stays text.
+pub(crate) fn write_as(format: LogFormat) {
+    lines::set_json(format == LogFormat::Json);
+}
+
+/// Keeps log files within these limits from now on, and removes what is older.
+pub(crate) fn limit_files(limits: Limits) {
+    file::set_limits(limits);
+    if let Some(directory) = DIRECTORY.get() {
+        file::remove_old(directory, limits.oldest);
     }
 }
 

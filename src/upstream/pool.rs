@@ -93,7 +93,7 @@ impl Pool {
                     let first = Slot::new(
                         server.clone(),
                         entry.clone(),
-                        config.idle_timeout,
+                        config,
                         self.audience.clone(),
                     );
                     Slots {

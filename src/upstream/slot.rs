@@ -14,13 +14,12 @@ use super::connector::Connector;
 use super::host::Audience;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, UpstreamContext, backoff};
-use crate::config::{self, Era, IdleTimeout, Trust};
+use crate::config::{self, Config, Era, IdleBounds, IdleTimeout, Trust};
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
-/// An adaptive idle time starts here, and grows with use up to [`LONGEST_IDLE`].
-const SHORTEST_IDLE: Duration = Duration::from_secs(60);
-const LONGEST_IDLE: Duration = Duration::from_secs(30 * 60);
+/// How often the use of a connection that never closes is looked at, at most.
+const LONGEST_LOOK: Duration = Duration::from_secs(30 * 60);
 
 /// A server's state, for display and decisions.
 #[derive(Debug, Clone)]
@@ -46,7 +45,7 @@ pub(crate) enum State {
 pub(super) struct Slot {
     pub(super) server: ServerName,
     pub(super) entry: config::Server,
-    idle_timeout: IdleTimeout,
+    idle: Idle,
     link: Mutex<LinkState>,
     /// Shared by all slots of the server.
     limit: Option<Arc<ConcurrencyLimit>>,
@@ -102,6 +101,13 @@ enum Phase {
     },
 }
 
+/// When an unused connection closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Idle {
+    timeout: IdleTimeout,
+    bounds: IdleBounds,
+}
+
 /// A connection in use: it is not closed for idleness while this is held.
 #[derive(Debug)]
 pub(super) struct Lease {
@@ -122,14 +128,17 @@ impl Slot {
     pub(super) fn new(
         server: ServerName,
         entry: config::Server,
-        default_idle: IdleTimeout,
+        config: &Config,
         audience: Arc<dyn Audience>,
     ) -> Arc<Self> {
         let limit = entry
             .max_concurrent
             .map(|total| Arc::new(ConcurrencyLimit::new(total.get())));
-        let idle_timeout = entry.idle_timeout.unwrap_or(default_idle);
-        Self::with(server, entry, idle_timeout, limit, audience, Arc::default())
+        let idle = Idle {
+            timeout: entry.idle_timeout.unwrap_or(config.idle_timeout),
+            bounds: entry.idle_bounds.or(config.idle_bounds),
+        };
+        Self::with(server, entry, idle, limit, audience, Arc::default())
     }
 
     /// Another slot of the same server, for clients that can be asked other things.
@@ -137,7 +146,7 @@ impl Slot {
         Self::with(
             self.server.clone(),
             self.entry.clone(),
-            self.idle_timeout,
+            self.idle,
             self.limit.clone(),
             self.audience.clone(),
             self.mirrors.clone(),
@@ -147,7 +156,7 @@ impl Slot {
     fn with(
         server: ServerName,
         entry: config::Server,
-        idle_timeout: IdleTimeout,
+        idle: Idle,
         limit: Option<Arc<ConcurrencyLimit>>,
         audience: Arc<dyn Audience>,
         mirrors: Arc<Mirrors>,
@@ -167,7 +176,7 @@ impl Slot {
         Arc::new(Self {
             server,
             entry,
-            idle_timeout,
+            idle,
             link,
             limit,
             audience,
@@ -411,11 +420,11 @@ impl Slot {
         loop {
             let pause = {
                 let mut link = self.link();
-                let idle = match (link.retired, self.idle_timeout) {
+                let idle = match (link.retired, self.idle.timeout) {
                     (true, _) => Some(Duration::ZERO),
                     (false, IdleTimeout::Never) => None,
                     (false, IdleTimeout::After(limit)) => Some(limit),
-                    (false, IdleTimeout::Adaptive) => Some(adaptive_idle(link.heat)),
+                    (false, IdleTimeout::Adaptive) => Some(self.idle.bounds.after(link.heat)),
                 };
                 let unused = link.last_used.elapsed();
                 match idle {
@@ -434,7 +443,7 @@ impl Slot {
                         return;
                     }
                     Some(limit) if link.in_use == 0 => limit.saturating_sub(unused),
-                    _ => Duration::from_secs(1).max(idle.unwrap_or(LONGEST_IDLE) / 4),
+                    _ => Duration::from_secs(1).max(idle.unwrap_or(LONGEST_LOOK) / 4),
                 }
             };
             tokio::select! {
@@ -466,13 +475,6 @@ impl Slot {
     }
 }
 
-/// The more calls lately, the longer a connection is kept.
-fn adaptive_idle(heat: f64) -> Duration {
-    SHORTEST_IDLE
-        .mul_f64(1.0 + heat.min(60.0))
-        .min(LONGEST_IDLE)
-}
-
 impl Lease {
     /// Whether a tool that has changed since it was first seen must not be called.
     pub(super) fn is_pinned(&self) -> bool {
@@ -484,7 +486,7 @@ impl Lease {
         let mut link = self.slot.link();
         let is_current =
             matches!(&link.phase, Phase::Ready(current) if Arc::ptr_eq(current, &self.connection));
-        if is_current && link.uses == 1 && self.slot.idle_timeout != IdleTimeout::Never {
+        if is_current && link.uses == 1 && self.slot.idle.timeout != IdleTimeout::Never {
             link.phase = Phase::Disconnected;
             self.connection.wire.close();
         }
@@ -509,17 +511,5 @@ impl Drop for Lease {
         if link.retired && link.in_use == 0 {
             self.connection.wire.close();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_used_connection_is_kept_longer_within_bounds() {
-        assert_eq!(adaptive_idle(0.0), SHORTEST_IDLE);
-        assert!(adaptive_idle(5.0) > adaptive_idle(1.0));
-        assert_eq!(adaptive_idle(1e9), LONGEST_IDLE);
     }
 }

@@ -258,3 +258,85 @@ impl Drop for Following {
         let _ = self.0.wait();
     }
 }
+
+/// The lines of a text, each of which is a JSON object.
+#[track_caller]
+fn objects(text: &str) -> Vec<serde_json::Value> {
+    let parse = |line: &str| {
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("no JSON ({error}): {line}"))
+    };
+    text.lines().map(parse).collect()
+}
+
+#[test]
+fn lines_are_json_objects_where_that_is_asked_and_hide_secrets_of_any_form() {
+    let odd = "two\nlines \"quoted\" of secret";
+    let server = Server::new().tool("t", [answer(&format!("it is {odd}"))]);
+    let setup = Setup::new()
+        .server_with("a", server, json!({ "env": { "API_KEY": odd } }))
+        .entry("faulty", r#"{"args": []}"#)
+        .variable("MCPZIP_LOG_FORMAT", "json")
+        .log_level("trace");
+    let mut client = setup.connect();
+    let _ = client.execute("a__t");
+    client.wait_for_stderr("tools/call");
+    let process = client.process();
+    client.close_stdin();
+    assert!(client.wait().success());
+    let main = log(&setup, "mcpzip");
+    for text in [&client.stderr(), &main] {
+        assert!(!text.contains("of secret") && text.contains("***"), "{text}");
+        let lines = objects(text);
+        let find = |words: &str| {
+            let found = lines
+                .iter()
+                .find(|line| line["message"].as_str().unwrap().contains(words));
+            found.unwrap_or_else(|| panic!("no `{words}`: {text}"))
+        };
+        assert_eq!(find("has neither a `command`")["level"], "ERROR");
+        let serving = find("serving");
+        assert_eq!(serving["level"], "INFO");
+        assert_eq!(serving["pid"], process);
+        assert_eq!(serving["fields"]["way"], "stdio");
+        assert!(serving["timestamp"].as_str().unwrap().ends_with('Z'));
+        let answered = find("the server answered");
+        assert_eq!(answered["server"], "a");
+        assert_eq!(answered["fields"]["outcome"], "ok");
+        assert_eq!(answered["spans"][0]["name"], "request");
+    }
+}
+
+#[test]
+fn the_configuration_says_the_form_of_lines_and_what_is_kept() {
+    let setup = two_servers()
+        .setting("logs", json!({ "format": "json", "max_megabytes": 1, "max_files": 2, "max_days": 3 }))
+        .log_level("info");
+    let directory = setup.home().path("state/logs");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("a.log"), "x".repeat(1024 * 1024 + 1)).unwrap();
+    for (name, days) in [("a.log.1", 1), ("a.log.2", 1), ("old.log", 4), ("new.log", 2)] {
+        let file = std::fs::File::create(directory.join(name)).unwrap();
+        let age = std::time::Duration::from_secs(days * 24 * 60 * 60);
+        file.set_modified(std::time::SystemTime::now() - age).unwrap();
+    }
+    let mut client = setup.connect();
+    let _ = client.execute("a__t");
+    client.finish();
+    let names = || {
+        let entries = std::fs::read_dir(&directory).unwrap().flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| name != "dead.log")
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["a.log", "a.log.1", "mcpzip.log", "new.log"]);
+    let lines = objects(&log(&setup, "mcpzip"));
+    assert!(lines.iter().any(|line| line["message"] == "serving"));
+    // A command that has no configuration puts nothing aside.
+    let before = names();
+    std::fs::write(directory.join("mcpzip.log"), "x".repeat(20 * 1024 * 1024)).unwrap();
+    let _ = setup.run(&["logs"]);
+    assert_eq!(names(), before);
+}

@@ -70,6 +70,7 @@ mod cli;
 mod clients;
 mod command_line;
 mod completions;
+mod containers;
 mod doctor;
 mod entries;
 mod hygiene;

@@ -7,12 +7,30 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use serde_json::json;
+
 use super::refusal;
 use super::shared::Shared;
 
 /// The process answers.
 pub(super) async fn live() -> Response {
     refusal::json(StatusCode::OK, r#"{"status":"ok"}"#)
+}
+
+/// Counts of servers by the state of their connection, of tools and of sessions, for those who may speak to the server.
+pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
+    let states = shared.proxy.connections();
+    let servers: serde_json::Map<_, _> = states
+        .iter()
+        .map(|(state, count)| ((*state).to_owned(), json!(count)))
+        .collect();
+    let body = json!({
+        "status": "ok",
+        "servers": servers,
+        "tools": shared.proxy.tool_count(),
+        "sessions": shared.sessions.count(),
+    });
+    refusal::json(StatusCode::OK, body.to_string())
 }
 
 /// The configuration and the cache are read: what is known can be found and called. Servers start when they are called, so

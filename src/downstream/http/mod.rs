@@ -43,6 +43,7 @@ use tokio::net::TcpListener;
 
 pub(crate) use access::Origin;
 
+use crate::config::ListenAddress;
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxy;
 use crate::secret::Secret;
@@ -67,7 +68,7 @@ const ENDPOINT: &str = "/mcp";
 #[derive(Debug)]
 pub(crate) struct Options {
     /// Where it listens; port 0 is any free one.
-    pub address: SocketAddr,
+    pub address: ListenAddress,
     /// What every client has to send; required on any address but this machine's own.
     pub token: Option<Secret<String>>,
     /// Pages of these origins may speak to it, beside those of its own host.
@@ -84,7 +85,15 @@ pub(crate) enum Error {
     )]
     Unprotected {
         /// The address.
-        address: SocketAddr,
+        address: ListenAddress,
+    },
+    /// The host has no address.
+    #[error("the host of `{address}` cannot be resolved")]
+    Resolve {
+        /// The address.
+        address: ListenAddress,
+        /// Why.
+        source: io::Error,
     },
     /// Nobody could end us.
     #[error("cannot listen to signals")]
@@ -96,7 +105,7 @@ pub(crate) enum Error {
     #[error("cannot listen on `{address}`")]
     Bind {
         /// The address.
-        address: SocketAddr,
+        address: ListenAddress,
         /// Why.
         source: io::Error,
     },
@@ -125,12 +134,21 @@ impl Server {
             token,
             origins,
         } = options;
-        let is_loopback = address.ip().is_loopback();
+        let resolved = resolve(&address).await;
+        let resolved = resolved.map_err(|source| Error::Resolve {
+            address: address.clone(),
+            source,
+        })?;
+        // Whichever of them is taken, the rules are those of the most open one.
+        let is_loopback = resolved.iter().all(|address| address.ip().is_loopback());
         if !is_loopback && token.is_none() {
             return Err(Error::Unprotected { address });
         }
-        let failed = |source| Error::Bind { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let failed = |source| Error::Bind {
+            address: address.clone(),
+            source,
+        };
+        let listener = TcpListener::bind(&resolved[..]).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let outgoing = ByteBudget::new(LARGE, SHORT);
         let access = Arc::new(Access {
@@ -170,10 +188,18 @@ impl Server {
     }
 }
 
+async fn resolve(address: &ListenAddress) -> io::Result<Vec<SocketAddr>> {
+    let found = tokio::net::lookup_host((address.host.as_str(), address.port)).await?;
+    Ok(found.collect())
+}
+
 fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route(ENDPOINT, any(endpoint))
         .route(sse::STREAM, any(sse::stream))
+        // The name of it where avelino/mcp served.
+        .route("/mcp/sse", any(sse::stream))
+        .route("/health", get(health::counts))
         .route(sse::MESSAGES, any(sse::message))
         .route("/metrics", any(metrics::metrics))
         .layer(middleware::from_fn_with_state(

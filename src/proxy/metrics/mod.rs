@@ -31,7 +31,7 @@ impl Proxy {
             "Clients with a session over HTTP.",
         );
         text.family(&family).sample(&[], sessions);
-        self.connections(&mut text);
+        self.write_connections(&mut text);
         self.calls(&mut text);
         self.answers(&mut text);
         if let Some(tracer) = self.tracer() {
@@ -52,27 +52,35 @@ impl Proxy {
         text.into_string()
     }
 
-    fn connections(&self, text: &mut Text) {
+    /// How many servers of the configuration have a connection in each state.
+    #[must_use]
+    pub(crate) fn connections(&self) -> [(&'static str, usize); 5] {
         let states = self.pool.status();
-        let word = |state: &State| match state {
-            State::Disabled => "disabled",
-            State::Disconnected => "idle",
-            State::Connecting => "connecting",
-            State::Ready => "ready",
-            State::Failed { .. } => "failed",
-        };
+        ["ready", "connecting", "idle", "failed", "disabled"].map(|name| {
+            let count = states.iter().filter(|status| word(&status.state) == name);
+            (name, count.count())
+        })
+    }
+
+    /// How many tools of the servers are known.
+    #[must_use]
+    pub(crate) fn tool_count(&self) -> usize {
+        let snapshot = self.catalog.snapshot();
+        let of_servers = snapshot
+            .servers()
+            .filter(|server| server.name().as_str() != BUILT_IN_SERVER);
+        of_servers.map(|server| server.entries().len()).sum()
+    }
+
+    fn write_connections(&self, text: &mut Text) {
         let help = "Servers of the configuration by the state of their connection.";
         text.family(&Family::new("mcpzip_connections", Kind::Gauge, help));
-        for name in ["ready", "connecting", "idle", "failed", "disabled"] {
-            let count = states
-                .iter()
-                .filter(|status| word(&status.state) == name)
-                .count();
+        for (name, count) in self.connections() {
             text.sample(&[("state", name)], count);
         }
         let help = "Whether a server is connected.";
         text.family(&Family::new("mcpzip_server_connected", Kind::Gauge, help));
-        for status in &states {
+        for status in &self.pool.status() {
             text.sample(
                 &[("server", status.server.as_str())],
                 u8::from(matches!(status.state, State::Ready)),
@@ -182,5 +190,16 @@ impl Proxy {
             "Parts of stored results that agents read.",
             live.answers(Answer::Part),
         );
+    }
+}
+
+/// A state of a connection in a word.
+fn word(state: &State) -> &'static str {
+    match state {
+        State::Disabled => "disabled",
+        State::Disconnected => "idle",
+        State::Connecting => "connecting",
+        State::Ready => "ready",
+        State::Failed { .. } => "failed",
     }
 }

@@ -80,9 +80,18 @@ impl Setup {
     /// Starts `mcpzip serve --http` at this address.
     #[track_caller]
     pub(crate) fn serve_at(&self, address: &str, arguments: &[&str]) -> Gateway {
-        let process = self.start_with(&[&["serve", "--http", address], arguments].concat());
+        let gateway = self.serve_by(&[&["serve", "--http", address], arguments].concat());
+        let shown = format!("on http://{}", address.trim_end_matches('0'));
+        gateway.process.wait_for_stderr(&shown);
+        gateway
+    }
+
+    /// Starts `mcpzip` with arguments by which it serves over HTTP.
+    #[track_caller]
+    pub(crate) fn serve_by(&self, arguments: &[&str]) -> Gateway {
+        let process = self.start_with(arguments);
         let line = "serving MCP on http://";
-        process.wait_for_stderr(&format!("{line}{}", address.trim_end_matches('0')));
+        process.wait_for_stderr(line);
         process.wait_for_stderr("/mcp\n");
         let stderr = process.stderr();
         let url = stderr

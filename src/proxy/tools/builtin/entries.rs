@@ -25,6 +25,8 @@ const SETTABLE: &[&str] = &[
     "headers",
     "timeout",
     "idle_timeout",
+    "min_idle_timeout",
+    "max_idle_timeout",
     "max_concurrent",
     "era",
     "description",

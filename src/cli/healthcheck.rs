@@ -1,0 +1,89 @@
+//! `mcpzip healthcheck`: whether a `serve --http` answers, in an image that has no other program to ask.
+
+use std::time::Duration;
+
+use clap::Args;
+use reqwest::{Client, redirect};
+use serde_json::json;
+
+use super::diagnostics::Exit;
+use super::output::{Output, good};
+use super::serve;
+use crate::config::{Config, Environment, ListenAddress, Paths, env};
+
+/// An answer comes within this time from a server that works.
+const LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 it answers, 4 it does not.
+
+Examples:
+  mcpzip healthcheck
+  mcpzip healthcheck 127.0.0.1:9090
+  mcpzip healthcheck --ready")]
+pub(super) struct Arguments {
+    /// The address that it listens on [default: MCPZIP_HTTP_ADDRESS, `http.address` of the configuration, 127.0.0.1:8080]
+    address: Option<ListenAddress>,
+    /// Also wait for what it reads at its start, as a load balancer does
+    #[arg(long)]
+    ready: bool,
+}
+
+pub(super) async fn run(
+    arguments: Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    let address = match arguments.address {
+        Some(address) => address,
+        None => known_address(paths, environment)?,
+    }
+    .reachable();
+    let path = if arguments.ready { "/readyz" } else { "/healthz" };
+    let url = format!("http://{address}{path}");
+    let status = ask(&url)
+        .await
+        .map_err(|error| Exit::unavailable(format!("{url} does not answer: {error}")))?;
+    if !status.is_success() {
+        return Err(Exit::unavailable(format!("{url} answers {status}")));
+    }
+    if output.is_json_asked() {
+        output.json(&json!({ "url": url, "status": status.as_u16() }));
+    } else {
+        output.verbatim(format!("{} {url}", good("✓")));
+    }
+    Ok(())
+}
+
+/// The address of a `serve --http` without a value. A configuration that cannot be read names none, as the server may have
+/// been started without it.
+fn known_address(paths: &Paths, environment: &Environment) -> Result<ListenAddress, Exit> {
+    if let Some(text) = environment
+        .get(env::HTTP_ADDRESS.name)
+        .filter(|text| !text.trim().is_empty())
+    {
+        return serve::of_variable(text);
+    }
+    let configured = Config::load(paths, environment)
+        .ok()
+        .and_then(|config| config.http.ok()?.address);
+    Ok(configured.unwrap_or_default())
+}
+
+/// Asks the machine itself: by no proxy, and following nothing.
+async fn ask(url: &str) -> Result<reqwest::StatusCode, anyhow::Error> {
+    // It is there already when a client was made before; any provider will do.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .tls_certs_only([])
+        .timeout(LIMIT)
+        .build()?;
+    let answer = client.get(url).send().await.map_err(|error| {
+        // The URL stands in our own words.
+        anyhow::Error::from(error.without_url())
+    })?;
+    Ok(answer.status())
+}

@@ -1,0 +1,73 @@
+//! Reads `http`, how `serve --http` serves clients.
+
+use std::path::PathBuf;
+
+use super::error::{ConfigWarning, EntryError};
+use super::file::HttpEntry;
+use super::reader::{At, Read};
+use super::server::Resolver;
+use super::{ListenAddress, setting};
+
+/// How clients are served over HTTP; arguments and variables go before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct HttpOptions {
+    /// The address to listen on.
+    pub address: Option<ListenAddress>,
+    /// The file with the token that clients send.
+    pub token_file: Option<PathBuf>,
+    /// The origins of web pages that may call the server.
+    pub origins: Vec<String>,
+}
+
+impl Resolver<'_> {
+    /// The options, and whether figures for Prometheus are served.
+    pub(super) fn http(
+        &mut self,
+        read: Read<HttpEntry>,
+    ) -> (Result<HttpOptions, EntryError>, bool) {
+        let fault = match read {
+            Ok(None) => return (Ok(HttpOptions::default()), false),
+            Ok(Some(mut entry)) => {
+                let metrics = std::mem::replace(&mut entry.metrics, Ok(None));
+                let metrics = setting(metrics, false, |flag| flag.to_string(), self.report);
+                match self.http_options(entry) {
+                    Ok(options) => return (Ok(options), metrics),
+                    Err(fault) => (fault, metrics),
+                }
+            }
+            Err(fault) => (fault, false),
+        };
+        let (At { offset, value }, metrics) = fault;
+        self.report.add(
+            offset,
+            ConfigWarning::Default {
+                fault: value.clone(),
+                default: "`serve --http` does not start".to_owned(),
+            },
+        );
+        (Err(value), metrics)
+    }
+
+    fn http_options(&mut self, entry: HttpEntry) -> Result<HttpOptions, At<EntryError>> {
+        let address = entry.address.map(|written| {
+            let text = self.plain("http.address", &written)?;
+            text.parse::<ListenAddress>().map_err(|_| {
+                let found = format!("`\"{}\"`", written.value);
+                let fault = EntryError::value("http.address", super::LISTEN_EXPECTED, found);
+                At::new(written.offset, fault)
+            })
+        });
+        let token_file = entry
+            .token_file
+            .map(|written| Ok(self.file("http.token_file", &written)?.into()));
+        let origins = entry.origins.unwrap_or_default();
+        let origins = origins
+            .iter()
+            .map(|written| self.plain("http.origins", written));
+        Ok(HttpOptions {
+            origins: origins.collect::<Result<_, _>>()?,
+            address: address.transpose()?,
+            token_file: token_file.transpose()?,
+        })
+    }
+}
