@@ -28,11 +28,13 @@ pub(super) enum Command {
 pub(super) struct PathArguments {}
 
 #[derive(Debug, Args)]
-#[command(after_help = "The editor is the command in VISUAL, else the one in EDITOR.
+#[command(
+    after_help = "The editor is the command in VISUAL, else the one in EDITOR.
 
 Examples:
   mcpzip config edit
-  mcpzip config edit --config ./team.json")]
+  mcpzip config edit --config ./team.json"
+)]
 pub(super) struct EditArguments {}
 
 #[derive(Debug, Args)]
@@ -109,12 +111,21 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
         output.note(&mask(format!("{path}:{warning}")));
     }
     for fault in &config.faults {
-        output.notable(&format!("{} {}", caution("!"), mask(format!("{path}:{fault}"))));
+        output.notable(&format!(
+            "{} {}",
+            caution("!"),
+            mask(format!("{path}:{fault}"))
+        ));
     }
     if let Some(fault) = config.faults.first() {
         let (path, position) = (paths.config_file.clone(), fault.position);
         let fault = Box::new(fault.fault.clone());
-        return Err(Error::Shape { path, position, fault }.into());
+        return Err(Error::Shape {
+            path,
+            position,
+            fault,
+        }
+        .into());
     }
     if output.is_json_asked() {
         output.json(&json!({ "config": paths.config_file, "servers": config.servers.len() }));

@@ -40,7 +40,11 @@ pub(super) async fn run(
         None => known_address(paths, environment)?,
     }
     .reachable();
-    let path = if arguments.ready { "/readyz" } else { "/healthz" };
+    let path = if arguments.ready {
+        "/readyz"
+    } else {
+        "/healthz"
+    };
     let url = format!("http://{address}{path}");
     let status = ask(&url)
         .await

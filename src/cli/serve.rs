@@ -100,9 +100,9 @@ impl Arguments {
         };
         let mut origins = self.allow_origin;
         for text in &configured.origins {
-            let origin = text.parse::<Origin>().map_err(|error| {
-                Exit::of_setting(&format!("`http.origins`: `{text}`: {error}"))
-            })?;
+            let origin = text
+                .parse::<Origin>()
+                .map_err(|error| Exit::of_setting(&format!("`http.origins`: `{text}`: {error}")))?;
             origins.push(origin);
         }
         Ok(Way::Http(Options {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::transport::Transport;
-use super::{ConfigHash, Era, IdleTimeout, Origin, OwnExposure, OwnIdleBounds, Policy, Projects, Trust};
+use super::{
+    ConfigHash, Era, IdleTimeout, Origin, OwnExposure, OwnIdleBounds, Policy, Projects, Trust,
+};
 use crate::secret::MASK;
 
 /// A server to connect to.

@@ -17,8 +17,8 @@ use super::keys;
 use super::logs::FORMAT_EXPECTED;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, LogFormat, Management,
-    Origin, Provider, SearchOptions, Trust, duration, log_level,
+    CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, LogFormat,
+    Management, Origin, Provider, SearchOptions, Trust, duration, log_level,
 };
 
 /// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.

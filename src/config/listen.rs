@@ -11,8 +11,7 @@ const PORT: u16 = 8080;
 const HOST: &str = "127.0.0.1";
 
 /// The forms of an address, for errors and for the schema.
-pub(crate) const LISTEN_EXPECTED: &str =
-    "an address and a port as 127.0.0.1:8080, [::1]:8080, localhost:8080, :8080 (this machine alone) or 8080";
+pub(crate) const LISTEN_EXPECTED: &str = "an address and a port as 127.0.0.1:8080, [::1]:8080, localhost:8080, :8080 (this machine alone) or 8080";
 
 /// A host, by its name or its IP address, and a port; port 0 is any free one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -72,8 +72,7 @@ impl LogOptions {
         match read {
             Ok(None) => {}
             Ok(Some(entry)) => {
-                options.format =
-                    setting(entry.format, options.format, LogFormat::text, report);
+                options.format = setting(entry.format, options.format, LogFormat::text, report);
                 let number = |read: Read<u64>, default: u64| {
                     setting(read, default, |number| number.to_string(), report)
                 };

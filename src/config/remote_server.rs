@@ -26,7 +26,9 @@ impl FromStr for RemoteServer {
             return Err("this name is the built-in server's".to_owned());
         }
         if !super::server::is_url(url, &["http", "https"]) {
-            return Err("the URL must begin with `http://` or `https://` and name a host".to_owned());
+            return Err(
+                "the URL must begin with `http://` or `https://` and name a host".to_owned(),
+            );
         }
         Ok(Self {
             name,
@@ -44,5 +46,5 @@ pub(super) fn added(text: &str, servers: &[RemoteServer]) -> Option<String> {
         let entry = json!({ "url": url.replace("${", "$${") }).to_string();
         document.set(&["mcpServers", name.as_str()], &entry).ok()?;
     }
-    Some(document.text().to_owned())
+    Some(document.text())
 }

@@ -14,7 +14,8 @@ use super::projects::Projects;
 use super::reader::{At, Read, Report};
 use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::{
-    Certificates, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server, Stdio, Transport, expand,
+    Certificates, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server, Stdio, Transport,
+    expand,
 };
 use crate::secret::{Secret, is_secret_name};
 

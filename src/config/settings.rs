@@ -13,8 +13,9 @@ use super::paths::is_inline;
 use super::reader::{At, Lines, Read, Report};
 use super::server::{self, Resolver};
 use super::{
-    BUILT_IN_SERVER, Credentials, Environment, Exposure, HttpOptions, IdleBounds, IdleTimeout, LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer,
-    ResultOptions, SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
+    BUILT_IN_SERVER, Credentials, Environment, Exposure, HttpOptions, IdleBounds, IdleTimeout,
+    LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
+    SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
 };
 use crate::secret::Masker;
 use crate::tool::{Hints, QualifiedName, ServerName};
@@ -575,11 +576,7 @@ fn level(read: Read<LevelFilter>, report: &Report) -> Option<LevelFilter> {
     )
 }
 
-fn idle_bounds(
-    shortest: Read<Duration>,
-    longest: Read<Duration>,
-    report: &Report,
-) -> IdleBounds {
+fn idle_bounds(shortest: Read<Duration>, longest: Read<Duration>, report: &Report) -> IdleBounds {
     let default = IdleBounds::default();
     let time = |read: Read<Duration>, default: Duration| {
         let is_written = matches!(read, Ok(Some(_)));

@@ -90,12 +90,8 @@ impl Pool {
                     if let Some(old) = old {
                         old.retire();
                     }
-                    let first = Slot::new(
-                        server.clone(),
-                        entry.clone(),
-                        config,
-                        self.audience.clone(),
-                    );
+                    let first =
+                        Slot::new(server.clone(), entry.clone(), config, self.audience.clone());
                     Slots {
                         first,
                         others: Vec::new(),

@@ -61,7 +61,6 @@ fn the_configuration_says_how_http_is_served() {
     let setup = setup();
     std::fs::write(setup.home().path("token"), "sesame-open\n").unwrap();
     let gateway = setup
-        .clone()
         .setting(
             "http",
             json!({ "address": "127.0.0.1:0", "token_file": "token", "origins": ["https://app.example.com"] }),
@@ -114,7 +113,9 @@ fn a_whole_configuration_stands_in_a_variable() {
     ] {
         let refused = run(arguments);
         assert!(
-            refused.stderr.contains("in the variable MCPZIP_CONFIG_JSON"),
+            refused
+                .stderr
+                .contains("in the variable MCPZIP_CONFIG_JSON"),
             "{refused}"
         );
         assert_eq!(refused.code, Some(1), "{refused}");
@@ -134,10 +135,7 @@ fn a_fault_in_the_variable_names_it_and_hides_its_secrets() {
         r#"{"mcpServers": {"a": {"command": "no-such-program", "env": {"API_KEY": "sesame-open"}}, "b": {}}}"#,
     );
     let status = setup.run(&["doctor"]).code(1);
-    assert!(
-        status.stdout.contains("MCPZIP_CONFIG_JSON:1:"),
-        "{status}"
-    );
+    assert!(status.stdout.contains("MCPZIP_CONFIG_JSON:1:"), "{status}");
     let said = [status.stdout, status.stderr].concat();
     assert!(!said.contains("sesame-open"), "{said}");
 }
@@ -225,7 +223,9 @@ fn config_path_names_the_file_and_whether_it_is_there() {
     let shown = setup.run(&["config", "path", "--json"]).code(0).json();
     assert_eq!(shown["exists"], true);
     assert_eq!(shown["config"], setup.config_path().to_str().unwrap());
-    let missing = setup.run(&["config", "path", "--config", "nowhere.json"]).code(0);
+    let missing = setup
+        .run(&["config", "path", "--config", "nowhere.json"])
+        .code(0);
     assert!(missing.stderr.contains("does not exist"), "{missing}");
 }
 
@@ -242,7 +242,9 @@ fn config_edit_opens_the_editor_and_checks_what_it_left() {
     assert!(made.stderr.contains("all of it can be used"), "{made}");
     let faulty = edit(r#"sh -c 'echo "{\"mcpServers\": {\"x\": {}}}" > "$0"'"#).code(3);
     assert!(
-        faulty.stderr.contains("server `x`: has neither a `command`"),
+        faulty
+            .stderr
+            .contains("server `x`: has neither a `command`"),
         "{faulty}"
     );
     let failed = edit("false").code(1);

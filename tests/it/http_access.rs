@@ -259,7 +259,13 @@ fn a_token_file_that_others_can_read_is_named_and_used() {
 #[test]
 fn what_cannot_work_is_said_before_anything_is_served() {
     let setup = setup();
-    for address in ["99999", "localhost:", "http://localhost", "127.0.0.1:99999", ""] {
+    for address in [
+        "99999",
+        "localhost:",
+        "http://localhost",
+        "127.0.0.1:99999",
+        "",
+    ] {
         let refused = setup.run(&["serve", "--http", address]).code(2);
         assert!(refused.stderr.contains("127.0.0.1:8080"), "{refused}");
     }

@@ -285,7 +285,10 @@ fn lines_are_json_objects_where_that_is_asked_and_hide_secrets_of_any_form() {
     assert!(client.wait().success());
     let main = log(&setup, "mcpzip");
     for text in [&client.stderr(), &main] {
-        assert!(!text.contains("of secret") && text.contains("***"), "{text}");
+        assert!(
+            !text.contains("of secret") && text.contains("***"),
+            "{text}"
+        );
         let lines = objects(text);
         let find = |words: &str| {
             let found = lines
@@ -309,15 +312,24 @@ fn lines_are_json_objects_where_that_is_asked_and_hide_secrets_of_any_form() {
 #[test]
 fn the_configuration_says_the_form_of_lines_and_what_is_kept() {
     let setup = two_servers()
-        .setting("logs", json!({ "format": "json", "max_megabytes": 1, "max_files": 2, "max_days": 3 }))
+        .setting(
+            "logs",
+            json!({ "format": "json", "max_megabytes": 1, "max_files": 2, "max_days": 3 }),
+        )
         .log_level("info");
     let directory = setup.home().path("state/logs");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("a.log"), "x".repeat(1024 * 1024 + 1)).unwrap();
-    for (name, days) in [("a.log.1", 1), ("a.log.2", 1), ("old.log", 4), ("new.log", 2)] {
+    for (name, days) in [
+        ("a.log.1", 1),
+        ("a.log.2", 1),
+        ("old.log", 4),
+        ("new.log", 2),
+    ] {
         let file = std::fs::File::create(directory.join(name)).unwrap();
         let age = std::time::Duration::from_secs(days * 24 * 60 * 60);
-        file.set_modified(std::time::SystemTime::now() - age).unwrap();
+        file.set_modified(std::time::SystemTime::now() - age)
+            .unwrap();
     }
     let mut client = setup.connect();
     let _ = client.execute("a__t");
