@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::error::{ConfigWarning, EntryError};
 use super::keys;
-use super::logs::FORMAT_EXPECTED;
+use super::options::FORMAT_EXPECTED;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::{
     CREDENTIALS_EXPECTED, Credentials, Duplicates, Era, Grant, IdleTimeout, Lifetime, LogFormat,

@@ -5,23 +5,9 @@ use std::time::Duration;
 use super::env::{self, Environment};
 use super::error::ConfigWarning;
 use super::file::LogsEntry;
+use super::options::FORMAT_EXPECTED;
 use super::reader::{At, Read, Report};
-use super::setting;
-
-/// The names of the forms of a log line.
-pub(crate) const LOG_FORMATS: [&str; 2] = ["text", "json"];
-
-pub(super) const FORMAT_EXPECTED: &str = "\"text\" or \"json\"";
-
-/// The form of a log line.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    /// Text for people.
-    #[default]
-    Text,
-    /// A JSON object.
-    Json,
-}
+use super::{LogFormat, setting};
 
 /// How logs are written and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,24 +23,6 @@ pub(crate) struct LogOptions {
 }
 
 impl LogFormat {
-    /// Reads the word for it.
-    #[must_use]
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        match word.trim().to_ascii_lowercase().as_str() {
-            "text" => Some(Self::Text),
-            "json" => Some(Self::Json),
-            _ => None,
-        }
-    }
-
-    fn text(self) -> String {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-        .to_owned()
-    }
-
     /// The form that `MCPZIP_LOG_FORMAT` names, if it names one.
     #[must_use]
     pub(crate) fn of(environment: &Environment) -> Option<Self> {

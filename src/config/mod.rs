@@ -58,13 +58,13 @@ pub(crate) use hash::ConfigHash;
 pub(crate) use http::HttpOptions;
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
 pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress};
-pub(crate) use logs::{LOG_FORMATS, LogFormat, LogOptions};
+pub(crate) use logs::LogOptions;
 pub(crate) use management::Management;
 pub(crate) use names::safe_name;
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
-    Credentials, Duplicates, Era, Exposure, IdleBounds, IdleTimeout, LOG_LEVELS, Lifetime, Origin,
-    OwnExposure, OwnIdleBounds, SearchOptions, Trust, log_level,
+    Credentials, Duplicates, Era, Exposure, IdleBounds, IdleTimeout, LOG_FORMATS, LOG_LEVELS,
+    Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, SearchOptions, Trust, log_level,
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Policy, Verdict};

@@ -14,6 +14,21 @@ pub(super) const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\
 /// The names of log levels, the quietest first.
 pub(crate) const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
+/// The names of the forms of a log line.
+pub(crate) const LOG_FORMATS: [&str; 2] = ["text", "json"];
+
+pub(super) const FORMAT_EXPECTED: &str = "\"text\" or \"json\"";
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// Text for people.
+    #[default]
+    Text,
+    /// A JSON object.
+    Json,
+}
+
 /// How logins are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Credentials {
@@ -156,6 +171,26 @@ impl Credentials {
             Self::Auto => "auto",
             Self::Keychain => "keychain",
             Self::File => "file",
+        }
+        .to_owned()
+    }
+}
+
+impl LogFormat {
+    /// Reads the word for it.
+    #[must_use]
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        match word.trim().to_ascii_lowercase().as_str() {
+            "text" => Some(Self::Text),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
         }
         .to_owned()
     }
