@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use jsonc_parser::ast::Value;
 
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 /// A value. Members keep their order; of a key that stands twice, the last counts.
 #[derive(Debug, Clone, PartialEq)]

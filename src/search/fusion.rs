@@ -4,16 +4,8 @@
 //! much the words weigh depends on how sure they are: where some tool matches every word, the tools that match many are
 //! right; where the best matches one word of five, that word is as often a coincidence.
 
-use super::lexical::Words;
+use super::lexical::{Scores, Words};
 use super::meaning::Similarity;
-
-/// Scores of every tool of an index.
-pub(super) struct Scores {
-    /// For the whole query.
-    pub(super) whole: Vec<f32>,
-    /// For each need of it.
-    pub(super) needs: Vec<Vec<f32>>,
-}
 
 /// What words weigh where none matches, and what is added where all do; the rest is meaning.
 const WORDS: f32 = 0.15;

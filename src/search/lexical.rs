@@ -4,7 +4,6 @@
 //! title and description is one match and not three.
 
 use super::Request;
-use super::fusion::Scores;
 use super::postings::{Alternative, Candidate, Postings};
 use super::query::{Need, Query, Word};
 use super::synonyms::synonyms;
@@ -28,6 +27,14 @@ const LEAD: f32 = 0.95;
 const NOISE: f32 = 0.25;
 /// What a tool gains whose exact name is in the query: more than any sum of words.
 const EXACT: f32 = 10.0;
+
+/// Scores of every tool of an index.
+pub(super) struct Scores {
+    /// For the whole query.
+    pub(super) whole: Vec<f32>,
+    /// For each need of it.
+    pub(super) needs: Vec<Vec<f32>>,
+}
 
 /// What the words of a query say of every tool.
 pub(super) struct Words {

@@ -1,7 +1,7 @@
 //! New YAML: a line for each member of a map, lists and texts in one.
 
 use crate::clients::node::Node;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 use super::STEP;
 
